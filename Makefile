@@ -1,0 +1,74 @@
+# `make` alone prints what there is to make.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=4 the number of test processes,"
+	@echo "  ARGS='...' goes to the program that run, bench or lock starts."
+
+.PHONY: run
+run: $(VENV)/.local ## set up and run the demo, which ends by itself
+	$(BIN)/python -m lowkiq_lambda.local $(ARGS)
+
+.PHONY: test
+test: $(VENV)/.dev ## set up and run every check and every test
+	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/check
+
+.PHONY: setup
+setup: $(VENV)/.dev ## set up everything for development, run nothing
+
+.PHONY: lint
+lint: $(VENV)/.dev ## check style, format, types and imports
+	VENV=$(CURDIR)/$(VENV) scripts/lint
+
+.PHONY: format
+format: $(VENV)/.dev ## put the code in form and mend what can be mended
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(VENV)/.dev ## measure, and print the table
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: lock
+lock: $(VENV)/.dev ## write the lock files anew (ARGS=--upgrade for newer versions)
+	VENV=$(CURDIR)/$(VENV) scripts/lock $(ARGS)
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps: the set-up runs once, and again only when a lock or the package's own description changes.
+$(VENV)/.local: requirements/local.txt pyproject.toml | $(VENV)/pyvenv.cfg
+	$(call install,$<)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/pyvenv.cfg
+	$(call install,$<)
+	@touch $@
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo \
+		"lowkiq_lambda needs Python 3.11 or newer, and '$(PYTHON)' is not: choose one with make PYTHON=python3.12" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The package is built by the locked hatchling, so that nothing is fetched that the lock does not name.
+define install
+@echo "installing $(1) into $(VENV) (once, and again when it changes)"
+@$(PIP_INSTALL) --require-hashes -r $(1)
+@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+endef

@@ -1,0 +1,49 @@
+"""Ordered, grouped background jobs on Redis or Valkey, for almost nothing on AWS."""
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.batch import Batch, BatchJob
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.errors import (
+    BackendDenied,
+    BackendError,
+    BackendFull,
+    BackendUnavailable,
+    BatchClosed,
+    ConfigError,
+    DeclarationError,
+    HandlerError,
+    JobError,
+    LeaseLost,
+    LowkiqError,
+    PoolExhausted,
+    PushInterrupted,
+    QueueMismatch,
+)
+from lowkiq_lambda.job import JobView, MorgueJob, Pushed, ScoredPayload
+from lowkiq_lambda.worker import Worker
+
+__all__ = [
+    "BackendDenied",
+    "BackendError",
+    "BackendFull",
+    "BackendUnavailable",
+    "Batch",
+    "BatchClosed",
+    "BatchJob",
+    "Config",
+    "ConfigError",
+    "DeclarationError",
+    "HandlerError",
+    "JobError",
+    "JobView",
+    "LeaseLost",
+    "Lowkiq",
+    "LowkiqError",
+    "MorgueJob",
+    "PoolExhausted",
+    "PushInterrupted",
+    "Pushed",
+    "QueueMismatch",
+    "ScoredPayload",
+    "Worker",
+]

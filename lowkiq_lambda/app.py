@@ -1,0 +1,148 @@
+"""The app: settings, workers and middlewares, and all that can be done with them."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+from typing import Any, Final, TypeVar, overload
+
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.client import Checker, push
+from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.declaring import bind, worker_of
+from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
+from lowkiq_lambda.perform import Chain
+from lowkiq_lambda.queue import Queue
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.connection import connect
+from lowkiq_lambda.store.pushing import Pusher
+from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
+from lowkiq_lambda.worker import FunctionWorker, Worker
+
+W = TypeVar("W", bound=type[Worker])
+
+SPARE_CONNECTIONS: Final = 3
+"""Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
+
+
+class Lowkiq:
+    """One app. Without a config the settings are read from the environment, at first use.
+
+    `clock` is for tests: with one, time is what it says, on the server too.
+    """
+
+    def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._clock: Clock = clock or SystemClock()
+        self._new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
+        self._queues: dict[str, Queue] = {}
+        self._lock = threading.RLock()
+        self._client_backend: Backend | None = None
+        self._drainer: Drainer | None = None
+        self.server_middlewares: list[ServerMiddleware] = []
+        """Around each batch; the first is outermost."""
+        self.client_middlewares: list[ClientMiddleware] = []
+        """Around each push; the first is outermost."""
+
+    @property
+    def config(self) -> Config:
+        """The settings. Raises ConfigError where the environment has a bad one."""
+        with self._lock:
+            if self._config is None:
+                self._config = Config.from_env(os.environ)
+            return self._config
+
+    @property
+    def workers(self) -> list[type[Worker]]:
+        """The workers, in order of declaration."""
+        return [queue.worker for queue in self._queues.values()]
+
+    @overload
+    def worker(self, target: W) -> W: ...
+    @overload
+    def worker(self, target: Callable[[Any], object]) -> FunctionWorker: ...
+    @overload
+    def worker(self, **options: Any) -> Callable[[Callable[[Any], object]], FunctionWorker]: ...
+
+    def worker(self, target: Any = None, **options: Any) -> Any:
+        """Declare a worker: on a subclass of Worker, or, with a worker's fields as options, on a function.
+
+        Raises DeclarationError where the declaration cannot work.
+        """
+        return partial(self._bind, options) if target is None else self._bind(options, target)
+
+    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+        """What `perform_async` does: through the client middlewares to Redis."""
+        pushed: list[Pushed] = compose(self.client_middlewares, self._push)(worker_of(worker), list(jobs))
+        return pushed
+
+    def drain(self, seconds: float | None = None) -> dict[str, int]:
+        """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
+
+        Returns how many ids had each outcome: done, failed (each of them retried or dead), suspected (to be run
+        alone before it counts), interrupted, recovered.
+        """
+        budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
+        return dict(self.drainer.drain(budget))
+
+    @property
+    def drainer(self) -> Drainer:
+        """Makes visits to shards, for entrances that drain in a manner of their own."""
+        with self._lock:
+            if self._drainer is None:
+                config = self.config
+                connections = config.threads_per_node + SPARE_CONNECTIONS
+                backend = self._connect(connections, config.lease_timeout)
+                self._drainer = Drainer(config, self._clock, backend, self._queues, self._with_middlewares)
+            return self._drainer
+
+    @property
+    def backend(self) -> Backend:
+        """The connections that pushes and people's looks go through."""
+        with self._lock:
+            if self._client_backend is None:
+                self._client_backend = self._connect(self.config.client_pool_size, self.config.redis_timeout)
+            return self._client_backend
+
+    def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
+        """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
+        queue = self._queues[worker_of(worker).queue_name]
+        queue.ensure_declared(self.backend.client, self.config.codec_name)
+        return queue
+
+    def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
+        with self._lock:
+            declared = bind(self, target, options, self.workers)
+            worker = worker_of(declared)
+            self._queues[worker.queue_name] = Queue(worker)
+            return declared
+
+    def _push(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+        config, queue, backend = self.config, self.queue_of(worker), self.backend
+        checker = Checker(
+            worker.shards_count,
+            config.dump_payload,
+            config.max_payload_bytes,
+            config.max_id_bytes,
+            now=lambda: backend.now(queue.shards[0]),
+        )
+        return push(checker, Pusher(backend, queue.shards, worker.merge, 2 * config.redis_timeout), jobs)
+
+    def _with_middlewares(self, handler: Chain) -> Chain:
+        return compose(self.server_middlewares, handler)
+
+    def _connect(self, connections: int, timeout: float) -> Backend:
+        config = self.config
+        if config.redis_url is None:
+            raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL (or REDIS_URL), or give redis_url.")
+        client = connect(
+            config.redis_url, max_connections=connections, timeout=timeout, pool_timeout=config.pool_timeout
+        )
+        # Spreads attempts in time, protects nothing.
+        rng = Random()  # noqa: S311
+        return Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)

@@ -1,0 +1,58 @@
+"""Whether a drain may go on: its time, the stop signal, and whose turn it is."""
+
+import math
+from copy import copy
+from collections.abc import Callable
+
+from lowkiq_lambda.clock import Clock
+
+
+def _never() -> bool:
+    return False
+
+
+class Budget:
+    """Time for a drain. `seconds` from now on; without, only the stop signal ends it.
+
+    `stopping` is asked before each batch, `turn_over` before each claim: another shard may be waiting.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        seconds: float = math.inf,
+        *,
+        stopping: Callable[[], bool] = _never,
+        turn_over: Callable[[], bool] = _never,
+    ) -> None:
+        self._clock = clock
+        self._ends_at = clock.monotonic() + seconds
+        self.stopping = stopping
+        self.ran = False
+        """Whether any batch has been started on this budget."""
+        self._turn_over = turn_over
+
+    def for_turn(self, seconds: float) -> "Budget":
+        """The same budget for a visit that others wait for: it ends at a claim after `seconds`."""
+        over_at = self._clock.monotonic() + seconds
+        turn = copy(self)
+        turn._turn_over = lambda: self._clock.monotonic() >= over_at  # noqa: SLF001 - its own class
+        return turn
+
+    def remaining(self) -> float:
+        """Seconds that are left; never below 0."""
+        return max(0.0, self._ends_at - self._clock.monotonic())
+
+    def may_try_one(self) -> bool:
+        """Whether one id may be tried though it is not predicted to fit: a wrong prediction must not silence a shard."""
+        return not self.ran and self.remaining() > 0
+
+    def against_batch(self, predicted: float) -> str | None:
+        """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""
+        if self.stopping():
+            return "stopping"
+        return "out of time" if predicted >= self.remaining() else None
+
+    def against_claim(self, predicted: float) -> str | None:
+        """Why nothing more may be claimed, or None."""
+        return self.against_batch(predicted) or ("turn over" if self._turn_over() else None)

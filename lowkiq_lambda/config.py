@@ -1,0 +1,220 @@
+"""The settings: a frozen value, checked when it is made, and the only reader of the environment."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.plugs import (
+    BuildScheduler,
+    BuildSplitter,
+    DumpError,
+    DumpPayload,
+    FormatError,
+    Hook,
+    LastWords,
+    LoadError,
+    LoadPayload,
+)
+
+_MEBIBYTE: Final = 1024 * 1024
+_DAY: Final = 86_400.0
+_YEAR: Final = 366 * _DAY
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Threads = Annotated[int, Meta(ge=1, le=10_000)]
+Number = Annotated[int, Meta(ge=0, le=1_000_000)]
+Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
+Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
+# Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
+LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
+
+
+def say_error(error: BaseException) -> str:
+    """The default text of an error kept with its job: its message, or its type where that is empty."""
+    return str(error) or type(error).__name__
+
+
+def text_to_bytes(text: str) -> bytes:
+    """The default way to store an error's text."""
+    return text.encode(errors="backslashreplace")
+
+
+def bytes_to_text(stored: bytes) -> str:
+    """The default way to read an error's text, whatever the bytes are."""
+    return stored.decode(errors="replace")
+
+
+def do_nothing(*_arguments: object) -> None:
+    """The default of every hook."""
+
+
+class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The settings that the environment can give: texts and numbers. Times are seconds, sizes bytes."""
+
+    redis_url: str | None = None
+    app: str | None = None
+    """`module:name` of the app that the daemon runs."""
+
+    client_pool_size: Threads = 5
+    """Connections for pushing."""
+    pool_timeout: Seconds = 5.0
+    """How long a push waits for a free connection."""
+    redis_timeout: Seconds = 5.0
+    """How long a call waits for Redis; under a lease at most a sixth of its TTL, see `lease_timeout`."""
+
+    threads_per_node: Threads = 5
+    poll_interval: Seconds = 1.0
+    number_of_nodes: Threads = 1
+    node_number: Number = 0
+    shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
+    """How long running handlers may go on after the stop signal."""
+    max_runtime: Seconds = 300.0
+    """How long one visit of the daemon iterates one job before others get their turn."""
+
+    lease_ttl: LeaseSeconds = 30.0
+    ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
+    """How much finished work may be unacknowledged, so how much a crash repeats."""
+    claim_payloads: Count = 1_000
+    claim_bytes: Bytes = 4 * _MEBIBYTE
+
+    max_payload_bytes: Bytes = 16 * _MEBIBYTE
+    max_id_bytes: Bytes = 64 * 1024
+    codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    """A name for what `dump_payload` does; see `codec_name`."""
+    error_max_length: Count = 10_000
+    """Characters of an error's text that are kept."""
+    morgue_max_entries: Count = 10_000
+    morgue_max_bytes: Count = 64 * _MEBIBYTE
+    morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
+
+
+class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
+    """All settings: those of `EnvSettings` and what is plugged in. A `ConfigError` names what cannot work."""
+
+    dump_payload: DumpPayload | None = None
+    load_payload: LoadPayload | None = None
+    """None is canonical JSON."""
+    format_error: FormatError = say_error
+    dump_error: DumpError = text_to_bytes
+    load_error: LoadError = bytes_to_text
+
+    on_server_init: Hook = do_nothing
+    """Called once in a process that drains, before its first batch."""
+    on_startup: Hook = do_nothing
+    on_quiet: Hook = do_nothing
+    """Called when the daemon starts nothing new any more."""
+    on_shutdown: Hook = do_nothing
+    on_heartbeat: Hook = do_nothing
+    """Called by the daemon at every heartbeat."""
+    last_words: LastWords = do_nothing
+    """Called with an exception that came from outside a handler, or that ended a drain thread."""
+
+    build_splitter: BuildSplitter | None = None
+    """None deals by node where there are several nodes, else to the threads in turn."""
+    build_scheduler: BuildScheduler | None = None
+    """None visits the most lagging shard first."""
+
+    def __post_init__(self) -> None:
+        """Check each setting, then those that depend on one another."""
+        for name, kind in _kinds().items():
+            checked = _checked(name, getattr(self, name), kind)
+            msgspec.structs.force_setattr(self, name, checked)
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if field.name not in _kinds() and value is not field.default and not callable(value):
+                raise _refused(field.name, value, "expected something that can be called")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.node_number >= self.number_of_nodes:
+            nodes = f"nodes count from 0 to number_of_nodes - 1, and number_of_nodes={self.number_of_nodes}"
+            raise _refused("node_number", self.node_number, nodes)
+        if self.ack_interval > self.lease_ttl / 3:
+            raise _refused(
+                "ack_interval", self.ack_interval, f"more than a third of lease_ttl={self.lease_ttl}"
+            )
+        if (self.dump_payload is None) != (self.load_payload is None):
+            missing = "dump_payload" if self.dump_payload is None else "load_payload"
+            raise _refused(missing, None, "dump_payload and load_payload are given together or not at all")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> "Config":  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
+        read = {
+            name: _checked(name, environ[variable].strip(), kind, text=True)
+            for name, kind in _kinds().items()
+            if name not in overrides and environ.get(variable := variable_of(name))
+        }
+        if "redis_url" not in overrides and not read.get("redis_url") and environ.get("REDIS_URL"):
+            read["redis_url"] = environ["REDIS_URL"]
+        return cls(**{**read, **overrides})
+
+    def evolve(self, **changes: Any) -> "Config":  # noqa: ANN401 - any setting
+        """The same settings with some changed, checked again."""
+        return msgspec.structs.replace(self, **changes)
+
+    @property
+    def lease_timeout(self) -> float:
+        """How long a call under a lease waits for Redis: six of them fit into the lease."""
+        return min(self.redis_timeout, self.lease_ttl / 6)
+
+    @property
+    def codec_name(self) -> str:
+        """What the drift guard compares: `codec`, else "json", or "custom" where `dump_payload` is given."""
+        return self.codec or ("json" if self.dump_payload is None else "custom")
+
+    def __repr__(self) -> str:
+        """The settings that differ from their defaults; without passwords."""
+        shown = []
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                shown.append(f"{field.name}={_shown(field.name, value)}")
+        return f"Config({', '.join(shown)})"
+
+
+def variable_of(setting: str) -> str:
+    """The environment variable that a setting is read from."""
+    return f"LOWKIQ_{setting.upper()}"
+
+
+def without_password(url: str) -> str:
+    """A URL that may be printed: without user, password, and what looks like one among the options."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    if "@" in rest:
+        # Up to the last "@": a password that was not escaped may hold one itself.
+        rest = "***@" + rest.rpartition("@")[2]
+    return (
+        scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)
+    )
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(EnvSettings)}
+
+
+def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
+    try:
+        return msgspec.convert(value, kind, strict=not text)
+    except msgspec.ValidationError as error:
+        why = str(error)
+        shown_name = variable_of(name) if text else name
+        raise _refused(name, value, why[:1].lower() + why[1:], shown_name) from None
+
+
+def _refused(name: str, value: object, why: str, shown_name: str | None = None) -> ConfigError:
+    return ConfigError(f"{shown_name or name}={_shown(name, value)} is refused: {why}", setting=name)
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "redis_url":
+        return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
+    return repr(value)

@@ -1,0 +1,221 @@
+"""A visit to a shard: acquire, recover, [claim, perform, settle] while the budget allows, release.
+
+Everything else hangs off this. Recovery travels with acquiring, the next claim or the release with settling:
+one call each.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import BackendError, LeaseLost
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.keeper import Keeper
+from lowkiq_lambda.lease import Lease, Moment
+from lowkiq_lambda.ledger import Ledger
+from lowkiq_lambda.pace import Pace
+from lowkiq_lambda.perform import Performer
+from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Window
+from lowkiq_lambda.verdict import ErrorText
+from lowkiq_lambda.window import batches_of
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainResult:
+    """How a visit ended: why, ids by outcome, the lease's token, and when a shard that was refused is worth a look."""
+
+    reason: str
+    counts: Counter[str] = field(default_factory=Counter)
+    token: int | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DrainTerms:
+    """What is the same for every visit to the shards of one worker."""
+
+    worker: type[Worker]
+    performer: Performer
+    texts: ErrorText
+    pace: Pace
+    keeper: Keeper
+    clock: Clock
+    owner: str
+    lease_ttl: float
+    ack_interval: float
+    claim_payloads: int
+    claim_bytes: int
+    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
+    """Told of (id, entry, error) that just went to the morgue."""
+
+
+class Visit:
+    """One visit to one shard; also what its handlers may know about their time and lease."""
+
+    def __init__(self, terms: DrainTerms, holding: Holding, budget: Budget, now: Callable[[], float]) -> None:
+        self._terms = terms
+        self._holding = holding
+        self._budget = budget
+        self._now = now
+        self._lease = Lease(terms.clock, terms.lease_ttl, Moment.now(terms.clock))
+        self._ledger = Ledger(terms.worker, terms.texts)
+        self._counts: Counter[str] = Counter()
+        self._reason: str | None = None
+        self._exit: BaseException | None = None
+
+    @property
+    def token(self) -> int:
+        """The fencing token."""
+        return self._holding.token
+
+    def remaining(self) -> float:
+        """Seconds of the budget that are left."""
+        return self._budget.remaining()
+
+    def stopping(self) -> bool:
+        """Whether handlers should come to an end."""
+        return self._budget.stopping() or self._lease.trust_left() <= 0
+
+    def abandon(self, seconds: float) -> None:
+        """From another thread, before the process exits: give back what is running, free after `seconds`."""
+        with suppress(BackendError, LeaseLost):
+            self._holding.abandon(seconds, patience=0.0)
+
+    def drain(self) -> DrainResult:
+        """Work the shard off as far as the budget allows.
+
+        Raises BackendError where Redis is out of reach for longer than the lease can be trusted, and what ended a
+        handler without being a failure (SystemExit, KeyboardInterrupt).
+        """
+        if reason := self._budget.against_batch(0.0):
+            return DrainResult(reason)
+        granted = self._acquire()
+        if isinstance(granted, Refused):
+            return DrainResult(granted.reason, until=granted.until)
+        self._note_recovery(granted)
+        with self._terms.keeper.keep(self._lease, lambda: self._holding.renew(patience=0.0)):
+            self._work_off_all(granted.window)
+        if self._exit:
+            raise self._exit
+        return DrainResult(self._reason or "empty", self._counts, granted.token)
+
+    def _acquire(self) -> Grant | Refused:
+        started = Moment.now(self._terms.clock)
+        patience = min(self._terms.lease_ttl / 3, self._budget.remaining())
+        granted = self._holding.acquire(self._terms.owner, self._limits(), patience)
+        self._lease.renewed(started)
+        return granted
+
+    def _note_recovery(self, grant: Grant) -> None:
+        if grant.pace:
+            self._terms.pace.learn(grant.pace)
+        self._counts += Counter(recovered=grant.recovered, dead=len(grant.buried))
+        if grant.buried:
+            crashed = self._holding.crashed
+            self._terms.after_burial([(job_id, entry, crashed) for job_id, entry in grant.buried])
+
+    def _work_off_all(self, window: Window | None) -> None:
+        try:
+            while window:
+                window = self._work_off(window)
+        except LeaseLost:
+            self._lease.lose()
+            self._reason = "lease lost"
+        except BackendError:
+            raise
+        except BaseException:
+            # No handler runs any more: what is in flight was interrupted, and others need not wait for the lease.
+            self.abandon(0.05)
+            raise
+
+    def _work_off(self, window: Window) -> Window | None:
+        """Perform a window, settle it, and claim the next; None where the visit ends."""
+        if window.charge is None:
+            self._perform_all(window)
+        else:
+            self._ledger.charge(window.deliveries, window.charge, self._now())
+        self._reason = self._reason or self._budget.against_claim(self._terms.pace.slow)
+        return self._settle("release" if self._reason else "claim")
+
+    def _perform_all(self, window: Window) -> None:
+        clock = self._terms.clock
+        left = deque(batches_of(window.deliveries, self._terms.worker.batch_size))
+        settled = clock.monotonic()
+        while left and (batch := self._next_batch(left)):
+            begun = clock.monotonic()
+            self._perform(batch, lone_suspect=window.lone_suspect)
+            ended = clock.monotonic()
+            self._terms.pace.observe(ended - begun)
+            if left and ended - settled >= self._terms.ack_interval:
+                self._settle("part")
+                settled = ended
+        self._ledger.back(delivery for batch in left for delivery in batch)
+
+    def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
+        """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
+        if self._exit:
+            self._reason = "interrupted"
+        elif self._lease.trust_left() <= 0:
+            self._reason = "lease lost"
+        else:
+            self._reason = self._budget.against_batch(self._terms.pace.slow)
+        if self._reason is None:
+            return left.popleft()
+        if self._reason == "out of time" and self._budget.may_try_one():
+            logger.warning(
+                "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried",
+                self._terms.worker.queue_name,
+                self._terms.pace.slow,
+                self._budget.remaining(),
+            )
+            self._reason = None
+            batch = left.popleft()
+            if batch[1:]:
+                left.appendleft(batch[1:])
+            return batch[:1]
+        return []
+
+    def _perform(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
+        if lone_suspect:
+            started = Moment.now(self._terms.clock)
+            self._holding.start(batch[0].id, self._patience())
+            self._lease.renewed(started)
+        self._budget.ran = True
+        performed = self._terms.performer.perform(batch, self)
+        self._exit = performed.exit
+        if performed.exit:
+            self._reason = "interrupted"
+        self._ledger.record(batch, performed, self._now())
+
+    def _settle(self, next_step: Next) -> Window | None:
+        ledger, started = self._ledger, Moment.now(self._terms.clock)
+        window = self._holding.settle(
+            ledger.outcomes(partial=next_step == "part"),
+            next_step,
+            self._limits(),
+            pace=self._terms.pace.dump(),
+            performed=ledger.payloads,
+            patience=self._patience(),
+        )
+        self._lease.renewed(started)
+        self._ledger = Ledger(self._terms.worker, self._terms.texts)
+        self._counts += ledger.counts()
+        if ledger.buried:
+            self._terms.after_burial(ledger.buried)
+        return window
+
+    def _patience(self) -> float:
+        """How long a call may be tried: as long as the lease lasts, and the time for the drain."""
+        return min(self._lease.trust_left(), self._budget.remaining() + self._terms.lease_ttl / 3)
+
+    def _limits(self) -> ClaimLimits:
+        terms = self._terms
+        ids = terms.pace.window(terms.worker.batch_size, terms.ack_interval)
+        return ClaimLimits(ids, terms.claim_payloads, terms.claim_bytes)

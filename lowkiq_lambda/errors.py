@@ -1,0 +1,111 @@
+"""Every exception of the library: one base, and the docstring of a class is its default message."""
+
+from collections.abc import Iterable
+from inspect import cleandoc
+
+
+class LowkiqError(Exception):
+    """lowkiq_lambda could not do what it was asked."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or " ".join(cleandoc(self.__doc__ or "").split()))
+
+
+class ConfigError(LowkiqError):
+    """A setting has a value that cannot work: correct it and start again."""
+
+    def __init__(self, message: str | None = None, *, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
+class DeclarationError(LowkiqError):
+    """A worker is declared in a way that cannot work: correct the declaration."""
+
+
+class JobError(LowkiqError, ValueError):
+    """A job of the call cannot be queued; nothing of the call was written."""
+
+    def __init__(
+        self, message: str | None = None, *, position: int | None = None, field: str | None = None
+    ) -> None:
+        where = "" if position is None else f"job {position}: "
+        what = "" if field is None else f"{field}: "
+        super().__init__(f"{where}{what}{message}" if message else None)
+        self.reason = message
+        self.position = position
+        self.field = field
+
+    def at(self, position: int) -> "JobError":
+        """The same error, naming the job's place in the call."""
+        return type(self)(self.reason, position=position, field=self.field)
+
+
+class QueueMismatch(LowkiqError):
+    """The queue was made with another declaration: restore it, or drain the queue and move it over."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        queue_name: str | None = None,
+        declared: str | None = None,
+        stored: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.queue_name = queue_name
+        self.declared = declared
+        self.stored = stored
+
+
+class LeaseLost(LowkiqError):
+    """The lease of the shard ended or passed to another holder: stop, the jobs will be performed again."""
+
+
+class BatchClosed(LowkiqError):
+    """The batch has ended: call `done` and `fail` before the handler returns."""
+
+
+class HandlerError(LowkiqError):
+    """The handler did not run to its end: each middleware must call `call_next`, the handler must be sync."""
+
+
+class ClockSkew(LowkiqError):
+    """The time given to the shard lies behind what it has seen: measure the server's time again."""
+
+
+class BackendError(LowkiqError):
+    """Redis refused the call or could not be reached: its own words are in the cause."""
+
+
+class BackendUnavailable(BackendError):
+    """Redis cannot serve now: it may be restarting or failing over, so try again a little later."""
+
+
+class PoolExhausted(BackendUnavailable):
+    """No connection became free within `pool_timeout`: raise `client_pool_size`, or use fewer threads."""
+
+
+class BackendFull(BackendError):
+    """Redis has reached its memory limit: drain or delete jobs, or raise `maxmemory`, then push again."""
+
+
+class BackendDenied(BackendError):
+    """Redis refused the user or password, or its ACL forbids a command or key: correct the rights."""
+
+
+class PushInterrupted(BackendError):
+    """The push broke off: push `not_written` again, and `unknown` too where a repeat does no harm."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        written: Iterable[int] = (),
+        not_written: Iterable[int] = (),
+        unknown: Iterable[int] = (),
+    ) -> None:
+        super().__init__(message)
+        self.written = list(written)
+        self.not_written = list(not_written)
+        self.unknown = list(unknown)

@@ -1,0 +1,100 @@
+"""What a user and a drain see of jobs: frozen values, no I/O."""
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+NEVER_FAILED: Final = -1.0
+"""The retry_count of a job that has not failed: planned retries are counted, not done ones."""
+
+MAX_EXACT: Final = 2**53
+"""Scores and times are doubles: integers are exact up to here."""
+
+
+class Pushed(msgspec.Struct, frozen=True):
+    """What became of one job of a push.
+
+    `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
+    """
+
+    id: str
+    shard: int
+    merged: bool
+    perform_in: float
+
+
+class ScoredPayload(NamedTuple):
+    """A payload and its place in the order of its id."""
+
+    payload: object
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job that waits or is in flight, as people look at it."""
+
+    id: str
+    payloads: Sequence[ScoredPayload]
+    perform_in: float
+    retry_count: float
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MorgueJob:
+    """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds."""
+
+    id: str
+    payloads: Sequence[ScoredPayload]
+    updated_at: float
+    error: str | None
+
+
+PLACE: Final = 14
+"""Bytes of a stored entry before its payload: 8 of the score, 6 of the arrival number."""
+
+
+def score_of(entry: bytes) -> float:
+    """The score of a stored entry."""
+    return decode_score(entry[:8])
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """One id of a claimed window: its stored entries, oldest first, and what is known of it.
+
+    `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
+    without its outcome being known.
+    """
+
+    id: str
+    entries: list[bytes]
+    perform_in: float
+    retry_count: float
+    error: bytes | None = None
+    blamed: bool = False
+    repeated: bool = False
+
+
+def encode_score(score: float) -> bytes:
+    """Eight bytes whose order is the order of the scores."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", score + 0.0))
+    flipped = bits ^ 0xFFFF_FFFF_FFFF_FFFF if bits >> 63 else bits | 1 << 63
+    return struct.pack(">Q", flipped)
+
+
+def decode_score(encoded: bytes) -> float:
+    """The score that was encoded."""
+    (bits,) = struct.unpack(">Q", encoded)
+    plain = bits & ~(1 << 63) if bits >> 63 else bits ^ 0xFFFF_FFFF_FFFF_FFFF
+    score: float = struct.unpack(">d", struct.pack(">Q", plain))[0]
+    return score
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite int or float, and no bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

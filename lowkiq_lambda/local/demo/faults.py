@@ -1,0 +1,49 @@
+"""What goes wrong on purpose: now and then a handler fails or its thread is interrupted."""
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from threading import Lock
+
+
+class InjectedFailure(Exception):
+    """A failure that the demo made up."""
+
+
+class Kind(Enum):
+    """What can befall a batch."""
+
+    FAIL_ONE = "one id fails and is named; the others go on"
+    RAISE = "the handler raises in the midst of the batch and names nobody"
+    INTERRUPT = "the thread is interrupted in the midst of the batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What befalls a batch, and at which of its ids."""
+
+    kind: Kind
+    victim: int
+
+
+class Faults:
+    """Draws the faults. Safe to use from several threads, whose order the seed cannot fix.
+
+    `failures` and `interruptions` are the shares of batches, from 0 to 1, that meet with one.
+    """
+
+    def __init__(self, failures: float, interruptions: float, seed: int) -> None:
+        self._failures = failures
+        self._interruptions = interruptions
+        self._random = Random(seed)  # noqa: S311 - faults need no cryptography
+        self._lock = Lock()
+
+    def draw(self, ids: int) -> Fault | None:
+        """What befalls the next batch, which has this many ids; mostly nothing."""
+        with self._lock:
+            share = self._random.random()
+            victim = self._random.randrange(ids)
+            kind = self._random.choice((Kind.FAIL_ONE, Kind.RAISE))
+        if share < self._interruptions:
+            return Fault(Kind.INTERRUPT, victim)
+        return Fault(kind, victim) if share < self._interruptions + self._failures else None

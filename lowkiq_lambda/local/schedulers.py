@@ -1,0 +1,47 @@
+"""Which shard a drain thread visits next; each thread has a scheduler of its own."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from lowkiq_lambda.plugs import ShardState
+
+State = TypeVar("State", bound=ShardState)
+
+_NO_LAG = -1.0
+
+
+class LagScheduler:
+    """The shard whose oldest due job has waited longest."""
+
+    def next(self, states: Sequence[State]) -> State | None:
+        """The most lagging of the shards with work, the first of equals; None where none has work."""
+        return max((state for state in states if state.has_work), key=_lag, default=None)
+
+
+class SeqScheduler:
+    """One shard after the other, going on behind the last one."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._position = -1
+
+    def next(self, states: Sequence[State]) -> State | None:
+        """The next shard with work behind the last one taken; None where none has work."""
+        start = self._position_of_last(states) + 1
+        for step in range(len(states)):
+            position = (start + step) % len(states)
+            if states[position].has_work:
+                self._last, self._position = states[position].ref, position
+                return states[position]
+        return None
+
+    def _position_of_last(self, states: Sequence[State]) -> int:
+        if self._position < 0:
+            return -1
+        # The last one may be missing for a while, where held shards are left out: its old place serves then.
+        found = (position for position, state in enumerate(states) if state.ref == self._last)
+        return next(found, self._position - 1)
+
+
+def _lag(state: ShardState) -> float:
+    return _NO_LAG if state.lag is None else state.lag

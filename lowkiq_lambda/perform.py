@@ -1,0 +1,134 @@
+"""One batch through decoding, middlewares and the handler, to what came of each of its ids."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from lowkiq_lambda.batch import Batch, Circumstances
+from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.job import PLACE, Delivery
+from lowkiq_lambda.verdict import Performed
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+Chain: TypeAlias = Callable[[Worker, Batch], Any]
+"""The server middlewares around `call_handler`, or the latter alone."""
+INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What ends a handler without having failed: nothing is counted, and the payloads go back in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
+
+    worker: type[Worker]
+    chain: Callable[[Chain], Chain]
+    load_payload: Callable[[bytes], object]
+    load_error: Callable[[bytes], str]
+
+    def perform(self, deliveries: Sequence[Delivery], circumstances: Circumstances) -> Performed:
+        """Hand the batch to a new worker object; what it raises ends up in the result."""
+        payloads, broken = self._decode(deliveries)
+        performed = Performed(failed=broken)
+        if not payloads:
+            return performed
+        batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, circumstances, self.load_error)
+        error = self._run(batch)
+        marks = batch.close()
+        for job_id, mark in marks.items():
+            if mark is not None:
+                performed.failed[job_id] = mark
+        if error is None:
+            return performed
+        rest = [job_id for job_id in payloads if job_id not in marks]
+        if isinstance(error, _Interrupted):
+            performed.interrupted, performed.exit = rest, error.__cause__
+        elif len(deliveries) == 1 and rest:
+            performed.failed[rest[0]] = error
+        else:
+            performed.unattributed, performed.error = rest, error
+        return performed
+
+    def _decode(
+        self, deliveries: Sequence[Delivery]
+    ) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
+        payloads: dict[str, list[Any]] = {}
+        broken: dict[str, BaseException | str] = {}
+        load = self.load_payload
+        for delivery in deliveries:
+            try:
+                payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
+            except Exception as error:
+                broken[delivery.id] = f"a payload cannot be decoded: {type(error).__name__}: {error}"
+        return payloads, broken
+
+    def _run(self, batch: Batch) -> BaseException | None:
+        """What the handler raised; None where it returned."""
+        called = False
+
+        def run_handler(worker: Worker, given: Batch) -> object:
+            nonlocal called
+            called = True
+            return call_handler(worker, given)
+
+        try:
+            self.chain(run_handler)(self.worker(), batch)
+            if not called:
+                raise HandlerError(
+                    "The handler was not run: each server middleware must call call_next."
+                )
+        except INTERRUPTIONS as error:
+            interrupted = _Interrupted()
+            interrupted.__cause__ = error
+            return interrupted
+        except _Interrupted as error:
+            return error
+        except BaseException as error:
+            logger.warning("a batch of %s failed", self.worker.queue_name, exc_info=error)
+            return error
+        return None
+
+
+class _Interrupted(BaseException):
+    """The handler was interrupted, by its cause or by the drain: no failure."""
+
+
+def call_handler(worker: Worker, batch: Batch) -> object:
+    """Call `perform` with the batch, or `perform_job` with each of its jobs."""
+    perform = getattr(worker, "perform", None)
+    if perform is not None:
+        return _returned(perform(batch))
+    for job_id in batch:
+        if batch.stopping:
+            raise _Interrupted
+        _perform_job(worker, batch, job_id)
+    return None
+
+
+def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
+    perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
+    try:
+        _returned(perform_job(batch.job(job_id)))
+    except (*INTERRUPTIONS, _Interrupted):
+        raise
+    except BaseException as error:
+        logger.warning("job %r of %s failed", job_id, worker.queue_name, exc_info=error)
+        batch.fail(job_id, error)
+    else:
+        batch.done(job_id)
+
+
+def _returned(result: object) -> object:
+    """The handler's result, unless its work has not been done yet."""
+    if result is None:
+        return None
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        kind = type(result).__name__
+        if inspect.iscoroutine(result) or inspect.isgenerator(result):
+            result.close()
+        raise HandlerError(f"The handler returned a {kind}, so its work was not done: it must be a plain function.")
+    return result

@@ -1,0 +1,55 @@
+"""The shapes of what a user may plug into the settings."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+S = TypeVar("S")
+
+
+class Splitter(Protocol):
+    """Says which drain thread of this process takes which shards."""
+
+    def split(self, shards: Sequence[S], threads: int) -> list[list[S]]:
+        """One list of shards for each of the `threads`."""
+        ...
+
+
+class ShardState(Protocol):
+    """What a scheduler may know about a shard."""
+
+    @property
+    def ref(self) -> object:
+        """Which shard: the same hashable value each time."""
+        ...
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something is due, or left by a dead holder, and the shard may be had."""
+        ...
+
+    @property
+    def lag(self) -> float | None:
+        """Seconds that the oldest due job has waited; None (or negative) where nothing is due."""
+        ...
+
+
+State = TypeVar("State", bound=ShardState)
+
+
+class Scheduler(Protocol):
+    """Says which shard a drain thread visits next; each thread has its own, so it may keep state."""
+
+    def next(self, states: Sequence[State]) -> State | None:
+        """One of `states` that has work, or None where none has."""
+        ...
+
+
+DumpPayload: TypeAlias = Callable[[object], bytes]
+LoadPayload: TypeAlias = Callable[[bytes], object]
+FormatError: TypeAlias = Callable[[BaseException], str]
+DumpError: TypeAlias = Callable[[str], bytes]
+LoadError: TypeAlias = Callable[[bytes], str]
+Hook: TypeAlias = Callable[[], object]
+LastWords: TypeAlias = Callable[[BaseException], object]
+BuildSplitter: TypeAlias = Callable[[], Splitter]
+BuildScheduler: TypeAlias = Callable[[], Scheduler]

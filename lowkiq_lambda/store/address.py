@@ -1,0 +1,169 @@
+"""The forms of a server's URL.
+
+    redis://[user:password@]host[:port][/db]                       one server
+    redis+sentinel://[user:password@]host[:port],…/service[/db]    the primary that these Sentinels name
+    redis+cluster://[user:password@]host[:port],…                  a cluster, by some of its nodes
+
+With `rediss` in place of `redis` all connections use TLS, those to Sentinels too.
+
+Behind a `?` the options of `OPTIONS` may follow. What means something in a URL is percent-encoded in user,
+password and options.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from lowkiq_lambda.config import without_password
+from lowkiq_lambda.errors import ConfigError
+
+Kind: TypeAlias = Literal["server", "sentinel", "cluster"]
+
+TLS_OPTIONS: Final = frozenset(
+    {
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_cert_reqs",
+        "ssl_certfile",
+        "ssl_check_hostname",
+        "ssl_keyfile",
+        "ssl_password",
+    }
+)
+OPTIONS: Final = TLS_OPTIONS | {"username", "password", "sentinel_username", "sentinel_password"}
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "redis": "server",
+    "redis+sentinel": "sentinel",
+    "redis+cluster": "cluster",
+}
+_PORT: Final = 6379
+_SENTINEL_PORT: Final = 26379
+_LAST_PORT: Final = 65_535
+_YES_NO: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the server is and how to sign in."""
+
+    kind: Kind
+    tls: bool
+    hosts: tuple[tuple[str, int], ...]
+    db: int = 0
+    service: str = ""
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    sentinel_username: str | None = field(default=None, repr=False)
+    sentinel_password: str | None = field(default=None, repr=False)
+    tls_options: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+
+
+def parse_address(url: str) -> Address:
+    """The address in a URL. Raises ConfigError, which never holds the password."""
+    try:
+        return _parse(url)
+    except ValueError as error:
+        why = f"redis_url={without_password(url)!r} is refused: {error}"
+        raise ConfigError(why, setting="redis_url") from None
+
+
+def _parse(url: str) -> Address:
+    parts = _split(url)
+    kind, tls = _kind(parts.scheme)
+    login, _, places = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    options = _options(parts.query, tls=tls)
+    service, db = _path(parts.path, kind)
+    return Address(
+        kind=kind,
+        tls=tls,
+        hosts=_hosts(places, kind),
+        db=db,
+        service=service,
+        username=unquote(user) or options.get("username"),
+        password=unquote(password) or options.get("password"),
+        sentinel_username=options.get("sentinel_username"),
+        sentinel_password=options.get("sentinel_password"),
+        tls_options=_tls_options(options),
+    )
+
+
+def _split(url: str) -> SplitResult:
+    if "://" not in url:
+        raise ValueError("expected redis://host:port/0 or one of its other forms")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # Its own message may hold a part of the password.
+        raise ValueError("the part between :// and / is no list of hosts: escape [ and ]") from None
+    if parts.fragment:
+        raise ValueError("it holds a #: write %23 where it belongs to the password")
+    return parts
+
+
+def _kind(scheme: str) -> tuple[Kind, bool]:
+    tls = scheme.startswith("rediss")
+    kind = _KINDS.get(scheme.replace("rediss", "redis", 1))
+    if kind is None:
+        forms = ", ".join(f"{known}://" for known in _KINDS)
+        raise ValueError(f"expected {forms}, or the same with rediss for TLS")
+    return kind, tls
+
+
+def _hosts(places: str, kind: Kind) -> tuple[tuple[str, int], ...]:
+    default_port = _SENTINEL_PORT if kind == "sentinel" else _PORT
+    hosts = tuple(_host(place, default_port) for place in places.split(","))
+    if kind == "server" and len(hosts) > 1:
+        raise ValueError("several hosts need redis+sentinel:// or redis+cluster://")
+    return hosts
+
+
+def _host(place: str, default_port: int) -> tuple[str, int]:
+    # An IPv6 address stands in brackets, as its colons would be taken for the port's.
+    name, bracket, rest = place.partition("]")
+    host, colon, port = (name[1:], *rest.partition(":")[1:]) if bracket else place.partition(":")
+    if not colon:
+        return host or "localhost", default_port
+    if not (port.isascii() and port.isdigit() and 0 < int(port) <= _LAST_PORT):
+        # Not quoted: it is a part of the password where that holds an unescaped slash.
+        raise ValueError("a port is no number from 1 to 65535 (escape / ? and # in a password)")
+    return host or "localhost", int(port)
+
+
+def _path(path: str, kind: Kind) -> tuple[str, int]:
+    steps = [unquote(step) for step in path.split("/") if step]
+    service = ""
+    if kind == "sentinel":
+        if not steps:
+            raise ValueError("the service's name is missing: redis+sentinel://host:port/service")
+        service = steps.pop(0)
+    db = steps.pop(0) if steps else "0"
+    if steps or not (db.isascii() and db.isdigit()):
+        raise ValueError("the path is no number of a database")
+    if kind == "cluster" and int(db):
+        raise ValueError("a cluster has database 0 only")
+    return service, int(db)
+
+
+def _options(query: str, *, tls: bool) -> dict[str, str]:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name in options:
+        if name not in OPTIONS:
+            raise ValueError(f"option {name!r} is unknown: expected one of {', '.join(sorted(OPTIONS))}")
+        if name in TLS_OPTIONS and not tls:
+            raise ValueError(f"option {name!r} has a meaning with rediss only")
+    return options
+
+
+def _tls_options(options: Mapping[str, str]) -> dict[str, str | bool]:
+    chosen: dict[str, str | bool] = {name: options[name] for name in TLS_OPTIONS & options.keys()}
+    if chosen.get("ssl_cert_reqs", "none") not in {"none", "optional", "required"}:
+        raise ValueError("ssl_cert_reqs is none, optional or required")
+    if "ssl_check_hostname" in chosen:
+        try:
+            chosen["ssl_check_hostname"] = _YES_NO[options["ssl_check_hostname"].lower()]
+        except KeyError:
+            raise ValueError("ssl_check_hostname is true or false") from None
+    return chosen

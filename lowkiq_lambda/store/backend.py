@@ -1,0 +1,204 @@
+"""Runs scripts on the server: by hash, with the server's time, again where that is safe.
+
+A call is sent again after a lost connection or a refusal that passes. That is safe because every script that
+writes tells a repeated call from a new one: a push by its token, an acquisition by its nonce, a holder's calls by
+their numbers (docs/lease.md).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from redis.cluster import RedisCluster
+from redis.exceptions import NoScriptError
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
+from lowkiq_lambda.store.connection import Client
+from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
+from lowkiq_lambda.store.server_time import NodeTime
+
+Argument: TypeAlias = str | bytes | int | float
+Reply: TypeAlias = list[Any]
+Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
+
+_ONE_NODE: Final = ""
+_TIME: Final = ("TIME",)
+
+
+class Backend:
+    """One client of the server and what it knows about the server's clock."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        new_time: Callable[[], NodeTime],
+        wait: Callable[[float], object],
+        rng: Random,
+    ) -> None:
+        self.client = client
+        self.clock = clock
+        self._new_time = new_time
+        self._wait = wait
+        self._rng = rng
+        self._times: dict[str, NodeTime] = {}
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        with translated():
+            return float(self._stamp(shard)[1])
+
+    def run(
+        self, name: str, shard: ShardRef, args: Sequence[Argument], *, patience: float, ask_time: bool = False
+    ) -> Reply:
+        """The answer of the script; tried for `patience` seconds while the server cannot serve.
+
+        With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
+        Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
+        """
+        give_up_at = self.clock.monotonic() + patience
+        code, attempt, measure = script(name), 0, False
+        while True:
+            try:
+                reply = self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time)
+            except REDIS_ERRORS as error:
+                if not is_transient(error) or self.clock.monotonic() >= give_up_at:
+                    raise translate(error) from error
+                self.pause(attempt, most=give_up_at - self.clock.monotonic())
+                attempt += 1
+                continue
+            if reply[0] != b"SKEW":
+                return accepted(reply, shard)
+            if measure:
+                raise BackendUnavailable("The server refused the time that it had just told.")
+            measure = True
+
+    def run_each(self, calls: Sequence[Call]) -> list[Reply | BackendError]:
+        """One answer or error for each call, sent together: one round trip for each node. Not tried again."""
+        try:
+            prepared = [(script(name), shard, [*self._stamp(shard), *args]) for name, shard, args in calls]
+        except REDIS_ERRORS as error:
+            return [translate(error)] * len(calls)
+        replies = send_each(self.client, [(call[1].keys[0], _evalsha(*call)) for call in prepared])
+        return [self._second_chance(*call, reply) for call, reply in zip(prepared, replies, strict=True)]
+
+    def read_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply]:
+        """One answer of a script that only reads for each shard, and the time of their nodes, measured with them.
+
+        One round trip for each node; raises BackendError where one cannot answer.
+        """
+        code, args = script(name), [CONTRACT_VERSION, 0, 0]
+        with translated():
+            nodes = {self._node_of(shard): shard for shard in shards}
+            asked_at = self.clock.monotonic()
+            asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
+            calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard in shards]
+            replies = send_each(self.client, [*asked, *calls])
+            for node, said in zip(nodes, replies, strict=False):
+                self._time_of(node).observe(_as_seconds(_unless_error(said)), asked_at)
+            return [
+                self._eval(code, shard, args) if isinstance(reply, NoScriptError) else _unless_error(reply)
+                for shard, reply in zip(shards, replies[len(nodes) :], strict=True)
+            ]
+
+    def pause(self, attempt: int, most: float = 60.0) -> None:
+        """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
+        self._wait(max(0.0, min(backoff(attempt, self._rng), most)))
+
+    def publish(self, channel: str, message: str) -> None:
+        """Ring a bell; that nobody hears it costs at most one poll, so no error comes of it."""
+        with suppress(*REDIS_ERRORS):
+            self.client.publish(channel, message)
+
+    def _second_chance(
+        self, code: Script, shard: ShardRef, args: list[Argument], reply: Any  # noqa: ANN401 - what the server said
+    ) -> Reply | BackendError:
+        try:
+            if isinstance(reply, NoScriptError):
+                reply = self._eval(code, shard, args)
+            reply = _unless_error(reply)
+            if reply[0] == b"SKEW":
+                reply = self._once(code, shard, [*self._stamp(shard, measure=True), *args[3:]])
+            return accepted(reply, shard)
+        except REDIS_ERRORS as error:
+            return translate(error)
+
+    def _once(self, code: Script, shard: ShardRef, args: list[Argument], ask_time: bool = False) -> Reply:
+        command = _evalsha(code, shard, args)
+        try:
+            if not ask_time:
+                return list(self.client.execute_command(*command))
+            asked_at = self.clock.monotonic()
+            said, reply = send_each(self.client, [(shard.keys[0], _TIME), (shard.keys[0], command)])
+            self._time_of(self._node_of(shard)).observe(_as_seconds(_unless_error(said)), asked_at)
+            return list(_unless_error(reply))
+        except NoScriptError:
+            return self._eval(code, shard, args)
+
+    def _eval(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply:
+        return list(self.client.execute_command("EVAL", code.source, len(shard.keys), *shard.keys, *args))
+
+    def _stamp(self, shard: ShardRef, *, measure: bool = False) -> tuple[str, str, str]:
+        """What every script is told first: the contract's version, now, and whether now was measured for it."""
+        time = self._time_of(self._node_of(shard))
+        now = None if measure else time.now()
+        if now is not None:
+            return str(CONTRACT_VERSION), f"{now:.6f}", "0"
+        asked_at = self.clock.monotonic()
+        (said,) = send_each(self.client, [(shard.keys[0], _TIME)])
+        return str(CONTRACT_VERSION), f"{time.observe(_as_seconds(_unless_error(said)), asked_at):.6f}", "1"
+
+    def _node_of(self, shard: ShardRef) -> str:
+        if isinstance(self.client, RedisCluster):
+            return str(self.client.get_node_from_key(shard.keys[0]).name)
+        return _ONE_NODE
+
+    def _time_of(self, node: str) -> NodeTime:
+        if node not in self._times:
+            self._times[node] = self._new_time()
+        return self._times[node]
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """What the client raises in the block, as a BackendError."""
+    try:
+        yield
+    except REDIS_ERRORS as error:
+        raise translate(error) from error
+
+
+def accepted(reply: Reply, shard: ShardRef) -> Reply:
+    """The reply. Raises QueueMismatch where the shard refuses this library or this declaration."""
+    if reply[0] == b"VERSION":
+        raise QueueMismatch(
+            f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "
+            f"this library has {CONTRACT_VERSION}: upgrade lowkiq_lambda here.",
+            queue_name=shard.queue_name,
+        )
+    if reply[0] == b"CLOSED":
+        raise QueueMismatch(
+            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards: it was declared anew, so "
+            "deploy the new declaration here too.",
+            queue_name=shard.queue_name,
+        )
+    return reply
+
+
+def _evalsha(code: Script, shard: ShardRef, args: Sequence[Argument]) -> tuple[Argument, ...]:
+    return "EVALSHA", code.sha, len(shard.keys), *shard.keys, *args
+
+
+def _unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _as_seconds(said: tuple[int, int]) -> float:
+    return said[0] + said[1] / 1_000_000

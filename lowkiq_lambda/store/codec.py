@@ -1,0 +1,101 @@
+"""Payloads to bytes and back: canonical JSON, one byte string for one value whatever the order of its keys."""
+
+import math
+from typing import Final, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.errors import JobError
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
+_encoder: Final = msgspec.json.Encoder(order="sorted")
+_decoder: Final = msgspec.json.Decoder()
+
+
+def dump_json(payload: object) -> bytes:
+    """The payload as canonical JSON.
+
+    Raises JobError, naming the path, for anything that JSON would not give back as it was; tuples pass as lists.
+    """
+    try:
+        dumped = _encoder.encode(payload)
+        restored = _decoder.decode(dumped)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise JobError(_why_not(payload) or f"cannot be written as JSON: {error}", field="payload") from error
+    if type(payload) is str and payload == restored:
+        return dumped
+    wrong = _difference(payload, restored, "payload")
+    if wrong:
+        raise JobError(wrong, field="payload")
+    return dumped
+
+
+def load_json(dumped: bytes) -> object:
+    """The payload that was dumped. Raises msgspec.DecodeError where the bytes are no JSON."""
+    return _decoder.decode(dumped)
+
+
+def _why_not(payload: object) -> str | None:
+    """The first value that JSON has no form for, by its path."""
+    try:
+        return _difference(payload, payload, "payload")
+    except RecursionError:
+        return "payload is nested too deeply"
+
+
+def _difference(given: object, restored: object, path: str) -> str | None:
+    """Where the two differ, or hold a type that JSON does not have; None where it comes back as it was."""
+    kind = type(given)
+    if kind in _SCALARS:
+        same = given == restored and type(restored) is kind
+        return None if same and not _unpaired(given) else f"{path}: {given!r} does not come back from JSON as it was"
+    if kind is float:
+        return _float_difference(given, restored, path)
+    if isinstance(given, dict):
+        return _dict_difference(given, restored, path)
+    if isinstance(given, list | tuple):
+        return _list_difference(given, restored, path)
+    return f"{path}: JSON has no form for {kind.__name__}: give a str or a number instead"
+
+
+def _float_difference(given: object, restored: object, path: str) -> str | None:
+    if not isinstance(given, float) or not math.isfinite(given):
+        return f"{path}: JSON has no form for {given!r}"
+    return None if given == restored else f"{path}: {given!r} does not come back from JSON as it was"
+
+
+def _dict_difference(given: dict[object, object], restored: object, path: str) -> str | None:
+    if not isinstance(restored, dict):
+        return f"{path}: does not come back from JSON as it was"
+    for key, value in given.items():
+        if type(key) is not str or _unpaired(key):
+            return f"{path}: the key {key!r} is no text that JSON keeps"
+        if key not in restored:
+            return f"{path}: the key {key!r} does not come back from JSON"
+        wrong = _difference(value, restored[key], f"{path}.{key}")
+        if wrong:
+            return wrong
+    return None
+
+
+def _list_difference(given: list[object] | tuple[object, ...], restored: object, path: str) -> str | None:
+    if not isinstance(restored, list | tuple) or len(restored) != len(given):
+        return f"{path}: does not come back from JSON as it was"
+    for index, (value, back) in enumerate(zip(given, restored, strict=True)):
+        wrong = _difference(value, back, f"{path}[{index}]")
+        if wrong:
+            return wrong
+    return None
+
+
+def _unpaired(text: object) -> bool:
+    """Whether a text holds a lone surrogate, which no byte string in UTF-8 has."""
+    if not isinstance(text, str):
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

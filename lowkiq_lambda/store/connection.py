@@ -1,0 +1,155 @@
+"""The one place where a client of the server is made.
+
+Nothing is sent twice unnoticed: redis-py's own retries are off, and who calls decides what may be sent again.
+What redis-py does before it sends stays: an idle connection that the other side closed is opened anew.
+"""
+
+import os
+from pathlib import Path
+from queue import Empty, LifoQueue
+from typing import Any, Final, TypeAlias
+
+import redis
+from redis import BlockingConnectionPool, Connection, SSLConnection
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode, RedisCluster
+from redis.driver_info import DriverInfo
+from redis.exceptions import MaxConnectionsError
+from redis.retry import Retry
+from redis.sentinel import (
+    Sentinel,
+    SentinelConnectionPool,
+    SentinelManagedConnection,
+    SentinelManagedSSLConnection,
+)
+
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.store.address import Address, parse_address
+from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
+
+Client: TypeAlias = "redis.Redis | RedisCluster"
+
+_SENTINEL_TIMEOUT: Final = 1.0
+"""Seconds at most that one Sentinel may take: the others can answer as well."""
+
+
+def connect(  # noqa: PLR0913 - all of it by keyword
+    url: str,
+    *,
+    max_connections: int,
+    timeout: float,
+    pool_timeout: float,
+    retries: int = 0,
+    client_name: str | None = None,
+) -> Client:
+    """A client for the URL's server, to be shared by threads.
+
+    A call waits at most `timeout` for its answer, and before that `pool_timeout` for one of
+    `max_connections` (to each node, in a cluster). A server or Sentinel is connected to at the first call; a
+    cluster is asked for its nodes at once, and what goes wrong with that is a BackendError. ConfigError: the
+    URL cannot work.
+
+    `retries` above 0 lets redis-py send a call again: only for calls that change nothing. `client_name` is
+    what CLIENT LIST shows; the ACL must allow CLIENT SETNAME then.
+    """
+    address = parse_address(url)
+    _check_files(address)
+    options = {
+        "max_connections": max_connections,
+        "timeout": pool_timeout,
+        "queue_class": _FreeConnections,
+        "client_name": client_name,
+        "username": address.username,
+        "password": address.password,
+        **_socket_options(timeout),
+        **address.tls_options,
+    }
+    retry = Retry(NoBackoff(), retries)
+    match address.kind:
+        case "server":
+            return _server(address, retry, options)
+        case "sentinel":
+            return _sentinel(address, retry, options)
+        case "cluster":
+            return _cluster(address, retry, options)
+
+
+class _FreeConnections(LifoQueue[Any]):
+    """The free connections of a pool; tells an empty pool from a server that cannot be reached."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ANN401, FBT001, FBT002
+        try:
+            return super().get(block, timeout)
+        except Empty:
+            raise MaxConnectionsError("No connection became free in time.") from None
+
+
+class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to whatever is the primary now; a caller waits for a free one."""
+
+
+def _socket_options(timeout: float) -> dict[str, Any]:
+    return {
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "socket_keepalive": True,
+        # The older protocol: one handshake less, and nothing arrives unasked, so an idle connection that has
+        # something to read is known to be broken.
+        "protocol": 2,
+        "driver_info": DriverInfo(name="lowkiq_lambda", lib_version=None),
+    }
+
+
+def _server(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Redis:
+    host, port = address.hosts[0]
+    connection_class = SSLConnection if address.tls else Connection
+    pool = BlockingConnectionPool(
+        host=host, port=port, db=address.db, connection_class=connection_class, retry=retry, **options
+    )
+    return redis.Redis.from_pool(pool)
+
+
+def _sentinel(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Redis:
+    sentinel = Sentinel(
+        address.hosts,
+        sentinel_kwargs={
+            **_socket_options(min(options["socket_timeout"], _SENTINEL_TIMEOUT)),
+            **({"ssl": True, **address.tls_options} if address.tls else {}),
+            "username": address.sentinel_username,
+            "password": address.sentinel_password,
+            "retry": Retry(NoBackoff(), 0),
+        },
+    )
+    pool = _SentinelPool(  # type: ignore[no-untyped-call]  # its base has no types
+        address.service,
+        sentinel,
+        connection_class=SentinelManagedSSLConnection if address.tls else SentinelManagedConnection,
+        db=address.db,
+        retry=retry,
+        **options,
+    )
+    return redis.Redis.from_pool(pool)
+
+
+def _cluster(address: Address, retry: Retry, options: dict[str, Any]) -> RedisCluster:
+    host, port = address.hosts[0]
+    shown_host = f"[{host}]" if ":" in host else host
+    try:
+        # Only with a URL does redis-py let us choose the class of the pools.
+        return RedisCluster(
+            url=f"{'rediss' if address.tls else 'redis'}://{shown_host}:{port}",
+            startup_nodes=[ClusterNode(*other) for other in address.hosts[1:]],
+            connection_pool_class=BlockingConnectionPool,
+            retry=retry,
+            **options,
+        )
+    except REDIS_ERRORS as error:
+        raise translate(error) from error
+
+
+def _check_files(address: Address) -> None:
+    for name in ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile"):
+        path = address.tls_options.get(name)
+        if isinstance(path, str) and not os.access(path, os.R_OK):
+            why = "cannot be read" if Path(path).exists() else "does not exist"
+            raise ConfigError(f"redis_url's option {name}={path!r} is refused: it {why}", setting="redis_url")

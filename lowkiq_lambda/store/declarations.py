@@ -1,0 +1,58 @@
+"""The drift guard: a queue keeps what it was made with, and refuses who declares it otherwise.
+
+With another `shards_count` an id would land in another shard while its older payloads wait in the first; with
+another codec nobody could read what is queued.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.store.backend import translated
+from lowkiq_lambda.store.connection import Client
+from lowkiq_lambda.store.keys import declaration_key
+
+LAYOUT: Final = 1
+HASH: Final = "crc32"
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What every producer and every drain of a queue must agree on."""
+
+    shards_count: int
+    codec: str
+    hash: str = HASH
+    layout: int = LAYOUT
+
+
+def declare(client: Client, queue_name: str, declaration: Declaration) -> None:
+    """Register the declaration, or compare it with the registered one. Raises QueueMismatch, BackendError."""
+    key = declaration_key(queue_name)
+    mine = msgspec.json.encode(asdict(declaration))
+    with translated():
+        # Read first: a full Redis refuses the write, and drains must go on there.
+        stored = client.get(key)
+        if stored is None:
+            client.set(key, mine, nx=True)
+            stored = client.get(key)
+    if stored != mine:
+        raise _mismatch(queue_name, declaration, stored)
+
+
+def _mismatch(queue_name: str, declaration: Declaration, stored: bytes) -> QueueMismatch:
+    there = msgspec.json.decode(stored)
+    here = asdict(declaration)
+    names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    declared = ", ".join(f"{name}={here.get(name)!r}" for name in names)
+    made_with = ", ".join(f"{name}={there.get(name)!r}" for name in names)
+    return QueueMismatch(
+        f"Queue {queue_name!r} is declared with {declared}, but it was made with {made_with}. Restore the "
+        "declaration; or give the worker another queue_name and let a worker with the old declaration push what "
+        "is left over to it.",
+        queue_name=queue_name,
+        declared=declared,
+        stored=made_with,
+    )

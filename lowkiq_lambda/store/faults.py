@@ -1,0 +1,160 @@
+"""What the server's and the network's errors mean for us: none of them is ever a failure of a job."""
+
+import re
+from random import Random
+from typing import Final
+
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    ClusterDownError,
+    ClusterError,
+    MaxConnectionsError,
+    MovedError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    SlotNotCoveredError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.sentinel import MasterNotFoundError
+
+from lowkiq_lambda.errors import (
+    BackendDenied,
+    BackendError,
+    BackendFull,
+    BackendUnavailable,
+    PoolExhausted,
+)
+
+REDIS_ERRORS: Final = (RedisError, RedisClusterException, OSError)
+"""All that a call of a redis client raises; the errors of a cluster client are no RedisError."""
+
+_PASSING: Final = (
+    BusyLoadingError,
+    ClusterDownError,
+    ClusterError,
+    ReadOnlyError,
+    RedisConnectionError,
+    RedisTimeoutError,
+    SlotNotCoveredError,
+    TryAgainError,
+    OSError,
+)
+_PASSING_CODES: Final = frozenset(
+    {
+        "BUSY",
+        "CLUSTERDOWN",
+        "LOADING",
+        "MASTERDOWN",
+        "MISCONF",
+        "NOMASTERLINK",
+        "NOREPLICAS",
+        "READONLY",
+        "TRYAGAIN",
+    }
+)
+_DENIED: Final = (AuthenticationError, AuthorizationError, NoPermissionError)
+_DENIED_CODES: Final = frozenset({"DENIED", "NOAUTH", "NOPERM", "WRONGPASS"})
+# Older servers wrap the error of a command in a script: "ERR Error running script (…): @user_script:3: -OOM".
+_CODE: Final = re.compile(r"(?:^|[:\s]-)([A-Z]{3,})\b")
+_SCRIPT_DENIED: Final = ("ACL failure in script", "The user executing the script can't")
+_TLS_REASON: Final = re.compile(r"\[SSL: (\w+)\]")
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE"})
+_NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
+_NOT_A_SENTINEL: Final = "unknown command 'SENTINEL'"
+_KILLED: Final = "Script killed by user"
+
+_FIRST_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 2.0
+_DOUBLINGS: Final = 10
+
+
+def translate(error: Exception) -> BackendError:
+    """The error as one of ours: raise it `from` the one given."""
+    if isinstance(error, BackendError):
+        return error
+    return _not_passing(error) or _passing(error) or BackendError(f"Redis refused the call: {_words(error)}")
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the same call may well succeed a little later.
+
+    An exhausted pool is not: its caller has waited already.
+    """
+    ours = translate(error)
+    return isinstance(ours, BackendUnavailable) and not isinstance(ours, PoolExhausted)
+
+
+def backoff(attempt: int, rng: Random) -> float:
+    """Seconds to wait after failed attempt `attempt`, counted from 0: doubling up to two, with jitter."""
+    longest = min(_LONGEST_WAIT, _FIRST_WAIT * float(2 ** min(attempt, _DOUBLINGS)))
+    return longest * rng.uniform(0.5, 1.0)
+
+
+def _not_passing(error: Exception) -> BackendError | None:
+    """What waiting does not heal."""
+    if isinstance(error, MaxConnectionsError):
+        return PoolExhausted()
+    if isinstance(error, OutOfMemoryError) or "OOM" in _codes(error):
+        return BackendFull(_with_default(BackendFull, error))
+    if _is_denial(error):
+        return BackendDenied(_with_default(BackendDenied, error))
+    hint = _hint(error)
+    return BackendError(f"{hint} ({_words(error)})") if hint else None
+
+
+def _is_denial(error: Exception) -> bool:
+    # A cluster client names its node's error as the cause. The context is no evidence: it may be a handler's.
+    if isinstance(error, _DENIED) or isinstance(error.__cause__, _DENIED):
+        return True
+    text = str(error)
+    if isinstance(error, MasterNotFoundError) and "auth:" in text:
+        return True
+    return bool(_codes(error) & _DENIED_CODES) or any(words in text for words in _SCRIPT_DENIED)
+
+
+def _hint(error: Exception) -> str | None:
+    """What to correct, where the error shows that the URL does not fit the server."""
+    text = str(error)
+    reasons = frozenset(_TLS_REASON.findall(text))
+    if isinstance(error, MovedError):
+        return "The server is a node of a cluster: give its URL as redis+cluster://host:port."
+    if _NOT_A_CLUSTER in text:
+        return "The server is no node of a cluster: give its URL as redis://host:port."
+    if _NOT_A_SENTINEL in text:
+        return "The server is no Sentinel: give its URL as redis://host:port."
+    if "CERTIFICATE_VERIFY_FAILED" in reasons:
+        return (
+            "The server's TLS certificate is not accepted: connect by the name that it is issued for, and "
+            "name its authority with ?ssl_ca_certs=FILE in the URL."
+        )
+    if reasons & _NO_TLS:
+        return "The server does not speak TLS: give its URL as redis://host:port."
+    return None
+
+
+def _passing(error: Exception) -> BackendUnavailable | None:
+    # Other errors of a cluster client: it cannot be reached, or a part of its slots is not served.
+    passing = isinstance(error, (*_PASSING, RedisClusterException))
+    # Only a script that has written nothing yet can be killed.
+    if passing or _codes(error) & _PASSING_CODES or _KILLED in str(error):
+        return BackendUnavailable(_with_default(BackendUnavailable, error))
+    return None
+
+
+def _codes(error: Exception) -> frozenset[str]:
+    return frozenset(_CODE.findall(str(error)))
+
+
+def _with_default(ours: type[BackendError], error: Exception) -> str:
+    return f"{ours()} ({_words(error)})"
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,229 @@
+"""The calls of a shard's holder: acquire, settle and claim, start, renew, abandon.
+
+A holding is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
+applied once. The number goes up only when the answer is known.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.store.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.keys import ShardRef
+
+Next: TypeAlias = Literal["claim", "release", "part"]
+Outcome: TypeAlias = tuple[Any, ...]
+"""As lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
+
+_HEAD: Final = struct.Struct(">dd")
+_KIND: Final = 16
+_SINGLE: Final = ord("s")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLimits:
+    """What one claim may carry: ids, payloads, bytes."""
+
+    ids: int
+    payloads: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MorgueLimits:
+    """What one shard's morgue may hold: payloads, bytes, seconds."""
+
+    entries: int
+    bytes: int
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group."""
+
+    deliveries: Sequence[Delivery]
+    lone_suspect: bool = False
+    charge: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
+
+    token: int
+    window: Window | None
+    recovered: int
+    buried: Sequence[tuple[str, bytes]]
+    pace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
+
+    reason: Literal["held", "paused", "empty"]
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HolderTerms:
+    """What stays the same through a holding."""
+
+    ttl: float
+    merge: str
+    morgue: MorgueLimits
+    crashed: bytes
+    """The error of a job whose process died each time."""
+
+
+class Holding:
+    """One holder's calls on one shard. Raises LeaseLost once the shard answers that it has another holder."""
+
+    def __init__(self, backend: Backend, shard: ShardRef, nonce: str, terms: HolderTerms) -> None:
+        self._backend = backend
+        self._shard = shard
+        self._nonce = nonce
+        self._terms = terms
+        self._calls = 0
+        self.token = 0
+
+    @property
+    def crashed(self) -> bytes:
+        """The error of a job whose process died each time."""
+        return self._terms.crashed
+
+    def acquire(self, owner: str, limits: ClaimLimits, patience: float) -> Grant | Refused:
+        """Take the lease, recover what a dead holder left, and claim: one call."""
+        terms = self._terms
+        args = [self._nonce, owner, terms.ttl, terms.merge, *_claim(limits), *_morgue(terms), terms.crashed]
+        reply = self._backend.run("acquire", self._shard, args, patience=patience, ask_time=True)
+        status = reply[0]
+        if status != b"OK":
+            reasons: dict[bytes, Literal["held", "paused", "empty"]] = {b"HELD": "held", b"PAUSED": "paused"}
+            until = float(reply[1]) if len(reply) > 1 and reply[1] else None
+            return Refused(reasons.get(status, "empty"), until)
+        _, token, recovered, buried, pace, window = reply
+        self.token = int(token)
+        return Grant(
+            token=self.token,
+            window=_window(window),
+            recovered=recovered,
+            buried=[(id_.decode(), entry) for id_, entry in _pairs(buried)],
+            pace=pace.decode(),
+        )
+
+    def settle(
+        self,
+        outcomes: Sequence[Outcome],
+        next_step: Next,
+        limits: ClaimLimits,
+        *,
+        pace: str,
+        performed: int,
+        patience: float,
+    ) -> Window | None:
+        """Write the outcomes (not named means done, but with "part") and go on; the next window, if any."""
+        terms = self._terms
+        named, errors = _errors_apart(outcomes)
+        args = [
+            terms.merge,
+            *_claim(limits),
+            *_morgue(terms),
+            next_step,
+            pace,
+            performed,
+            msgspec.msgpack.encode(named),
+            *errors,
+        ]
+        return _window(self._numbered("settle", args, patience)[1])
+
+    def start(self, job_id: str, patience: float) -> None:
+        """Note that the handler of a lone suspect is about to run."""
+        self._numbered("start", [job_id], patience)
+
+    def renew(self, patience: float) -> None:
+        """Prolong the lease; may be called beside the numbered calls, from another thread."""
+        args = [self._nonce, self.token, self._terms.ttl]
+        _unless_lost(self._backend.run("renew", self._shard, args, patience=patience), self._shard)
+
+    def abandon(self, seconds: float, patience: float) -> None:
+        """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
+        reply = self._backend.run("abandon", self._shard, [self._nonce, seconds], patience=patience)
+        _unless_lost(reply, self._shard)
+
+    def _numbered(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
+        call = [self._nonce, self._calls + 1, self._terms.ttl, *args]
+        reply = _unless_lost(self._backend.run(name, self._shard, call, patience=patience), self._shard)
+        self._calls += 1
+        return reply
+
+
+def _errors_apart(outcomes: Sequence[Outcome]) -> tuple[list[list[Any]], list[bytes]]:
+    """The outcomes with the position of each error instead of its bytes, which the server's msgpack has no type for."""
+    positions: dict[bytes, int] = {}
+    named = [
+        [positions.setdefault(part, len(positions)) if isinstance(part, bytes) else part for part in outcome]
+        for outcome in outcomes
+    ]
+    return named, list(positions)
+
+
+def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
+    if reply[0] == b"LOST":
+        raise LeaseLost(f"Shard {shard.index} of {shard.queue_name!r} has another holder by now.")
+    return reply
+
+
+def _claim(limits: ClaimLimits) -> tuple[int, int, int]:
+    return limits.ids, limits.payloads, limits.bytes
+
+
+def _morgue(terms: HolderTerms) -> tuple[int, int, float]:
+    return terms.morgue.entries, terms.morgue.bytes, terms.morgue.age
+
+
+def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _entries(record: bytes) -> list[bytes]:
+    if record[_KIND] == _SINGLE:
+        return [record[_KIND + 1 :]]
+    entries, at = [], _KIND + 1
+    while at < len(record):
+        size = int.from_bytes(record[at : at + 4])
+        entries.append(record[at + 4 : at + 4 + size])
+        at += 4 + size
+    return entries
+
+
+def _window(reply: Reply | bytes) -> Window | None:
+    if isinstance(reply, bytes):
+        return None
+    kind, flat, errors, troubles, charge = reply
+    error_of = dict(_pairs(errors))
+    trouble_of = {id_: msgspec.msgpack.decode(packed) for id_, packed in _pairs(troubles)}
+    deliveries = []
+    for id_, record in _pairs(flat):
+        perform_in, retry_count = _HEAD.unpack_from(record)
+        trouble = trouble_of.get(id_, ()) if trouble_of else ()
+        deliveries.append(
+            Delivery(
+                id_.decode(),
+                _entries(record),
+                perform_in,
+                retry_count,
+                error_of.get(id_) if error_of else None,
+                "b" in trouble,
+                "g" in trouble,
+            )
+        )
+    # A window told again comes out of a hash, so the order has to be made anew.
+    deliveries.sort(key=lambda delivery: delivery.perform_in)
+    return Window(deliveries, kind == b"LONE", charge if kind == b"CHARGE" else None)

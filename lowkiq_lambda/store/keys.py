@@ -1,0 +1,89 @@
+"""The keys of a shard: a fixed, small set, all under one hash tag, all given to every script.
+
+==================  =======  ====================================================================
+key                 type     holds
+==================  =======  ====================================================================
+due                 zset     id -> perform_in, of every id that waits
+jobs                hash     id -> its record: a single payload, or the mark of several (see box)
+box                 zset     payloads of ids that have several: id, place, payload; read by lex
+seen                hash     id and payload (or its digest) -> place in the box, for merging
+since               zset     id -> its own time, while its next slice queues behind what is due
+retry               zset     id -> retry_count, of waiting ids that failed (>= 0)
+errors              hash     id -> last error
+trouble             hash     id -> what it is suspected of or was blamed for (msgpack)
+suspects            zset     id -> perform_in, of ids that must run alone next
+groups              hash     group of suspects -> what its first members did (msgpack)
+flight              hash     id -> its record as claimed, until it is settled
+held                hash     reserved: id -> cursor and delivered payloads of a checkpointed job
+morgue              zset     id -> time of its last burial
+morgue_payloads     zset     id, place, payload of what is buried; read by lex
+morgue_errors       hash     id -> error
+meta                hash     lease (token, nonce, call, until, owner), arrival number, counters
+lease               string   token, with a time to live
+pushes_even, _odd   hash     push token -> the answer it was given, in turns of a minute
+==================  =======  ====================================================================
+
+The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
+and shards of two different counts never share a key. docs/data-model.md has the formats.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+
+PREFIX: Final = "lowkiq"
+
+SHARD_KEYS: Final = (
+    "due",
+    "jobs",
+    "box",
+    "seen",
+    "since",
+    "retry",
+    "errors",
+    "trouble",
+    "suspects",
+    "groups",
+    "flight",
+    "held",
+    "morgue",
+    "morgue_payloads",
+    "morgue_errors",
+    "meta",
+    "lease",
+    "pushes_even",
+    "pushes_odd",
+)
+
+
+@dataclass(frozen=True)
+class ShardRef:
+    """One shard of one queue: what a lease is taken on."""
+
+    queue_name: str
+    shards_count: int
+    index: int
+    keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
+        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in SHARD_KEYS))
+
+    def key(self, name: str) -> str:
+        """The shard's key of that name."""
+        return self.keys[SHARD_KEYS.index(name)]
+
+
+def escape(queue_name: str) -> str:
+    """The name in letters that mean nothing to a key or a hash tag; two names never give the same."""
+    return quote(queue_name, safe="")
+
+
+def declaration_key(queue_name: str) -> str:
+    """Where a queue keeps what it was made with."""
+    return f"{PREFIX}:{{{escape(queue_name)}}}:declaration"
+
+
+def bell_channel(queue_name: str) -> str:
+    """The channel on which a push says that a shard has work sooner than before."""
+    return f"{PREFIX}:{escape(queue_name)}:bell"

@@ -1,0 +1,12 @@
+--! include shard lease
+-- The holder's process is about to exit while a handler still runs: what is in flight counts as interrupted,
+-- and nobody takes the shard until the process is surely gone.
+-- ARGV[4] nonce, [5] seconds until then. Returns {'OK'}, {'LOST'}, or a refusal.
+local refused = refusal()
+if refused then return refused end
+local nonce, token = unpack(call('HMGET', meta, 'nonce', 'token'))
+if nonce ~= ARGV[4] then return {'LOST'} end
+free_memory_first()
+call('HSET', meta, 'abandoned', 1, 'nonce', 'abandoned ' .. nonce)
+hold(token, tonumber(ARGV[5]))
+return {'OK'}

@@ -1,0 +1,127 @@
+-- What became of ids in flight. An outcome is one of
+--   {id, 'done'}
+--   {id, 'retry', retry_count, perform_in, error, signature, blamed}     it failed and is tried again
+--   {id, 'bury', error, signature}         it failed for the last time: its oldest payload leaves, the rest start anew
+--   {id, 'back'}                           interrupted: as it was before the claim
+--   {id, 'suspect', batch}                 it failed in company and nobody was named
+-- where error is the position of its text among the arguments that follow the outcomes: texts may be any bytes.
+local GROUP, ERRORS = 3, 18
+
+local function error_text(position) return ARGV[ERRORS + position] end
+
+local function unblame(ids)
+  for _, id in ipairs(ids) do
+    local t = read_trouble(id)
+    t.b = nil
+    write_trouble(id, t)
+  end
+end
+
+-- A group of suspects is systemic when its first three failures, and nothing else before them, were alike.
+local function tell_group(id, group, signature, error)
+  local packed = group and call('HGET', groups, group)
+  if not packed then return end
+  local state = cmsgpack.unpack(packed)
+  state.left = state.left - 1
+  if not state.systemic then
+    if not signature or (state.signature and state.signature ~= signature) then
+      call('HDEL', groups, group)
+      return
+    end
+    state.signature, state.error = signature, error
+    state.ids[#state.ids + 1] = id
+    if #state.ids == GROUP then
+      state.systemic = true
+      unblame(state.ids)
+      state.ids = {}
+    end
+  end
+  if state.left > 0 then
+    call('HSET', groups, group, cmsgpack.pack(state))
+  else
+    call('HDEL', groups, group)
+  end
+end
+
+-- Any outcome clears suspicion; what remains is whether the id alone was to blame.
+local function clear_suspicion(id, signature, error, blamed)
+  local t = read_trouble(id)
+  call('ZREM', suspects, id)
+  write_trouble(id, blamed and {b = true} or {})
+  tell_group(id, t.g, signature, error)
+end
+
+local settle_one = {}
+
+function settle_one.done(id)
+  clear_suspicion(id)
+  call('HDEL', errors, id)
+  return 'processed'
+end
+
+function settle_one.retry(id, record, outcome, merge)
+  local _, _, entries = read_flight(record)
+  put_back(merge, id, entries, outcome[4], outcome[3])
+  call('HSET', errors, id, error_text(outcome[5]))
+  clear_suspicion(id, outcome[6], error_text(outcome[5]), outcome[7])
+  return 'retried'
+end
+
+function settle_one.bury(id, record, outcome, merge)
+  local _, _, entries = read_flight(record)
+  local oldest = table.remove(entries, 1)
+  local text = error_text(outcome[3])
+  bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text)
+  clear_suspicion(id, outcome[4], text)
+  if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
+    put_back(merge, id, entries, now, -1)
+    call('HSET', errors, id, text)
+  else
+    call('HDEL', errors, id)
+  end
+  return 'dead'
+end
+
+function settle_one.back(id, record, _, merge)
+  give_back(merge, id, record)
+  local t = read_trouble(id)
+  t.x = nil
+  write_trouble(id, t)
+  return 'interrupted'
+end
+
+function settle_one.suspect(id, record, outcome, merge, groups_of_call)
+  local group = groups_of_call .. ':' .. outcome[3]
+  local state = call('HGET', groups, group)
+  state = state and cmsgpack.unpack(state) or {left = 0, ids = {}}
+  state.left = state.left + 1
+  call('HSET', groups, group, cmsgpack.pack(state))
+  suspect(id, (give_back(merge, id, record)), group)
+  return 'suspected'
+end
+
+local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
+  local counts = {}
+  for _, outcome in ipairs(outcomes) do
+    local id = outcome[1]
+    local record = call('HGET', flight, id)
+    if record then
+      local counter = settle_one[outcome[2]](id, record, outcome, merge, groups_of_call)
+      call('HDEL', flight, id)
+      counts[counter] = (counts[counter] or 0) + 1
+    end
+  end
+  for counter, n in pairs(counts) do call('HINCRBY', meta, counter, n) end
+  if counts.dead then trim_morgue(morgue_limits) end
+end
+
+-- Everything that is still in flight was done; most of it never had an error or a trouble to clear.
+local function settle_rest()
+  local n = call('HLEN', flight)
+  if n == 0 then return end
+  if exists(errors) or exists(trouble) then
+    for _, id in ipairs(call('HKEYS', flight)) do settle_one.done(id) end
+  end
+  call('DEL', flight)
+  call('HINCRBY', meta, 'processed', n)
+end

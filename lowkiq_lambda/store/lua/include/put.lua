@@ -1,0 +1,88 @@
+-- Merging: one payload into what waits under its id. A place is score (8 bytes, order-preserving) and
+-- arrival number (6 bytes): its byte order is the order in which payloads are handed over.
+local PLACE, UNTOUCHED = 14, string.rep('\0', 6)
+
+-- Bytes are compared one by one: Lua's own string order follows the server's locale.
+local function before(a, b)
+  for i = 1, #a do
+    local x, y = a:byte(i), b:byte(i)
+    if x ~= y then return x < y end
+  end
+  return false
+end
+
+local function later(a, b) return before(a, b) and b or a end
+
+local function arrival_of(place) return place:sub(9, PLACE) end
+
+local function box_prefix(id) return struct.pack('>I4', #id) .. id end
+
+-- No score that is accepted starts with the byte 255, so this range is exactly the id's members.
+local function box_range(prefix) return '[' .. prefix, '(' .. prefix .. '\255' end
+
+-- A digest has 40 bytes, what stands for itself has fewer: the two never meet.
+local function seen_field(prefix, payload)
+  return prefix .. (#payload < 40 and payload or redis.sha1hex(payload))
+end
+
+local function preferred(merge, a, b)
+  if merge == 'max' then return later(a, b) end
+  return before(a, b) and a or b
+end
+
+local function box_add(merge, prefix, place, payload)
+  call('ZADD', box, 0, prefix .. place .. payload)
+  if merge ~= 'never' then call('HSET', seen, seen_field(prefix, payload), place) end
+end
+
+local function box_remove(merge, prefix, place, payload)
+  call('ZREM', box, prefix .. place .. payload)
+  if merge ~= 'never' then
+    local field = seen_field(prefix, payload)
+    if call('HGET', seen, field) == place then call('HDEL', seen, field) end
+  end
+end
+
+-- The record of a single payload is 's' place payload, or 't' touched place payload once an equal one
+-- was pushed again; that of several is 'm' touched, with the payloads in the box.
+local function read_single(record)
+  local skip = record:sub(1, 1) == 't' and 7 or 1
+  local touched = skip == 7 and record:sub(2, 7) or UNTOUCHED
+  return record:sub(skip + 1, skip + PLACE), record:sub(skip + PLACE + 1), touched
+end
+
+local function put_in_box(merge, id, touched, place, payload)
+  local prefix = box_prefix(id)
+  local known = merge ~= 'never' and call('HGET', seen, seen_field(prefix, payload))
+  if known and call('ZSCORE', box, prefix .. known .. payload) then
+    local kept = preferred(merge, place, known)
+    if kept ~= known then
+      call('ZREM', box, prefix .. known .. payload)
+      box_add(merge, prefix, kept, payload)
+    end
+    local last = later(touched, later(arrival_of(place), arrival_of(known)))
+    if last ~= touched then call('HSET', jobs, id, 'm' .. last) end
+  else
+    box_add(merge, prefix, place, payload)
+  end
+end
+
+-- Unites one payload with what waits under the id; the caller sees to due, retry and the rest.
+local function put(merge, id, place, payload)
+  local record = call('HGET', jobs, id)
+  if not record then
+    call('HSET', jobs, id, 's' .. place .. payload)
+  elseif record:sub(1, 1) == 'm' then
+    put_in_box(merge, id, record:sub(2), place, payload)
+  else
+    local old_place, old_payload, touched = read_single(record)
+    if merge ~= 'never' and old_payload == payload then
+      touched = later(touched, later(arrival_of(place), arrival_of(old_place)))
+      call('HSET', jobs, id, 't' .. touched .. preferred(merge, place, old_place) .. payload)
+    else
+      box_add(merge, box_prefix(id), old_place, old_payload)
+      call('HSET', jobs, id, 'm' .. touched)
+      put_in_box(merge, id, touched, place, payload)
+    end
+  end
+end

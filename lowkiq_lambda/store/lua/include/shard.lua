@@ -1,0 +1,26 @@
+-- The fixed keys of one shard, in the order of store/keys.py, and what every script does first.
+local call = redis.call
+local due, jobs, box, seen, since, retry, errors, trouble, suspects, groups = unpack(KEYS, 1, 10)
+local flight, held, morgue, morgue_payloads, morgue_errors = unpack(KEYS, 11, 15)
+local meta, lease, pushes_even, pushes_odd = unpack(KEYS, 16, 19)
+
+-- ARGV[1] version of the caller's contract, ARGV[2] now, ARGV[3] '1' if now was measured for this very call.
+local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
+local now = tonumber(now_text)
+local latest_now = now_text
+
+-- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen.
+local function refusal()
+  local least, seen_at, closed = unpack(call('HMGET', meta, 'least_version', 'now', 'closed'))
+  if least and version < tonumber(least) then return {'VERSION', least} end
+  if closed then return {'CLOSED'} end
+  if seen_at and not measured then
+    if now < tonumber(seen_at) - 1 then return {'SKEW', seen_at} end
+    if now < tonumber(seen_at) then latest_now = seen_at end
+  end
+end
+
+-- Redis lets a script write when memory is full only after a command that frees, hence this first write.
+local function free_memory_first() call('HDEL', meta, '') end
+
+local function exists(key) return call('EXISTS', key) == 1 end

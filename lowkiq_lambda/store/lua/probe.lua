@@ -1,0 +1,15 @@
+--! include shard
+-- What there is to do in the shard, read only.
+-- Returns {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
+--   milliseconds left on the lease key, paused until or ''}.
+local in_flight = call('HLEN', flight)
+local flight_since, held_until, paused_until = unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until'))
+return {
+  call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
+  call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
+  in_flight,
+  in_flight > 0 and flight_since or '',
+  held_until or '0',
+  math.max(0, call('PTTL', lease)),
+  paused_until or '',
+}

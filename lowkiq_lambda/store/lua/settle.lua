@@ -1,0 +1,29 @@
+--! include shard put bury flight claim lease outcomes
+-- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
+-- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
+--   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not
+--   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
+--   [17] outcomes, msgpack: a list of {id, kind, ...} as include/outcomes.lua reads them, [18..] errors that they
+--   name by position.
+-- Returns {'OK', window or ''} ('' after a claim: nothing is due and the lease is let go), {'LOST'}, or a refusal.
+local refused = refusal()
+if refused then return refused end
+local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
+local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
+local next_step, pace = ARGV[14], ARGV[15]
+
+local verdict = turn(nonce, n)
+if verdict == 'LOST' then return {'LOST'} end
+if verdict == 'AGAIN' then return {'OK', next_step == 'claim' and window_again() or ''} end
+
+free_memory_first()
+local token = call('HGET', meta, 'token')
+settle_named(merge, token .. ':' .. n, cmsgpack.unpack(ARGV[17]), morgue_limits)
+if next_step ~= 'part' then settle_rest() end
+call('HSET', meta, 'call', n, 'pace', pace)
+call('HINCRBY', meta, 'payloads', ARGV[16])
+local window
+if next_step == 'claim' then window = claim(merge, limits) end
+if window or next_step == 'part' then hold(token, ttl) else let_go() end
+return {'OK', window or ''}

@@ -1,0 +1,80 @@
+"""Many commands in one round trip for each node, each sent once.
+
+A cluster client's own pipeline sends again what got no answer, even with its retries off, and forgets answers
+that came before the one that is missing. So each node gets a pipeline of its own here.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
+
+import redis
+from redis.cluster import ClusterNode, RedisCluster
+from redis.exceptions import AskError, ClusterDownError, SlotNotCoveredError, TryAgainError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from lowkiq_lambda.store.faults import REDIS_ERRORS
+
+Command: TypeAlias = Sequence[str | bytes | int | float]
+
+_NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
+_NOT_HERE: Final = (AskError, TryAgainError)
+"""MOVED is a kind of ASK to redis-py."""
+
+
+def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
+    """The answer, or the redis-py error, of each of the (key, command) pairs, in their order.
+
+    All commands of a node whose connection broke have its error: some may have been executed.
+    """
+    if not isinstance(client, RedisCluster):
+        return _send(client, [command for _, command in commands])
+    answers: list[Any] = [None] * len(commands)
+    try:
+        places = _by_node(client, commands)
+    except REDIS_ERRORS as error:
+        return [error] * len(commands)
+    for node, positions in places.items():
+        replies = _send(client.get_redis_connection(node), [commands[position][1] for position in positions])
+        for position, reply in zip(positions, replies, strict=True):
+            answers[position] = reply
+    if any(isinstance(answer, _NODES_CHANGED) for answer in answers):
+        _refresh(client)
+    return [
+        _redirected(client, command) if isinstance(answer, _NOT_HERE) else answer
+        for answer, (_, command) in zip(answers, commands, strict=True)
+    ]
+
+
+def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> dict[ClusterNode, list[int]]:
+    places: dict[ClusterNode, list[int]] = {}
+    for position, (key, _) in enumerate(commands):
+        node = client.get_node_from_key(key)
+        if node is None:
+            raise SlotNotCoveredError(f"No node of the cluster holds the slot of {key!r}.")
+        places.setdefault(node, []).append(position)
+    return places
+
+
+def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
+    pipe = client.pipeline(transaction=False)
+    for command in commands:
+        pipe.execute_command(*command)
+    try:
+        return list(pipe.execute(raise_on_error=False))
+    except REDIS_ERRORS as error:
+        return [error] * len(commands)
+
+
+def _refresh(client: RedisCluster) -> None:
+    with suppress(*REDIS_ERRORS):
+        client.nodes_manager.initialize()
+
+
+def _redirected(client: RedisCluster, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
+    # A node that answers so has not executed the command: the client knows how to find the one that will.
+    try:
+        return client.execute_command(*command)
+    except REDIS_ERRORS as error:
+        return error

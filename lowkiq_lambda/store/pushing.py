@@ -1,0 +1,150 @@
+"""Writing pushes: chunks of jobs to their shards, each under a token, so that a repeat is applied once."""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, PushInterrupted
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.store.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.keys import ShardRef, bell_channel
+
+CHUNK_JOBS: Final = 900
+"""Four arguments a job: managed Valkey refuses a call with more than 3,999."""
+CHUNK_BYTES: Final = 1024 * 1024
+TOKEN_LIFE: Final = 60.0
+"""Seconds for which a shard surely remembers the token of a push."""
+
+
+class NewJob(NamedTuple):
+    """A checked job on its way: empty score and perform_in stand for the server's now."""
+
+    position: int
+    id: str
+    score: bytes
+    perform_in: str
+    dumped: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    shard: ShardRef
+    token: bytes
+    jobs: Sequence[NewJob]
+
+    def call(self, merge: str) -> tuple[str, ShardRef, list[Argument]]:
+        args: list[Argument] = [self.token, merge]
+        for job in self.jobs:
+            args += job[1:]
+        return "enqueue", self.shard, args
+
+
+class Pusher:
+    """Pushes checked jobs of one queue, and rings its bell where a shard has work sooner than before."""
+
+    def __init__(self, backend: Backend, shards: Sequence[ShardRef], merge: str, patience: float) -> None:
+        self._backend = backend
+        self._shards = shards
+        self._merge = merge
+        self._patience = min(patience, TOKEN_LIFE / 2)
+
+    def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
+        """What became of each job, by position. Raises BackendError or PushInterrupted."""
+        results: list[Pushed | None] = [None] * count
+        rung: set[int] = set()
+        waves = list(_waves(self._shards, jobs_by_shard))
+        for index, wave in enumerate(waves):
+            failed = self._write(wave, results, rung)
+            if failed:
+                self._ring(rung)
+                raise _broken_off(failed, [*wave, *(chunk for later in waves[index + 1 :] for chunk in later)], results)
+        self._ring(rung)
+        return [result for result in results if result is not None]
+
+    def _write(
+        self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]
+    ) -> dict[bytes, BackendError]:
+        """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
+        clock = self._backend.clock
+        give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
+        attempt, left, errors = 0, list(wave), dict[bytes, BackendError]()
+        while left:
+            replies = self._backend.run_each([chunk.call(self._merge) for chunk in left])
+            again = []
+            for chunk, reply in zip(left, replies, strict=True):
+                if isinstance(reply, BackendError):
+                    errors[chunk.token] = reply
+                    again += [chunk] if isinstance(reply, BackendUnavailable) else []
+                else:
+                    errors.pop(chunk.token, None)
+                    self._note(chunk, reply, results, rung)
+            left = again
+            # Past the token's life a repeat would be taken for a new push; a frozen process shows by the wall clock.
+            if not left or clock.monotonic() >= give_up_at or clock.time() >= wall_limit:
+                break
+            self._backend.pause(attempt)
+            attempt += 1
+        return errors
+
+    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: set[int]) -> None:
+        _, bell, now_text, met = reply
+        index = chunk.shard.index
+        now = float(now_text)
+        for job in chunk.jobs:
+            results[job.position] = Pushed(job.id, index, False, float(job.perform_in) if job.perform_in else now)
+        for offset, perform_in in zip(met[::2], met[1::2], strict=True):
+            job = chunk.jobs[offset]
+            results[job.position] = Pushed(job.id, index, True, float(perform_in))
+        if bell:
+            rung.add(index)
+
+    def _ring(self, rung: set[int]) -> None:
+        if rung:
+            self._backend.publish(bell_channel(self._shards[0].queue_name), ",".join(map(str, sorted(rung))))
+
+
+def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> Iterator[list[_Chunk]]:
+    """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
+    chunks: defaultdict[int, list[_Chunk]] = defaultdict(list)
+    for index, jobs in jobs_by_shard.items():
+        for wave, part in enumerate(_cut(jobs)):
+            chunks[wave].append(_Chunk(shards[index], secrets.token_bytes(12), part))
+    for wave in sorted(chunks):
+        yield chunks[wave]
+
+
+def _cut(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
+    start, size = 0, 0
+    for at, job in enumerate(jobs):
+        size += len(job.dumped) + len(job.id)
+        if at > start and (at - start >= CHUNK_JOBS or size > CHUNK_BYTES):
+            yield jobs[start:at]
+            start, size = at, len(job.dumped) + len(job.id)
+    if jobs:
+        yield jobs[start:]
+
+
+def _broken_off(
+    failed: dict[bytes, BackendError], not_done: Sequence[_Chunk], results: Sequence[Pushed | None]
+) -> BackendError:
+    """The error of a push that could not be finished; the cause itself where nothing was or may have been written."""
+    written = [position for position, result in enumerate(results) if result is not None]
+    unknown, not_written = [], []
+    for chunk in not_done:
+        error = failed.get(chunk.token)
+        positions = [job.position for job in chunk.jobs if results[job.position] is None]
+        (unknown if isinstance(error, BackendUnavailable) else not_written).extend(positions)
+    cause = next(iter(failed.values()))
+    if not written and not unknown:
+        return cause
+    broken = PushInterrupted(
+        f"The push broke off ({cause}): {len(written)} jobs are written, {len(not_written)} are not, "
+        f"of {len(unknown)} it is unknown.",
+        written=written,
+        not_written=sorted(not_written),
+        unknown=sorted(unknown),
+    )
+    broken.__cause__ = cause
+    return broken

@@ -1,0 +1,67 @@
+"""What time it is on a Redis node, without asking it each time.
+
+Scripts take `now` as an argument. It is the node's own time as measured last, carried on by this machine's
+monotonic clock. Where the wall clock disagrees about how long that was (the process was frozen, or the clock was
+set), the measurement is not trusted any more.
+"""
+
+from typing import Final, Protocol
+
+from lowkiq_lambda.clock import Clock
+
+MAX_AGE: Final = 60.0
+MAX_DISAGREEMENT: Final = 0.5
+
+
+class NodeTime(Protocol):
+    """What time it is on a node."""
+
+    def observe(self, seconds: float, asked_at: float) -> float:
+        """Takes in what the node said when asked at `asked_at` (monotonic), and returns what time it is."""
+        ...
+
+    def now(self) -> float | None:
+        """Unix seconds, or None when the node has to be asked."""
+        ...
+
+
+class GivenTime:
+    """The time of a clock that somebody moves by hand, whatever the server says."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def observe(self, seconds: float, asked_at: float) -> float:
+        """The clock's time; both arguments are set aside."""
+        del seconds, asked_at
+        return self._clock.time()
+
+    def now(self) -> float | None:
+        """The clock's time, never in need of a measurement."""
+        return self._clock.time()
+
+
+class ServerTime:
+    """The clock of one node."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._measured: tuple[float, float, float] | None = None
+
+    def observe(self, seconds: float, asked_at: float) -> float:
+        """The node said `seconds`; it was asked at `asked_at` by the monotonic clock, and answered just now."""
+        answered_at = self._clock.monotonic()
+        # The node read its clock somewhere between: the middle is at most half a round trip off.
+        middle = (asked_at + answered_at) / 2
+        self._measured = (seconds, middle, self._clock.time() - (answered_at - middle))
+        return seconds + answered_at - middle
+
+    def now(self) -> float | None:
+        """Unix seconds on the node, or None when it has to be measured again."""
+        if self._measured is None:
+            return None
+        seconds, at, wall = self._measured
+        passed = self._clock.monotonic() - at
+        if passed > MAX_AGE or abs(self._clock.time() - wall - passed) > MAX_DISAGREEMENT:
+            return None
+        return seconds + passed

