@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeVar, overload
+from types import FunctionType
+from typing import Any, Final, TypeVar, Unpack, overload
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.client import Checker, push
@@ -22,7 +23,7 @@ from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.pushing import Pusher
 from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
-from lowkiq_lambda.worker import FunctionWorker, Worker
+from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
 W = TypeVar("W", bound=type[Worker])
 
@@ -65,9 +66,9 @@ class Lowkiq:
     @overload
     def worker(self, target: W) -> W: ...
     @overload
-    def worker(self, target: Callable[[Any], object]) -> FunctionWorker: ...
+    def worker(self, target: FunctionType) -> FunctionWorker: ...
     @overload
-    def worker(self, **options: Any) -> Callable[[Callable[[Any], object]], FunctionWorker]: ...
+    def worker(self, **options: Unpack[WorkerOptions]) -> Callable[[FunctionType], FunctionWorker]: ...
 
     def worker(self, target: Any = None, **options: Any) -> Any:
         """Declare a worker: on a subclass of Worker, or, with a worker's fields as options, on a function.

@@ -1,7 +1,7 @@
 """What a handler is given: its ids with their payloads, and how to say what became of each."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
@@ -84,6 +84,7 @@ class Batch(Mapping[str, list[Any]]):
         self._circumstances = circumstances
         self._read_error = read_error
         self._marks: dict[str, BaseException | str | None] = {}
+        self._left: tuple[str, ...] = ()
         self._closed = False
         self._lock = Lock()
 
@@ -136,11 +137,15 @@ class Batch(Mapping[str, list[Any]]):
         """The id failed, and it alone; the others go on."""
         self._mark(job_id, error)
 
-    def close(self) -> dict[str, BaseException | str | None]:
-        """End the batch: the marks, None for done. Later marks raise BatchClosed."""
+    def leave(self, job_ids: Iterable[str]) -> None:
+        """These ids have not been performed to their end: they go back as they were, whatever follows."""
+        self._left = tuple(job_ids)
+
+    def close(self) -> tuple[dict[str, BaseException | str | None], tuple[str, ...]]:
+        """End the batch: the marks, None for done, and what was left. Later marks raise BatchClosed."""
         with self._lock:
             self._closed = True
-            return self._marks
+            return self._marks, self._left
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:

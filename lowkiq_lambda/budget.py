@@ -1,8 +1,9 @@
 """Whether a drain may go on: its time, the stop signal, and whose turn it is."""
 
 import math
-from copy import copy
 from collections.abc import Callable
+from copy import copy
+from threading import Event
 
 from lowkiq_lambda.clock import Clock
 
@@ -28,9 +29,9 @@ class Budget:
         self._clock = clock
         self._ends_at = clock.monotonic() + seconds
         self.stopping = stopping
-        self.ran = False
-        """Whether any batch has been started on this budget."""
         self._turn_over = turn_over
+        # An event, because it is shared with the copies that are made for turns.
+        self._ran = Event()
 
     def for_turn(self, seconds: float) -> "Budget":
         """The same budget for a visit that others wait for: it ends at a claim after `seconds`."""
@@ -44,8 +45,12 @@ class Budget:
         return max(0.0, self._ends_at - self._clock.monotonic())
 
     def may_try_one(self) -> bool:
-        """Whether one id may be tried though it is not predicted to fit: a wrong prediction must not silence a shard."""
-        return not self.ran and self.remaining() > 0
+        """Whether one id may be tried though it is not predicted to fit: nothing has been started yet."""
+        return not self._ran.is_set() and self.remaining() > 0
+
+    def note_batch(self) -> None:
+        """A batch has been started on this budget."""
+        self._ran.set()
 
     def against_batch(self, predicted: float) -> str | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""

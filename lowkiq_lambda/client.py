@@ -11,7 +11,7 @@ from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, is_number
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.codec import dump_json
-from lowkiq_lambda.store.pushing import NewJob, Pusher
+from lowkiq_lambda.store.pushing import NewJob, Pusher, packed
 
 FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
 EARLIEST: Final = 1_000_000_000.0
@@ -44,34 +44,31 @@ class Checker:
         return by_shard
 
     def _check(self, position: int, job: Mapping[str, Any]) -> NewJob:
-        if not isinstance(job, Mapping):
+        if type(job) is not dict and not isinstance(job, Mapping):
             raise JobError(f"a job is a mapping with an id, not {type(job).__name__}")
         if not job.keys() <= FIELDS:
             unknown = next(str(name) for name in job if name not in FIELDS)
             raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
         if "id" not in job:
             raise JobError("is required", field="id")
-        return NewJob(
-            position,
-            self._id(job["id"]),
-            _score(job["score"]) if "score" in job else b"",
-            self._perform_in(job) if "perform_in" in job or "delay" in job else "",
-            self._payload(job.get("payload", _NO_PAYLOAD)),
-        )
+        job_id = self._id(job["id"])
+        score = _score(job["score"]) if "score" in job else None
+        at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
+        return NewJob(position, job_id, packed(score, at, self._payload(job.get("payload", _NO_PAYLOAD))), at)
 
     def _id(self, given: object) -> str:
-        kind = type(given)
-        if kind is not str:
-            if kind is not int and not isinstance(given, UUID | str):
-                raise JobError(f"must be a str, an int or a UUID, not {kind.__name__}", field="id")
-            given = str(given)
+        if type(given) is int:
+            return str(given)
+        if not isinstance(given, str | UUID):
+            raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
+        job_id = str(given)
         try:
-            size = len(given.encode())  # type: ignore[attr-defined]  # a str by now
+            size = len(job_id) if job_id.isascii() else len(job_id.encode())
         except UnicodeEncodeError:
             raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
         if size > self.max_id_bytes:
             raise JobError(f"has {size:,} bytes, more than max_id_bytes={self.max_id_bytes:,}", field="id")
-        return str(given)
+        return job_id
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -89,13 +86,13 @@ class Checker:
             raise JobError(f"dump_payload must return bytes, not {type(dumped).__name__}", field="payload")
         return dumped
 
-    def _perform_in(self, job: Mapping[str, Any]) -> str:
+    def _perform_in(self, job: Mapping[str, Any]) -> float:
         if "perform_in" in job and "delay" in job:
             raise JobError("give perform_in (a time) or delay (from now), not both", field="delay")
         at = _absolute(job["perform_in"]) if "perform_in" in job else self.now() + _delay(job["delay"])
         if at >= LATEST:
             raise JobError("lies beyond the year 9999", field="delay")
-        return repr(at)
+        return at
 
 
 def _score(score: object) -> bytes:

@@ -135,9 +135,7 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
             nodes = f"nodes count from 0 to number_of_nodes - 1, and number_of_nodes={self.number_of_nodes}"
             raise _refused("node_number", self.node_number, nodes)
         if self.ack_interval > self.lease_ttl / 3:
-            raise _refused(
-                "ack_interval", self.ack_interval, f"more than a third of lease_ttl={self.lease_ttl}"
-            )
+            raise _refused("ack_interval", self.ack_interval, f"more than a third of lease_ttl={self.lease_ttl}")
         if (self.dump_payload is None) != (self.load_payload is None):
             missing = "dump_payload" if self.dump_payload is None else "load_payload"
             raise _refused(missing, None, "dump_payload and load_payload are given together or not at all")
@@ -191,9 +189,7 @@ def without_password(url: str) -> str:
     if "@" in rest:
         # Up to the last "@": a password that was not escaped may hold one itself.
         rest = "***@" + rest.rpartition("@")[2]
-    return (
-        scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)
-    )
+    return scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)
 
 
 @cache

@@ -19,7 +19,7 @@ from lowkiq_lambda.lease import Lease, Moment
 from lowkiq_lambda.ledger import Ledger
 from lowkiq_lambda.pace import Pace
 from lowkiq_lambda.perform import Performer
-from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Window
+from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Settlement, Window
 from lowkiq_lambda.verdict import ErrorText
 from lowkiq_lambda.window import batches_of
 from lowkiq_lambda.worker import Worker
@@ -187,23 +187,18 @@ class Visit:
             started = Moment.now(self._terms.clock)
             self._holding.start(batch[0].id, self._patience())
             self._lease.renewed(started)
-        self._budget.ran = True
+        self._budget.note_batch()
         performed = self._terms.performer.perform(batch, self)
         self._exit = performed.exit
         if performed.exit:
             self._reason = "interrupted"
-        self._ledger.record(batch, performed, self._now())
+        self._ledger.record(batch, performed, self._now)
 
     def _settle(self, next_step: Next) -> Window | None:
         ledger, started = self._ledger, Moment.now(self._terms.clock)
-        window = self._holding.settle(
-            ledger.outcomes(partial=next_step == "part"),
-            next_step,
-            self._limits(),
-            pace=self._terms.pace.dump(),
-            performed=ledger.payloads,
-            patience=self._patience(),
-        )
+        outcomes = ledger.outcomes(partial=next_step == "part")
+        settlement = Settlement(outcomes, next_step, self._terms.pace.dump(), ledger.payloads)
+        window = self._holding.settle(settlement, self._limits(), patience=self._patience())
         self._lease.renewed(started)
         self._ledger = Ledger(self._terms.worker, self._terms.texts)
         self._counts += ledger.counts()

@@ -98,7 +98,7 @@ class Drainer:
         return counts
 
     def abandon_all(self, seconds: float) -> None:
-        """Before the process exits at once: what runs now is marked interrupted, its shards are free after `seconds`."""
+        """Before the process exits: what runs is marked interrupted, its shards are free after `seconds`."""
         with self._lock:
             running = list(self._running)
         for visit in running:
@@ -147,7 +147,7 @@ class Drainer:
         payload: object
         try:
             payload = (self._config.load_payload or load_json)(entry[PLACE:])
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever the codec raises, the raw bytes are shown
             payload = entry[PLACE:]
         text = self._config.load_error(error)
         return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self._clock.time(), text)

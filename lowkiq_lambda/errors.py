@@ -26,9 +26,7 @@ class DeclarationError(LowkiqError):
 class JobError(LowkiqError, ValueError):
     """A job of the call cannot be queued; nothing of the call was written."""
 
-    def __init__(
-        self, message: str | None = None, *, position: int | None = None, field: str | None = None
-    ) -> None:
+    def __init__(self, message: str | None = None, *, position: int | None = None, field: str | None = None) -> None:
         where = "" if position is None else f"job {position}: "
         what = "" if field is None else f"{field}: "
         super().__init__(f"{where}{what}{message}" if message else None)

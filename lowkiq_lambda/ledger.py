@@ -1,7 +1,7 @@
 """What a drain owes the store: the outcomes of ids that were performed and are not settled yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lowkiq_lambda.job import Delivery
@@ -25,10 +25,10 @@ class Ledger:
         self.buried: list[tuple[str, bytes, bytes]] = []
         """Id, entry and error of what goes to the morgue."""
 
-    def record(self, batch: Sequence[Delivery], performed: Performed, now: float) -> None:
+    def record(self, batch: Sequence[Delivery], performed: Performed, now: Callable[[], float]) -> None:
         """Note what came of a batch: who is done, who failed, who is only suspected, who was interrupted."""
         if performed.failed or performed.unattributed or performed.interrupted:
-            self._record_named(batch, performed, now)
+            self._record_named(batch, performed, now())
             return
         self._done += [delivery.id for delivery in batch]
         self.payloads += sum(len(delivery.entries) for delivery in batch)

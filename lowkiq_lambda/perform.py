@@ -38,31 +38,26 @@ class Performer:
             return performed
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, circumstances, self.load_error)
         error = self._run(batch)
-        marks = batch.close()
-        for job_id, mark in marks.items():
-            if mark is not None:
-                performed.failed[job_id] = mark
-        if error is None:
-            return performed
-        rest = [job_id for job_id in payloads if job_id not in marks]
-        if isinstance(error, _Interrupted):
-            performed.interrupted, performed.exit = rest, error.__cause__
-        elif len(deliveries) == 1 and rest:
+        marks, left = batch.close()
+        performed.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
+        performed.interrupted = left
+        rest = [job_id for job_id in payloads if job_id not in marks and job_id not in left]
+        if isinstance(error, INTERRUPTIONS):
+            performed.interrupted, performed.exit = [*left, *rest], error
+        elif error is not None and len(deliveries) == 1 and rest:
             performed.failed[rest[0]] = error
-        else:
+        elif error is not None:
             performed.unattributed, performed.error = rest, error
         return performed
 
-    def _decode(
-        self, deliveries: Sequence[Delivery]
-    ) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
+    def _decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
         payloads: dict[str, list[Any]] = {}
         broken: dict[str, BaseException | str] = {}
         load = self.load_payload
         for delivery in deliveries:
             try:
                 payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a failure of the id, whatever the codec raises
                 broken[delivery.id] = f"a payload cannot be decoded: {type(error).__name__}: {error}"
         return payloads, broken
 
@@ -77,24 +72,14 @@ class Performer:
 
         try:
             self.chain(run_handler)(self.worker(), batch)
-            if not called:
-                raise HandlerError(
-                    "The handler was not run: each server middleware must call call_next."
-                )
         except INTERRUPTIONS as error:
-            interrupted = _Interrupted()
-            interrupted.__cause__ = error
-            return interrupted
-        except _Interrupted as error:
             return error
         except BaseException as error:
             logger.warning("a batch of %s failed", self.worker.queue_name, exc_info=error)
             return error
+        if not called:
+            return HandlerError("The handler was not run: each server middleware must call call_next.")
         return None
-
-
-class _Interrupted(BaseException):
-    """The handler was interrupted, by its cause or by the drain: no failure."""
 
 
 def call_handler(worker: Worker, batch: Batch) -> object:
@@ -102,10 +87,14 @@ def call_handler(worker: Worker, batch: Batch) -> object:
     perform = getattr(worker, "perform", None)
     if perform is not None:
         return _returned(perform(batch))
-    for job_id in batch:
+    job_ids = list(batch)
+    for position, job_id in enumerate(job_ids):
+        # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
+        batch.leave(job_ids[position:])
         if batch.stopping:
-            raise _Interrupted
+            return None
         _perform_job(worker, batch, job_id)
+    batch.leave(())
     return None
 
 
@@ -113,7 +102,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
         _returned(perform_job(batch.job(job_id)))
-    except (*INTERRUPTIONS, _Interrupted):
+    except INTERRUPTIONS:
         raise
     except BaseException as error:
         logger.warning("job %r of %s failed", job_id, worker.queue_name, exc_info=error)

@@ -13,9 +13,7 @@ class Queue:
 
     def __init__(self, worker: type[Worker]) -> None:
         self.worker = worker
-        self.shards = [
-            ShardRef(worker.queue_name, worker.shards_count, index) for index in range(worker.shards_count)
-        ]
+        self.shards = [ShardRef(worker.queue_name, worker.shards_count, index) for index in range(worker.shards_count)]
         self._declared = False
         self._lock = Lock()
 

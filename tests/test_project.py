@@ -1,12 +1,13 @@
 """What the project says about itself agrees: dependencies, locks, versions, reasons for exceptions."""
 
-from __future__ import annotations
-
 import re
+import subprocess
+import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -19,6 +20,7 @@ GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 RUN = PYPROJECT["project"]["dependencies"]
 LOCAL = RUN + EXTRAS["local"] + GROUPS["build"]
 EVERYTHING = [*RUN, *chain.from_iterable(EXTRAS.values()), *chain.from_iterable(GROUPS.values())]
+SETS = {"run": RUN, "local": LOCAL, "dev": EVERYTHING}
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE
@@ -50,13 +52,13 @@ def test_every_direct_dependency_has_its_reason_in_the_docs() -> None:
     assert sorted(names(EVERYTHING)) == sorted(rows)
 
 
-@pytest.mark.parametrize(("name", "requirements"), [("run", RUN), ("local", LOCAL), ("dev", EVERYTHING)])
+@pytest.mark.parametrize(("name", "requirements"), SETS.items(), ids=SETS)
 def test_every_direct_dependency_is_locked_with_a_hash(name: str, requirements: list[str]) -> None:
     """Whatever is declared for a set stands in its lock file, at one version, with hashes."""
     assert set() == names(requirements) - versions(name).keys()
 
 
-@pytest.mark.parametrize("name", ["run", "local", "dev"])
+@pytest.mark.parametrize("name", SETS)
 def test_every_line_of_a_lock_is_a_pinned_package_or_its_hash(name: str) -> None:
     """Nothing stands in a lock file that pip would install without comparing a hash."""
     pinned = re.findall(r"^[^\s#].*$", lock(name), re.MULTILINE)
@@ -64,7 +66,7 @@ def test_every_line_of_a_lock_is_a_pinned_package_or_its_hash(name: str) -> None
     assert len(versions(name)) == len(pinned)
 
 
-@pytest.mark.parametrize("name", ["run", "local", "dev"])
+@pytest.mark.parametrize("name", SETS)
 def test_a_lock_names_no_address_and_no_path(name: str) -> None:
     """A lock file is the same for everybody: it tells nothing of where its author's packages came from."""
     assert [] == re.findall(r".*(?:://|--(?:extra-)?index-url|--find-links|@ |(?<![\w.])/\w+).*", lock(name))
@@ -80,9 +82,7 @@ def test_every_ruff_exception_has_its_reason() -> None:
     """A rule that is off says beside itself why."""
     lint = PYPROJECT["tool"]["ruff"]["lint"]
     codes = [*lint["ignore"], *chain.from_iterable(lint["per-file-ignores"].values())]
-    explained = [
-        match["code"] for match in EXCEPTION.finditer(PYPROJECT_TEXT) if len(match["reason"]) > len("  # why")
-    ]
+    explained = [match["code"] for match in EXCEPTION.finditer(PYPROJECT_TEXT) if len(match["reason"]) > len("  # why")]
 
     assert sorted(codes) == sorted(explained)
 
@@ -115,6 +115,19 @@ def test_ci_runs_what_people_run() -> None:
     assert ["#!/usr/bin/env bash", "set -euo pipefail", 'cd "$(dirname "$0")/.."', "make test"] == script
 
 
-def test_the_code_is_typed_for_its_users() -> None:
-    """The marker that tells type checkers to read the package's annotations lies in the package."""
-    assert (ROOT / "lowkiq_lambda" / "py.typed").is_file()
+def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
+    """What is installed has every module, script and piece of data, and the marker that it is typed."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {name for name in ZipFile(wheel).namelist() if name.startswith("lowkiq_lambda/")}
+    files = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "lowkiq_lambda"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+
+    assert "lowkiq_lambda/py.typed" in packed
+    assert set(files) == packed

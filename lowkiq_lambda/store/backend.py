@@ -42,6 +42,8 @@ class Backend:
         rng: Random,
     ) -> None:
         self.client = client
+        # Asked for each batch, and slow to ask: the client's classes are protocols.
+        self._cluster = client if isinstance(client, RedisCluster) else None
         self.clock = clock
         self._new_time = new_time
         self._wait = wait
@@ -65,7 +67,7 @@ class Backend:
         code, attempt, measure = script(name), 0, False
         while True:
             try:
-                reply = self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time)
+                reply = self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time=ask_time)
             except REDIS_ERRORS as error:
                 if not is_transient(error) or self.clock.monotonic() >= give_up_at:
                     raise translate(error) from error
@@ -92,7 +94,8 @@ class Backend:
 
         One round trip for each node; raises BackendError where one cannot answer.
         """
-        code, args = script(name), [CONTRACT_VERSION, 0, 0]
+        code = script(name)
+        args: list[Argument] = [CONTRACT_VERSION, 0, 0]
         with translated():
             nodes = {self._node_of(shard): shard for shard in shards}
             asked_at = self.clock.monotonic()
@@ -116,7 +119,11 @@ class Backend:
             self.client.publish(channel, message)
 
     def _second_chance(
-        self, code: Script, shard: ShardRef, args: list[Argument], reply: Any  # noqa: ANN401 - what the server said
+        self,
+        code: Script,
+        shard: ShardRef,
+        args: list[Argument],
+        reply: Any,  # noqa: ANN401 - what the server said
     ) -> Reply | BackendError:
         try:
             if isinstance(reply, NoScriptError):
@@ -128,11 +135,11 @@ class Backend:
         except REDIS_ERRORS as error:
             return translate(error)
 
-    def _once(self, code: Script, shard: ShardRef, args: list[Argument], ask_time: bool = False) -> Reply:
+    def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = _evalsha(code, shard, args)
         try:
             if not ask_time:
-                return list(self.client.execute_command(*command))
+                return self._execute(command)
             asked_at = self.clock.monotonic()
             said, reply = send_each(self.client, [(shard.keys[0], _TIME), (shard.keys[0], command)])
             self._time_of(self._node_of(shard)).observe(_as_seconds(_unless_error(said)), asked_at)
@@ -141,7 +148,10 @@ class Backend:
             return self._eval(code, shard, args)
 
     def _eval(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply:
-        return list(self.client.execute_command("EVAL", code.source, len(shard.keys), *shard.keys, *args))
+        return self._execute(("EVAL", code.source, len(shard.keys), *shard.keys, *args))
+
+    def _execute(self, command: Sequence[Argument]) -> Reply:
+        return list(self.client.execute_command(*command))  # type: ignore[no-untyped-call]  # redis-py has no types
 
     def _stamp(self, shard: ShardRef, *, measure: bool = False) -> tuple[str, str, str]:
         """What every script is told first: the contract's version, now, and whether now was measured for it."""
@@ -154,8 +164,8 @@ class Backend:
         return str(CONTRACT_VERSION), f"{time.observe(_as_seconds(_unless_error(said)), asked_at):.6f}", "1"
 
     def _node_of(self, shard: ShardRef) -> str:
-        if isinstance(self.client, RedisCluster):
-            return str(self.client.get_node_from_key(shard.keys[0]).name)
+        if self._cluster is not None:
+            return str(self._cluster.get_node_from_key(shard.keys[0]).name)
         return _ONE_NODE
 
     def _time_of(self, node: str) -> NodeTime:

@@ -7,7 +7,7 @@ import msgspec
 
 from lowkiq_lambda.errors import JobError
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 _encoder: Final = msgspec.json.Encoder(order="sorted")

@@ -39,10 +39,10 @@ def declare(client: Client, queue_name: str, declaration: Declaration) -> None:
             client.set(key, mine, nx=True)
             stored = client.get(key)
     if stored != mine:
-        raise _mismatch(queue_name, declaration, stored)
+        raise _mismatch(queue_name, declaration, stored or b"{}")
 
 
-def _mismatch(queue_name: str, declaration: Declaration, stored: bytes) -> QueueMismatch:
+def _mismatch(queue_name: str, declaration: Declaration, stored: bytes | str) -> QueueMismatch:
     there = msgspec.json.decode(stored)
     here = asdict(declaration)
     names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))

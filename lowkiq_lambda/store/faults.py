@@ -6,6 +6,7 @@ from typing import Final
 
 from redis.exceptions import (
     AuthenticationError,
+    AuthenticationWrongNumberOfArgsError,
     AuthorizationError,
     BusyLoadingError,
     ClusterDownError,
@@ -59,7 +60,12 @@ _PASSING_CODES: Final = frozenset(
         "TRYAGAIN",
     }
 )
-_DENIED: Final = (AuthenticationError, AuthorizationError, NoPermissionError)
+_DENIED: Final = (
+    AuthenticationError,
+    AuthenticationWrongNumberOfArgsError,
+    AuthorizationError,
+    NoPermissionError,
+)
 _DENIED_CODES: Final = frozenset({"DENIED", "NOAUTH", "NOPERM", "WRONGPASS"})
 # Older servers wrap the error of a command in a script: "ERR Error running script (…): @user_script:3: -OOM".
 _CODE: Final = re.compile(r"(?:^|[:\s]-)([A-Z]{3,})\b")

@@ -19,7 +19,7 @@ def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
     warnings: dict[str, None] = {}
     try:
         for node in _nodes(client):
-            warnings.update(dict.fromkeys((*_policy_warnings(node), *_version_warnings(node))))
+            warnings.update(dict.fromkeys((*_policy_warnings(node), *version_warnings(_version(node)))))
     except REDIS_ERRORS as error:
         warnings[f"The server could not be checked ({type(error).__name__}: {error})."] = None
     return list(warnings)
@@ -56,14 +56,17 @@ def _configured_policy(node: redis.Redis) -> str | None:
     return _text(values[0]) if values else None
 
 
-def _version_warnings(node: redis.Redis) -> Iterator[str]:
-    server = _info(node, "server")
-    # Valkey tells the version of Redis that it is compatible with under the old name, as forks do.
-    version = _text(server.get("redis_version") or "")
+def version_warnings(version: str) -> Iterator[str]:
+    """A warning where the version is known and too old."""
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if len(numbers) == len(_OLDEST) and numbers < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         yield f"The server's version is {version}, and {oldest} is the oldest that is supported."
+
+
+def _version(node: redis.Redis) -> str:
+    # Forks tell under this name which version of Redis they are compatible with.
+    return _text(_info(node, "server").get("redis_version") or "")
 
 
 def _info(node: redis.Redis, section: str) -> dict[str, Any]:

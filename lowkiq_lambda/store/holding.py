@@ -53,6 +53,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of the ids in flight: those that are not named are done, but with "part" they stay in flight.
+
+    `payloads`: how many were performed to their end. `pace`: kept for the next holder.
+    """
+
+    outcomes: Sequence[Outcome]
+    next_step: Next
+    pace: str
+    payloads: int
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
 
@@ -101,7 +114,15 @@ class Holding:
     def acquire(self, owner: str, limits: ClaimLimits, patience: float) -> Grant | Refused:
         """Take the lease, recover what a dead holder left, and claim: one call."""
         terms = self._terms
-        args = [self._nonce, owner, terms.ttl, terms.merge, *_claim(limits), *_morgue(terms), terms.crashed]
+        args: list[Argument] = [
+            self._nonce,
+            owner,
+            terms.ttl,
+            terms.merge,
+            *_claim(limits),
+            *_morgue(terms),
+            terms.crashed,
+        ]
         reply = self._backend.run("acquire", self._shard, args, patience=patience, ask_time=True)
         status = reply[0]
         if status != b"OK":
@@ -118,26 +139,17 @@ class Holding:
             pace=pace.decode(),
         )
 
-    def settle(
-        self,
-        outcomes: Sequence[Outcome],
-        next_step: Next,
-        limits: ClaimLimits,
-        *,
-        pace: str,
-        performed: int,
-        patience: float,
-    ) -> Window | None:
-        """Write the outcomes (not named means done, but with "part") and go on; the next window, if any."""
+    def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
+        """Write what became of the ids in flight and go on; the next window, if any."""
         terms = self._terms
-        named, errors = _errors_apart(outcomes)
-        args = [
+        named, errors = _errors_apart(settlement.outcomes)
+        args: list[Argument] = [
             terms.merge,
             *_claim(limits),
             *_morgue(terms),
-            next_step,
-            pace,
-            performed,
+            settlement.next_step,
+            settlement.pace,
+            settlement.payloads,
             msgspec.msgpack.encode(named),
             *errors,
         ]
@@ -149,7 +161,7 @@ class Holding:
 
     def renew(self, patience: float) -> None:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
-        args = [self._nonce, self.token, self._terms.ttl]
+        args: list[Argument] = [self._nonce, self.token, self._terms.ttl]
         _unless_lost(self._backend.run("renew", self._shard, args, patience=patience), self._shard)
 
     def abandon(self, seconds: float, patience: float) -> None:

@@ -1,6 +1,7 @@
 """Writing pushes: chunks of jobs to their shards, each under a token, so that a repeat is applied once."""
 
 import secrets
+import struct
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,21 +12,29 @@ from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 
-CHUNK_JOBS: Final = 900
-"""Four arguments a job: managed Valkey refuses a call with more than 3,999."""
+CHUNK_JOBS: Final = 1_900
+"""Two arguments a job: managed Valkey refuses a call with more than 3,999."""
 CHUNK_BYTES: Final = 1024 * 1024
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
 
 
 class NewJob(NamedTuple):
-    """A checked job on its way: empty score and perform_in stand for the server's now."""
+    """A checked job on its way: `packed` is what enqueue.lua takes, without perform_in it is due at once."""
 
     position: int
     id: str
-    score: bytes
-    perform_in: str
-    dumped: bytes
+    packed: bytes
+    perform_in: float | None
+
+
+def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> bytes:
+    """Flags, score, perform_in and payload in one; what is None is the server's now."""
+    if score is None and perform_in is None:
+        return b"\0" + dumped
+    flags = (score is not None) + 2 * (perform_in is not None)
+    at = b"" if perform_in is None else struct.pack(">d", perform_in)
+    return bytes((flags,)) + (score or b"") + at + dumped
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class _Chunk:
     def call(self, merge: str) -> tuple[str, ShardRef, list[Argument]]:
         args: list[Argument] = [self.token, merge]
         for job in self.jobs:
-            args += job[1:]
+            args += job[1:3]
         return "enqueue", self.shard, args
 
 
@@ -63,9 +72,7 @@ class Pusher:
         self._ring(rung)
         return [result for result in results if result is not None]
 
-    def _write(
-        self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]
-    ) -> dict[bytes, BackendError]:
+    def _write(self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]) -> dict[bytes, BackendError]:
         """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
         clock = self._backend.clock
         give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
@@ -93,10 +100,10 @@ class Pusher:
         index = chunk.shard.index
         now = float(now_text)
         for job in chunk.jobs:
-            results[job.position] = Pushed(job.id, index, False, float(job.perform_in) if job.perform_in else now)
+            results[job.position] = Pushed(job.id, index, False, now if job.perform_in is None else job.perform_in)
         for offset, perform_in in zip(met[::2], met[1::2], strict=True):
             job = chunk.jobs[offset]
-            results[job.position] = Pushed(job.id, index, True, float(perform_in))
+            results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
         if bell:
             rung.add(index)
 
@@ -118,10 +125,11 @@ def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -
 def _cut(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
     start, size = 0, 0
     for at, job in enumerate(jobs):
-        size += len(job.dumped) + len(job.id)
+        own = len(job.packed) + len(job.id)
+        size += own
         if at > start and (at - start >= CHUNK_JOBS or size > CHUNK_BYTES):
             yield jobs[start:at]
-            start, size = at, len(job.dumped) + len(job.id)
+            start, size = at, own
     if jobs:
         yield jobs[start:]
 
@@ -131,7 +139,8 @@ def _broken_off(
 ) -> BackendError:
     """The error of a push that could not be finished; the cause itself where nothing was or may have been written."""
     written = [position for position, result in enumerate(results) if result is not None]
-    unknown, not_written = [], []
+    unknown: list[int] = []
+    not_written: list[int] = []
     for chunk in not_done:
         error = failed.get(chunk.token)
         positions = [job.position for job in chunk.jobs if results[job.position] is None]

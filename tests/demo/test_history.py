@@ -239,9 +239,7 @@ def test_a_limit_never_splits_a_commit_nor_takes_none(made: Repository) -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 3])
-def test_a_long_line_is_read_in_parts(
-    made: Repository, monkeypatch: pytest.MonkeyPatch, limit: int | None
-) -> None:
+def test_a_long_line_is_read_in_parts(made: Repository, monkeypatch: pytest.MonkeyPatch, limit: int | None) -> None:
     """Where one git process ends and the next goes on makes no difference."""
     for content in "1234567":
         made.commit({"a": content})

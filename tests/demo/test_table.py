@@ -71,9 +71,7 @@ def test_what_repeats_in_order_is_no_fault(table: Table, seqs: tuple[int, ...]) 
     ("seqs", "faults"),
     [((2, 1), 1), ((1, 3, 2), 1), ((1, 2, 3, 1, 3), 1), ((1, 2, 1, 3), 1), ((3, 2, 1), 2)],
 )
-def test_what_comes_late_or_is_skipped_is_out_of_order(
-    table: Table, seqs: tuple[int, ...], faults: int
-) -> None:
+def test_what_comes_late_or_is_skipped_is_out_of_order(table: Table, seqs: tuple[int, ...], faults: int) -> None:
     """A change after a newer one that it never preceded counts, and a repeat that leaves one out."""
     apply(table, *seqs)
     assert table.out_of_order == faults

@@ -1,4 +1,7 @@
-"""Real servers for the tests, on loopback, each with data of its own; whatever ends the tests ends them too."""
+"""Real servers for the tests, on loopback, with data of their own; what ends the tests ends them too."""
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from tests.servers.cluster import Cluster
 from tests.servers.fault_proxy import FaultProxy
@@ -6,4 +9,7 @@ from tests.servers.sentinel import SentinelSetup
 from tests.servers.server import Server, server_binary
 from tests.servers.tls_proxy import TlsProxy
 
-__all__ = ["Cluster", "FaultProxy", "SentinelSetup", "Server", "TlsProxy", "server_binary"]
+MakeServer: TypeAlias = Callable[..., Server]
+"""Starts a server with the options of `Server`; the fixture closes it after the test."""
+
+__all__ = ["Cluster", "FaultProxy", "MakeServer", "SentinelSetup", "Server", "TlsProxy", "server_binary"]

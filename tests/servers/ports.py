@@ -1,7 +1,7 @@
 """Free ports outside of the range that the system gives to clients.
 
-A client that calls a port of that range while nobody listens there can by chance be given the same port for its
-own end, and is then connected to itself: the server that comes back finds its port taken.
+A client that calls a port of that range while nobody listens there can by chance be given the same port for
+its own end, and is then connected to itself: the server that comes back finds its port taken.
 """
 
 import random

@@ -54,6 +54,7 @@ class Server:
         self.port = free_port()
         self.data_dir = Path(tempfile.mkdtemp(prefix="lowkiq-server-"))
         reaper.watch_folder(self.data_dir)
+        self.log_path = self.data_dir / "server.log"
         self._settings = [
             'save ""',
             f"appendonly {'yes' if appendonly else 'no'}",
@@ -105,19 +106,18 @@ class Server:
 
     def log(self) -> str:
         """What the server printed, from its first start on."""
-        path = self.data_dir / "server.log"
-        return path.read_text(errors="replace") if path.exists() else ""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def start(self) -> Self:
-        """Start the process and wait until it answers; a first start tries other ports where its own is taken."""
+        """Start the process and wait until it answers; where its port is taken, on another."""
         for attempt in range(_PORTS_TO_TRY):
             self._launch()
             if self._answers_in_time():
                 break
-            self._reap()
+            self.kill()
             if _BUSY_PORT not in self.log() or attempt == _PORTS_TO_TRY - 1:
                 raise AssertionError(f"{self.binary} does not start on port {self.port}:\n{self.log()}")
-            self._change_port()
+            self.change_port()
         for name in self._users:
             self._create_user(name)
         return self
@@ -163,7 +163,11 @@ class Server:
         reaper.forget_folder(self.data_dir)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -178,11 +182,19 @@ class Server:
         """What its command line holds behind the configuration file."""
         return []
 
+    def change_port(self) -> None:
+        """Choose another port, as somebody else took its own before it listened."""
+        if "admin" in self.__dict__:
+            self.admin.close()
+            del self.admin
+        self.port = free_port()
+        self.log_path.unlink()
+
     def _launch(self) -> None:
         assert not self.is_running, "the server runs already"
         config_path = self.data_dir / "server.conf"
         config_path.write_text("\n".join(self.configuration()) + "\n")
-        with (self.data_dir / "server.log").open("ab") as log:
+        with self.log_path.open("ab") as log:
             # A session of its own: Ctrl-C is for the tests, whose fixtures still need the server.
             self._process = subprocess.Popen(
                 [self.binary, str(config_path), *self.arguments()],
@@ -204,12 +216,6 @@ class Server:
             except redis.RedisError:
                 time.sleep(0.002)
         return False
-
-    def _change_port(self) -> None:
-        self.admin.close()
-        del self.admin
-        self.port = free_port()
-        (self.data_dir / "server.log").unlink()
 
     def _create_user(self, name: str) -> None:
         self.admin.execute_command("ACL", "SETUSER", name, *self._users[name])

@@ -11,3 +11,13 @@ def test_system_clock_reads_both_clocks() -> None:
 
     assert abs(clock.time() - time.time()) < 1
     assert clock.monotonic() <= clock.monotonic() <= time.monotonic()
+
+
+def test_system_clock_lets_time_pass() -> None:
+    """To sleep is to let at least that much time go by."""
+    clock: Clock = SystemClock()
+    begun_at = clock.monotonic()
+
+    clock.sleep(0.001)
+
+    assert clock.monotonic() - begun_at >= 0.001

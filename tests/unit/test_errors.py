@@ -19,16 +19,13 @@ from lowkiq_lambda.errors import (
     QueueMismatch,
 )
 
-CLASSES = [
-    value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)
-]
+CLASSES = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
 
 
 @pytest.mark.parametrize("error_class", CLASSES)
 def test_docstring_is_the_default_message(error_class: type[LowkiqError]) -> None:
     """Without a message an error says its class's docstring, as one line."""
     assert str(error_class()) == " ".join((error_class.__doc__ or "").split())
-    assert str(error_class()).endswith((".", "again", ":")) or str(error_class()).count(".") == 1
 
 
 @pytest.mark.parametrize("error_class", CLASSES)

@@ -21,7 +21,7 @@ class State:
 def names(scheduler: Scheduler, states: list[State], times: int) -> list[str | None]:
     """What the scheduler picks, so many times in a row."""
     picked = [scheduler.next(states) for _ in range(times)]
-    return [state and state.ref for state in picked]
+    return [None if state is None else state.ref for state in picked]
 
 
 def test_lag_scheduler_takes_the_longest_waiting() -> None:

@@ -13,6 +13,7 @@ from lowkiq_lambda.local.demo.replay import Replay
 Show: TypeAlias = Callable[[Replay], None]
 
 LINE_INTERVAL = 1.0
+"""Seconds between two lines."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class Replay:
     def perform(self, batch: Batch) -> None:
         """Apply the changes of a batch, file by file, each file's in order."""
         fault = self._faults.draw(len(batch))
-        with self._execution(batch):
+        with self.execution(batch):
             for place, (path, payloads) in enumerate(batch.items()):
                 changes = list(self._own(path, payloads))
                 if fault and place == fault.victim:
@@ -85,7 +85,7 @@ class Replay:
         batch.fail(path, failure)
 
     @contextmanager
-    def _execution(self, batch: Batch) -> Iterator[None]:
+    def execution(self, batch: Batch) -> Iterator[None]:
         """Marks the ids as running, from the batch's begin to its end: that is what must never overlap."""
         retries = sum(batch.job(path).retry_count > NEVER_FAILED for path in batch)
         with self._progressed:

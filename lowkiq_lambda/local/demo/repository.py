@@ -83,14 +83,12 @@ class _Git:
         entries = (entry.split(b"\t", 1) for entry in listed.split(b"\0") if entry)
         return {path_id(path): about.split()[2].decode() for about, path in entries}
 
-    def changes(
-        self, with_parents: Iterable[tuple[str, str | None]]
-    ) -> dict[str, list[tuple[str, str | None]]]:
+    def changes(self, with_parents: Iterable[tuple[str, str | None]]) -> dict[str, list[tuple[str, str | None]]]:
         """What each commit changed against its parent, or against nothing, by commit."""
         pairs = "".join(f"{commit} {parent or ''}".rstrip() + "\n" for commit, parent in with_parents)
         compared = self._run(
             *("diff-tree", "--stdin", "--root", "-r", "--raw", "-z", "--no-abbrev", "--no-renames"),
-            *("--ignore-submodules=none", "--no-relative"),
+            "--ignore-submodules=none",
             stdin=pairs.encode(),
         )
         return _parse(compared)

@@ -3,6 +3,8 @@
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
@@ -26,9 +28,10 @@ RunDaemon: TypeAlias = Callable[[Lowkiq], AbstractContextManager[object]]
 
 SUCCESS, FAILURE, INTERRUPTED = 0, 1, 130
 
+TABLE = "demo.sqlite"
 PUSHED_AT_ONCE = 100
 AHEAD = 500
-"""How many changes may be pushed and not yet applied: a source that never stops, not one that is all there."""
+"""How many changes may be pushed and not yet applied: the history comes as from a source that goes on."""
 LOOK_INTERVAL = 0.05
 PATIENCE = 90.0
 """Seconds without a batch after which the demo gives up: longer than any lease that a killed run left."""
@@ -38,54 +41,75 @@ class DemoError(LowkiqError):
     """The demo cannot go on."""
 
 
-def run_demo(
-    app: Lowkiq, run_daemon: RunDaemon, history: History, folder: Path, console: Console, faults: Faults
-) -> int:
-    """Replay `history` through `app` into a table in `folder`; the exit code for the process.
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A demo that can be run once."""
 
-    0 where the table ends as git says, 1 where it differs or the replay came to a standstill, 130 after Ctrl-C.
-    """
+    app: Lowkiq
+    run_daemon: RunDaemon
+    folder: Path
+    """Where the table is made."""
+    console: Console
+    faults: Faults
 
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def run(self, history: History) -> int:
+        """Replay a history through the app into the table; the exit code of the process.
 
-    with _only_demo_of(folder), closing(Table(folder / "demo.sqlite")) as table:
-        table.load(history.base, history.base_seq)
-        replay = Replay(table, faults)
-        worker = declare_worker(app, replay, f"ApplyChanges-{crc32(bytes(folder.absolute())):08x}")
-        for line in _introduction(history, folder / "demo.sqlite"):
-            say(line)
-        started_at = monotonic()
-        try:
-            with run_daemon(app), showing(console, len(history.changes)) as show:
-                _push_all(replay, worker, history, show)
-                _wait_until_empty(replay, app, show)
-        except (KeyboardInterrupt, DemoError) as error:
-            why = "Interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
-            say(f"{why}: the state is incomplete, {table.applied:,} of {len(history.changes):,} changes applied.")
-            return INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILURE
-        report = report_on(replay, history, monotonic() - started_at)
-        for line in report.lines():
-            say(line)
-        return SUCCESS if report.is_good else FAILURE
+        0 where the table ends as git says, 1 where it does not, 130 after Ctrl-C. Raises `DemoError` where
+        another demo has the folder.
+        """
+        with _alone_in(self.folder), closing(Table(self.folder / TABLE)) as table:
+            table.load(history.base, history.base_seq)
+            replay = Replay(table, self.faults)
+            for line in self._introduction(history):
+                self._say(line)
+            try:
+                seconds = self._replay(replay, history)
+            except KeyboardInterrupt:
+                self._say(_incomplete("Interrupted", table, history))
+                return INTERRUPTED
+            except LowkiqError as error:
+                self._say(_incomplete(str(error).rstrip("."), table, history))
+                return FAILURE
+            report = report_on(replay, history, seconds)
+            for line in report.lines():
+                self._say(line)
+            return SUCCESS if report.is_good else FAILURE
+
+    def _introduction(self, history: History) -> Iterator[str]:
+        since = f", on top of commit {history.base_seq:,}" if history.base_seq else ""
+        yield f"Replaying {len(history.changes):,} changes of {history.paths:,} files{since}"
+        yield f"  from   {history.origin}"
+        yield f"  into   {self.folder / TABLE}"
+        yield "Each file is an id, each change of it a payload, scored by the number of its commit."
+
+    def _replay(self, replay: Replay, history: History) -> float:
+        """How many seconds it took until nothing was left to do."""
+        worker = declare_worker(self.app, replay, f"ApplyChanges-{crc32(bytes(self.folder.absolute())):08x}")
+        with self.run_daemon(self.app), showing(self.console, len(history.changes)) as show:
+            started_at = monotonic()
+            _push_all(replay, worker, history, show)
+            _wait(replay, show, lambda: _is_empty(self.app))
+            return monotonic() - started_at
+
+    def _say(self, line: str) -> None:
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _introduction(history: History, table: Path) -> Iterator[str]:
-    since = f", from the files of commit {history.base_seq:,} on" if history.base_seq else ""
-    yield f"Replaying {len(history.changes):,} changes of {history.paths:,} files: {history.origin}{since}."
-    yield f"Each file is an id, each change of it a payload, scored by its commit; the table is {table}."
+def _incomplete(why: str, table: Table, history: History) -> str:
+    applied = f"{table.applied:,} of {len(history.changes):,} changes applied"
+    return f"{why}: the state is incomplete, {applied}."
 
 
 def _push_all(replay: Replay, worker: type[Worker], history: History, show: Show) -> None:
     for start in range(0, len(history.changes), PUSHED_AT_ONCE):
+        _wait(replay, show, partial(_has_room, replay, start))
         pushing = history.changes[start : start + PUSHED_AT_ONCE]
         worker.perform_async([replay.job(change) for change in pushing])
-        room = start + len(pushing) - AHEAD
-        _wait(replay, show, lambda room=room: replay.table.applied >= room)
 
 
-def _wait_until_empty(replay: Replay, app: Lowkiq, show: Show) -> None:
-    _wait(replay, show, lambda: is_empty(app))
+def _has_room(replay: Replay, pushed: int) -> bool:
+    return pushed - replay.table.applied < AHEAD
 
 
 def _wait(replay: Replay, show: Show, condition: Callable[[], bool]) -> None:
@@ -100,7 +124,7 @@ def _wait(replay: Replay, show: Show, condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def _only_demo_of(folder: Path) -> Iterator[None]:
+def _alone_in(folder: Path) -> Iterator[None]:
     """Two demos in one folder would take each other's jobs and table."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "demo.lock").open("w") as lock:

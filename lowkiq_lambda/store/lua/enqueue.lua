@@ -1,13 +1,13 @@
 --! include shard put
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
--- ARGV[4] token of the push, [5] merge, [6..] per job: id, score ('' = now; 8 order-preserving bytes),
---   perform_in ('' = now), payload.
+-- ARGV[4] token of the push, [5] merge, [6..] per job: its id, and in one text a byte of flags, if it is odd the
+--   score (8 order-preserving bytes), if it is over 1 perform_in (a double), else both are now, and the payload.
 -- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 1 when the shard's earliest due time became
 --   earlier; the list names the jobs that met their id waiting (positions from 0), with the time that holds.
 --   Or a refusal: VERSION, CLOSED, SKEW.
 local refused = refusal()
 if refused then return refused end
-local token, merge, HEAD, FIELDS = ARGV[4], ARGV[5], 5, 4
+local token, merge, HEAD = ARGV[4], ARGV[5], 5
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then return cmsgpack.unpack(answered) end
 
@@ -18,28 +18,33 @@ local default_score, defaulted = math.max(now, tonumber(last_score or now)), fal
 local packed = struct.pack('>d', default_score)
 local default_bytes = string.char(packed:byte(1) + 128) .. packed:sub(2)
 
-local count = (#ARGV - HEAD) / FIELDS
+local count = (#ARGV - HEAD) / 2
 local ids = {}
-for i = 1, count do ids[i] = ARGV[HEAD + 1 + (i - 1) * FIELDS] end
+for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
 local records, times, again, first = {}, {}, {}, {}
-local earliest = math.huge
+local earliest, written = math.huge, 0
 for i = 1, count do
-  local at = HEAD + 1 + (i - 1) * FIELDS
-  local id, score, perform_in, payload = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  if score == '' then score, defaulted = default_bytes, true end
-  if #payload > max_len then max_len = #payload end
+  local id, given = ids[i], ARGV[HEAD + 2 * i]
+  local flags, at, score, perform_in = given:byte(1), 2, default_bytes, now_text
+  if flags == 0 then
+    defaulted = true
+  else
+    if flags % 2 == 1 then score, at = given:sub(2, 9), 10 else defaulted = true end
+    if flags > 1 then perform_in, at = struct.unpack('>d', given, at), at + 8 end
+  end
+  local size = #given - at + 1
+  if size > max_len then max_len = size end
   local place = score .. struct.pack('>I6', arrival + i)
   if waiting[i] or first[id] then
-    again[#again + 1] = {i - 1, id, place, payload}
+    again[#again + 1] = {i - 1, id, place, given:sub(at)}
   else
     first[id] = true
-    if perform_in == '' then perform_in = now_text end
-    local n = #records
-    records[n + 1], records[n + 2] = id, 's' .. place .. payload
-    times[n + 1], times[n + 2] = perform_in, id
-    local t = tonumber(perform_in)
-    if t < earliest then earliest = t end
+    records[written + 1], records[written + 2] = id, 's' .. place .. given:sub(at)
+    times[written + 1], times[written + 2] = perform_in, id
+    written = written + 2
+    local due_at = flags > 1 and perform_in or now
+    if due_at < earliest then earliest = due_at end
   end
 end
 

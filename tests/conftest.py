@@ -1,0 +1,86 @@
+"""Servers and names that any test may ask for."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
+
+_SHARED_BY_GROUP = ("running_cluster", "running_sentinel")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one test process have all tests of a set-up that takes seconds to start."""
+    for item in items:
+        for name in _SHARED_BY_GROUP:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server that many tests share: use names of your own, leave its settings, never stop it."""
+    with Server() as started:
+        yield started
+
+
+@pytest.fixture
+def server_url(server: Server) -> str:
+    """The shared server's URL."""
+    return server.url
+
+
+@pytest.fixture
+def make_server() -> Iterator[MakeServer]:
+    """Starts servers for this test alone."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> Server:  # noqa: ANN401 - the options of Server
+            return stack.enter_context(Server(**options))
+
+        yield make
+
+
+@pytest.fixture
+def fault_proxy(server: Server) -> Iterator[FaultProxy]:
+    """Faults on command in front of the shared server."""
+    with FaultProxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def running_cluster() -> Iterator[Cluster]:
+    """What `cluster` is made of."""
+    with Cluster() as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(running_cluster: Cluster) -> Cluster:
+    """Three nodes that many tests share; a test may kill some, the next one finds them well again."""
+    running_cluster.wait_until_ok()
+    return running_cluster
+
+
+@pytest.fixture(scope="session")
+def running_sentinel() -> Iterator[SentinelSetup]:
+    """What `sentinel` is made of."""
+    with SentinelSetup() as started:
+        yield started
+
+
+@pytest.fixture
+def sentinel(running_sentinel: SentinelSetup) -> SentinelSetup:
+    """A primary, a replica and a Sentinel, all well, that many tests share; a test may fail over."""
+    running_sentinel.heal()
+    return running_sentinel
+
+
+@pytest.fixture
+def queue_name() -> str:
+    """A name that no other test has, in place of flushing."""
+    return f"queue-{uuid4().hex}"

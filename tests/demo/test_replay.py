@@ -1,0 +1,154 @@
+"""The demo's handler applies what it is given in order, suffers its faults as they are drawn, and counts."""
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lowkiq_lambda.batch import Batch
+from lowkiq_lambda.job import NEVER_FAILED, Delivery
+from lowkiq_lambda.local.demo import progress
+from lowkiq_lambda.local.demo.faults import Fault, Faults, InjectedFailure, Kind
+from lowkiq_lambda.local.demo.history import Change
+from lowkiq_lambda.local.demo.progress import showing
+from lowkiq_lambda.local.demo.replay import Replay
+from lowkiq_lambda.local.demo.table import Table
+
+
+class Given(Faults):
+    """Faults that are given, not drawn."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(0, 0, seed=1)
+        self._given = list(faults)
+
+    def draw(self, _ids: int) -> Fault | None:
+        """The next one that was given, then none."""
+        return self._given.pop(0) if self._given else None
+
+
+class Circumstances:
+    """A drain that has all the time."""
+
+    token = 1
+
+    def remaining(self) -> float:
+        """Plenty."""
+        return 60.0
+
+    def stopping(self) -> bool:
+        """Never."""
+        return False
+
+
+def batch_of(payloads: Mapping[str, list[Any]], *, retry_count: float = NEVER_FAILED) -> Batch:
+    """A batch as a drain would hand it over."""
+    deliveries = {path: Delivery(path, [], 0.0, retry_count) for path in payloads}
+    return Batch(dict(payloads), deliveries, Circumstances(), bytes.decode)
+
+
+def changes_of(replay: Replay, path: str, *seqs: int) -> list[Any]:
+    """Payloads of a file, each with its number as content."""
+    return [replay.job(Change(seq, path, str(seq)))["payload"] for seq in seqs]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Table]:
+    """An empty table."""
+    with closing(Table(tmp_path / "table.sqlite")) as opened:
+        yield opened
+
+
+def test_a_change_becomes_a_job_of_its_file_scored_by_its_commit(table: Table) -> None:
+    """D-1: the commit is in the payload, so that a content that comes back is no equal payload."""
+    replay = Replay(table, Given())
+    jobs = [replay.job(Change(seq, "a", "same")) for seq in (1, 2)]
+    assert [(job["id"], job["score"]) for job in jobs] == [("a", 1), ("a", 2)]
+    assert jobs[0]["payload"] != jobs[1]["payload"]
+
+
+def test_a_batch_is_applied_file_by_file(table: Table) -> None:
+    """Each file ends with its last payload."""
+    replay = Replay(table, Given())
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1, 3), "b": changes_of(replay, "b", 2)}))
+    assert table.files() == {"a": "3", "b": "2"}
+    assert (replay.counts.batches, replay.counts.retries, replay.counts.overlaps) == (1, 0, 0)
+
+
+def test_what_an_earlier_run_left_is_passed_over(table: Table) -> None:
+    """A run that was killed cannot spoil the next one's table."""
+    earlier, replay = Replay(table, Given()), Replay(table, Given())
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1) + changes_of(earlier, "a", 2)}))
+    assert table.files() == {"a": "1"}
+
+
+def test_a_named_failure_leaves_the_others_done(table: Table) -> None:
+    """P6: the victim stops half-way and is named; its neighbours are applied whole."""
+    replay = Replay(table, Given(Fault(Kind.FAIL_ONE, victim=0)))
+    batch = batch_of({"a": changes_of(replay, "a", 1, 2), "b": changes_of(replay, "b", 1, 2)})
+    replay.perform(batch)
+    assert table.files() == {"a": "1", "b": "2"}
+    assert list(batch.close()) == ["a"]
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1, 2)}, retry_count=0))
+    assert table.files() == {"a": "2", "b": "2"}
+    assert replay.counts.retries == 1
+    assert (table.repeated, table.out_of_order) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "interruptions"), [(Kind.RAISE, InjectedFailure, 0), (Kind.INTERRUPT, SystemExit, 1)]
+)
+def test_a_batch_that_breaks_off_stops_half_way(
+    table: Table, kind: Kind, raised: type[BaseException], interruptions: int
+) -> None:
+    """E-54: an interruption is raised as what ends a thread, not as a failure; nobody is named."""
+    replay = Replay(table, Given(Fault(kind, victim=1)))
+    batch = batch_of({path: changes_of(replay, path, 1, 2) for path in "abc"})
+    with pytest.raises(raised):
+        replay.perform(batch)
+    assert table.files() == {"a": "2", "b": "1"}
+    assert batch.close() == {}
+    assert replay.counts.interruptions == interruptions
+    replay.perform(batch_of({"b": changes_of(replay, "b", 1, 2)}))
+    assert replay.counts.overlaps == 0
+
+
+def test_a_file_begun_while_it_runs_is_an_overlap(table: Table) -> None:
+    """P1: what must never happen is seen if it does."""
+    replay = Replay(table, Given())
+    outer = batch_of({path: changes_of(replay, path, 1) for path in "ab"})
+    with replay.execution(outer):
+        replay.perform(batch_of({path: changes_of(replay, path, 2) for path in "bc"}))
+    assert replay.counts.overlaps == 1
+
+
+def test_faults_come_as_often_as_asked_for() -> None:
+    """The shares are those of batches; the victim is one of the batch."""
+    draws = [fault for _ in range(10_000) if (fault := Faults(0, 0, 1).draw(3))]
+    assert draws == []
+    faults = Faults(failures=0.2, interruptions=0.1, seed=1)
+    drawn = [fault.kind for _ in range(10_000) if (fault := faults.draw(3)) and fault.victim < 3]
+    assert 900 < drawn.count(Kind.INTERRUPT) < 1100
+    assert 900 < drawn.count(Kind.FAIL_ONE) < 1100
+    assert 900 < drawn.count(Kind.RAISE) < 1100
+
+
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log file gets whole lines, without a terminal's control characters."""
+    monkeypatch.setattr(progress, "LINE_INTERVAL", 0.0)
+    replay = Replay(table, Given())
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1)}))
+    for on_terminal in (True, False):
+        console = Console(file=io.StringIO(), force_terminal=on_terminal, width=100)
+        with showing(console, 2) as show:
+            show(replay)
+        assert isinstance(console.file, io.StringIO)
+        shown = console.file.getvalue()
+        if on_terminal:
+            assert "1/2" in shown
+        else:
+            assert shown == "applied 1 of 2 changes, 0 retries, 0 interruptions\n"

@@ -1,0 +1,1 @@
+"""Laws that hold for whatever Hypothesis thinks of."""

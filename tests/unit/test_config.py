@@ -1,0 +1,256 @@
+"""The settings."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda.config import Config, do_nothing, variable_of, without_password
+from lowkiq_lambda.errors import ConfigError
+
+SECRET = "s3cret"  # noqa: S105 - what must not be printed
+
+
+def test_defaults_are_those_of_lowkiq() -> None:
+    """L-47, L-48, L-50, L-51: who sets nothing gets Lowkiq's numbers, and no server."""
+    config = Config()
+
+    assert (config.poll_interval, config.threads_per_node) == (1.0, 5)
+    assert (config.client_pool_size, config.pool_timeout) == (5, 5.0)
+    assert (config.number_of_nodes, config.node_number) == (1, 0)
+    assert config.redis_url is None
+    assert config.on_server_init is do_nothing
+
+
+def test_hooks_do_nothing_by_default() -> None:
+    """L-53, L-56: the default hooks may be called as the library calls them, and do nothing."""
+    config = Config()
+    hooks = (
+        config.on_server_init,
+        config.on_startup,
+        config.on_quiet,
+        config.on_shutdown,
+        config.on_heartbeat,
+    )
+
+    assert [hook() for hook in hooks] == [None] * len(hooks)
+    assert config.last_words(ValueError()) is None
+
+
+def test_error_callables_give_back_their_text() -> None:
+    """By default an error is kept as its text; what UTF-8 does not have breaks nothing (E-52)."""
+    config = Config()
+
+    assert "boom" in config.format_error(ValueError("boom"))
+    assert "KeyError" in config.format_error(KeyError())
+    assert config.load_error(config.dump_error("день")) == "день"
+    assert config.load_error(config.dump_error("\ud800")) == "\\ud800"
+    assert config.load_error(b"\xff") == "\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("threads_per_node", 0),
+        ("threads_per_node", 2.5),
+        ("threads_per_node", True),
+        ("threads_per_node", "5"),
+        ("poll_interval", 0),
+        ("poll_interval", math.nan),
+        ("poll_interval", math.inf),
+        ("poll_interval", 10**400),
+        ("lease_ttl", 0.1),
+        ("lease_ttl", -30),
+        ("ack_interval", -0.1),
+        ("ack_interval", 11.0),
+        ("node_number", -1),
+        ("node_number", 1),
+        ("claim_bytes", 0),
+        ("max_payload_bytes", 2**40),
+        ("morgue_max_age", 0),
+        ("redis_url", 6379),
+        ("app", b"module:app"),
+        ("codec", ""),
+        ("format_error", None),
+        ("last_words", "print"),
+        ("build_splitter", 3),
+        ("dump_payload", "json"),
+    ],
+)
+def test_error_names_setting_and_value(setting: str, value: Any) -> None:  # noqa: ANN401 - any wrong one
+    """What cannot work is refused when the settings are made, by name and with what was given."""
+    with pytest.raises(ConfigError) as caught:
+        Config(**{setting: value})
+
+    assert caught.value.setting == setting
+    assert str(caught.value).startswith(f"{setting}=")
+    assert setting == "redis_url" or repr(value) in str(caught.value) or isinstance(value, int)
+
+
+def test_unknown_setting_is_refused() -> None:
+    """A name that is no setting is an error, not ignored."""
+    with pytest.raises(TypeError, match="lease_tll"):
+        Config(lease_tll=30)  # type: ignore[call-arg]
+
+
+def test_settings_are_frozen() -> None:
+    """Settings do not change under the feet of those who read them."""
+    config = Config()
+
+    with pytest.raises(AttributeError):
+        config.lease_ttl = 5.0  # type: ignore[misc]
+
+
+def test_evolve_checks_again() -> None:
+    """Changed settings are new settings: checked, with the old ones as they were."""
+    config = Config(lease_ttl=9)
+
+    assert config.evolve(threads_per_node=2).threads_per_node == 2
+    assert config.evolve(threads_per_node=2).lease_ttl == 9
+    assert config.threads_per_node == 5
+    with pytest.raises(ConfigError, match="lease_ttl=0 is refused"):
+        config.evolve(lease_ttl=0)
+
+
+def test_codec_pair_comes_together() -> None:
+    """One half of a codec could write what nobody reads: both or none."""
+    with pytest.raises(ConfigError, match="given together"):
+        Config(dump_payload=lambda _payload: b"")
+    with pytest.raises(ConfigError, match="given together"):
+        Config(load_payload=lambda dumped: dumped)
+
+
+def test_codec_name() -> None:
+    """The name that producers and drains compare follows the callables unless it is given."""
+
+    def dump(payload: object) -> bytes:
+        return repr(payload).encode()
+
+    def load(dumped: bytes) -> object:
+        return dumped.decode()
+
+    assert Config().codec_name == "json"
+    assert Config(dump_payload=dump, load_payload=load).codec_name == "custom"
+    assert Config(dump_payload=dump, load_payload=load, codec="repr").codec_name == "repr"
+    assert Config().evolve(dump_payload=dump, load_payload=load).codec_name == "custom"
+
+
+def test_calls_under_a_lease_fit_into_it() -> None:
+    """A call under a lease gives up early enough for others before the lease ends."""
+    assert Config().lease_timeout == 5.0
+    assert Config(lease_ttl=3).lease_timeout == 0.5
+    assert Config(redis_timeout=0.2).lease_timeout == 0.2
+
+
+def test_environment_gives_numbers_and_texts() -> None:
+    """Every number and text has a variable of its name, read as that kind of value."""
+    config = Config.from_env(
+        {
+            "LOWKIQ_THREADS_PER_NODE": "7",
+            "LOWKIQ_POLL_INTERVAL": " 0.5 ",
+            "LOWKIQ_NUMBER_OF_NODES": "3",
+            "LOWKIQ_NODE_NUMBER": "2",
+            "LOWKIQ_LEASE_TTL": "10",
+            "LOWKIQ_APP": "shop.jobs:app",
+            "HOME": "/nowhere",
+        }
+    )
+
+    assert (config.threads_per_node, config.poll_interval, config.lease_ttl) == (7, 0.5, 10.0)
+    assert (config.number_of_nodes, config.node_number) == (3, 2)
+    assert config.app == "shop.jobs:app"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, None),
+        ({"REDIS_URL": "redis://a"}, "redis://a"),
+        ({"LOWKIQ_REDIS_URL": "redis://b"}, "redis://b"),
+        ({"LOWKIQ_REDIS_URL": "redis://b", "REDIS_URL": "redis://a"}, "redis://b"),
+        ({"LOWKIQ_REDIS_URL": "", "REDIS_URL": "redis://a"}, "redis://a"),
+        ({"LOWKIQ_REDIS_URL": "", "REDIS_URL": ""}, None),
+    ],
+)
+def test_own_url_comes_before_the_common_one(environ: dict[str, str], expected: str | None) -> None:
+    """L-49: LOWKIQ_REDIS_URL, else REDIS_URL, else none; an empty variable is no variable."""
+    assert Config.from_env(environ).redis_url == expected
+
+
+def test_overrides_come_before_the_environment() -> None:
+    """What is passed wins, also over a variable that could not be read, and None is a value."""
+    environ = {"LOWKIQ_LEASE_TTL": "soon", "REDIS_URL": "redis://a"}
+
+    config = Config.from_env(environ, lease_ttl=5, redis_url=None)
+
+    assert (config.lease_ttl, config.redis_url) == (5.0, None)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "1e999", "0x10", "1,5"])
+def test_error_names_variable_and_value(text: str) -> None:
+    """Who set a variable wrongly is told which one, and what it held."""
+    with pytest.raises(ConfigError) as caught:
+        Config.from_env({"LOWKIQ_LEASE_TTL": text})
+
+    assert str(caught.value).startswith(f"LOWKIQ_LEASE_TTL={text!r} is refused: ")
+    assert caught.value.setting == "lease_ttl"
+
+
+def test_every_plain_setting_has_a_variable() -> None:
+    """The name of a variable is the setting's, in capitals, behind the library's."""
+    assert variable_of("client_pool_size") == "LOWKIQ_CLIENT_POOL_SIZE"
+    for setting in ("ack_interval", "shutdown_timeout", "pool_timeout", "redis_timeout", "claim_bytes"):
+        config = Config.from_env({variable_of(setting): "3"})
+        assert getattr(config, setting) == 3
+
+
+def test_repr_shows_what_is_set_and_hides_secrets() -> None:
+    """P10: settings may be printed; the URL comes without what signs in."""
+    config = Config(redis_url=f"redis://me:{SECRET}@db:6379/1?sentinel_password={SECRET}", lease_ttl=9)
+
+    assert repr(config) == "Config(redis_url='redis://***@db:6379/1?sentinel_password=***', lease_ttl=9.0)"
+    assert SECRET not in str(config)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://db:6379/0", "redis://db:6379/0"),
+        (f"redis://:{SECRET}@db", "redis://***@db"),
+        (f"redis://u:{SECRET}@{SECRET}@db", "redis://***@db"),
+        (f"u:{SECRET}@db", "***@db"),
+        (f"redis+sentinel://u:{SECRET}@a,b:1/s/0", "redis+sentinel://***@a,b:1/s/0"),
+        (
+            f"rediss://db?ssl_password={SECRET}&ssl_cert_reqs=none",
+            "rediss://db?ssl_password=***&ssl_cert_reqs=none",
+        ),
+        (f"redis://db?PASSWORD={SECRET}", "redis://db?PASSWORD=***"),
+        (f"redis://u:a?x={SECRET}@db", "redis://***@db"),
+    ],
+)
+def test_password_is_cut_from_any_url(url: str, shown: str) -> None:
+    """P10: however a URL is written, or miswritten, no part of a password is left."""
+    assert without_password(url) == shown
+
+
+def test_a_refused_url_is_not_printed() -> None:
+    """P10: the error about a URL of a wrong type does not hold it."""
+    with pytest.raises(ConfigError) as caught:
+        Config(redis_url=SECRET.encode())  # type: ignore[arg-type]
+
+    assert SECRET not in str(caught.value)
+
+
+def test_plugs_are_kept_as_given() -> None:
+    """L-54, L-55, L-60, L-64: a user's splitter and scheduler are built by their callables."""
+
+    class Backwards:
+        def split(self, shards: Sequence[Any], threads: int) -> list[list[Any]]:
+            return [list(reversed(shards)), *[[] for _ in range(threads - 1)]]
+
+    config = Config(build_splitter=Backwards)
+
+    assert config.build_splitter is not None
+    assert config.build_splitter().split([1, 2], 2) == [[2, 1], []]
+    assert config.build_scheduler is None

@@ -1,0 +1,175 @@
+"""Many commands at once, each sent once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from redis.cluster import RedisCluster
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from lowkiq_lambda.store.connection import connect
+from lowkiq_lambda.store.faults import REDIS_ERRORS
+from lowkiq_lambda.store.pipelines import Command, send_each
+from tests.servers import Cluster, FaultProxy, Server
+from tests.waiting import eventually
+
+COUNT = 30
+
+
+@pytest.fixture
+def cluster_client(cluster: Cluster) -> Iterator[RedisCluster]:
+    """A client of the cluster that gives up soon."""
+    with closing(connect(cluster.url, max_connections=4, timeout=0.5, pool_timeout=1)) as client:
+        assert isinstance(client, RedisCluster)
+        yield client
+
+
+def keys_of(name: str) -> list[str]:
+    """Keys in many slots."""
+    return [f"{name}:{number}" for number in range(COUNT)]
+
+
+def increments(keys: list[str]) -> list[tuple[str, Command]]:
+    """One command for each key, which shows how often it was performed."""
+    return [(key, ("INCR", key)) for key in keys]
+
+
+def test_answers_come_in_order(server: Server, queue_name: str) -> None:
+    """Each command has its own answer, an error too, at its place."""
+    client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
+    commands: list[tuple[str, Command]] = [
+        (queue_name, ("SET", queue_name, "text")),
+        (queue_name, ("INCR", queue_name)),
+        (queue_name, ("GET", queue_name)),
+    ]
+
+    first, second, third = send_each(client, commands)
+
+    assert (first, third) == (True, b"text")
+    assert isinstance(second, ResponseError)
+    assert send_each(client, []) == []
+
+
+def test_all_are_one_round_trip(server: Server, queue_name: str) -> None:
+    """P8: a server gets all commands at once: for a thousand it reads its socket a handful of times."""
+    client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
+    before = server.admin.info("stats")["total_reads_processed"]
+
+    send_each(client, [(queue_name, ("INCR", queue_name))] * 1_000)
+
+    reads = server.admin.info("stats")["total_reads_processed"] - before
+    assert reads < 50
+
+
+def test_cluster_answers_come_in_order(cluster_client: RedisCluster, queue_name: str) -> None:
+    """Commands for all nodes have their answers in the order of the commands."""
+    keys = keys_of(queue_name)
+    sets: list[tuple[str, Command]] = [(key, ("SET", key, key)) for key in keys]
+    gets: list[tuple[str, Command]] = [(key, ("GET", key)) for key in keys]
+
+    assert send_each(cluster_client, sets) == [True] * COUNT
+    assert send_each(cluster_client, gets) == [key.encode() for key in keys]
+    assert len({cluster_client.get_node_from_key(key).name for key in keys}) == 3
+
+
+def test_lost_replies_are_not_asked_for_again(server: Server, fault_proxy: FaultProxy, queue_name: str) -> None:
+    """E-44: what was performed without an answer is told to be unknown, not sent again."""
+    client = connect(fault_proxy.url, max_connections=1, timeout=5, pool_timeout=1)
+    fault_proxy.drop_reply_after(queue_name.encode())
+
+    answers = send_each(client, [(queue_name, ("INCR", queue_name))] * 3)
+
+    assert [type(answer) for answer in answers] == [RedisConnectionError] * 3
+    assert server.admin.get(queue_name) == b"3"
+
+
+def test_silent_node_takes_nobody_with_it(cluster: Cluster, cluster_client: RedisCluster, queue_name: str) -> None:
+    """E-44: a node that does not answer fails its own commands, which are performed at most once."""
+    keys = keys_of(queue_name)
+    # Connections to all nodes, so that the node stands still after it took the commands.
+    send_each(cluster_client, [(key, ("GET", key)) for key in keys])
+    silent = cluster.node_for(keys[0])
+
+    with silent.frozen():
+        answers = send_each(cluster_client, increments(keys))
+
+    for key, answer in zip(keys, answers, strict=True):
+        if cluster.node_for(key) is silent:
+            assert isinstance(answer, RedisTimeoutError)
+            assert silent.admin.get(key) in {None, b"1"}
+        else:
+            assert answer == 1
+            assert cluster.client.get(key) == b"1"
+
+
+def test_moved_slots_are_followed(cluster: Cluster, cluster_client: RedisCluster, queue_name: str) -> None:
+    """E-40: what a node says it no longer serves is sent to the one that does."""
+    keys = keys_of(queue_name)
+    send_each(cluster_client, increments(keys))
+    before = cluster.node_for(keys[0])
+    target = next(node for node in cluster.nodes if node is not before)
+
+    cluster.move_slot(cluster.slot_of(keys[0]), target)
+    try:
+        assert send_each(cluster_client, increments(keys)) == [2] * COUNT
+    finally:
+        cluster.move_slot(cluster.slot_of(keys[0]), before)
+
+
+def test_slots_on_the_move_are_followed(cluster: Cluster, cluster_client: RedisCluster, queue_name: str) -> None:
+    """E-40: in the middle of a move the keys are found where they are."""
+    keys = keys_of(queue_name)
+    send_each(cluster_client, increments(keys))
+    slot, before = cluster.slot_of(keys[0]), cluster.node_for(keys[0])
+    target = next(node for node in cluster.nodes if node is not before)
+
+    cluster.begin_move(slot, target)
+    cluster.move_keys(slot, target)
+    try:
+        assert send_each(cluster_client, increments(keys)) == [2] * COUNT
+    finally:
+        cluster.end_move(slot, target)
+        cluster.move_slot(slot, before)
+
+
+def test_dead_server_fails_all(make_server: Callable[..., Server]) -> None:
+    """Where there is no connection, each command has that error, and nothing is raised."""
+    server = make_server()
+    client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
+    server.kill()
+
+    answers = send_each(client, [("a", ("GET", "a"))] * 2)
+
+    assert [isinstance(answer, REDIS_ERRORS) for answer in answers] == [True, True]
+
+
+def test_later_calls_find_a_node_that_came_back(
+    cluster: Cluster, cluster_client: RedisCluster, queue_name: str
+) -> None:
+    """After a node was silent, the same client serves all keys again."""
+    keys = keys_of(queue_name)
+    with cluster.node_for(keys[0]).frozen():
+        send_each(cluster_client, increments(keys))
+
+    def all_answered() -> bool:
+        return all(isinstance(answer, int) for answer in send_each(cluster_client, increments(keys)))
+
+    eventually(all_answered)
+
+
+def test_dead_cluster_fails_all(make_server: Callable[..., Server], queue_name: str) -> None:
+    """Where no node is left, each command has an error, and nothing is raised."""
+    node = make_server(settings=["cluster-enabled yes"])
+    node.admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16_383)
+    eventually(lambda: node.admin.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
+    url = f"redis+cluster://{node.host}:{node.port}"
+    client = connect(url, max_connections=1, timeout=1, pool_timeout=1)
+    assert send_each(client, increments([queue_name])) == [1]
+    node.kill()
+
+    answers = send_each(client, increments(keys_of(queue_name)))
+
+    assert all(isinstance(answer, REDIS_ERRORS) for answer in answers)
+    assert len(answers) == COUNT
