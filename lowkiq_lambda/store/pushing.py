@@ -100,7 +100,7 @@ class Pusher:
         index = chunk.shard.index
         now = float(now_text)
         for job in chunk.jobs:
-            results[job.position] = Pushed(job.id, index, False, now if job.perform_in is None else job.perform_in)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or now)
         for offset, perform_in in zip(met[::2], met[1::2], strict=True):
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))

@@ -1,10 +1,10 @@
-"""What a shard is meant to do, in plain Python: lists and dicts, no bytes, no Redis.
+"""What a shard is meant to do, in plain Python: dicts and lists, no bytes, no Redis.
 
 Nothing here is fast, and nothing knows of formats: the store is compared with it after each step.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,24 +12,43 @@ STRIKES = 3
 ALIKE = 3
 """So many failures alike, the first of their group, show that the failure was systemic."""
 
+Outcome: TypeAlias = tuple[Any, ...]
+"""Id, kind, and what the method of that name takes."""
+
 
 class Entry(NamedTuple):
-    """A payload in its place: entries of an id are handed over in the order of these tuples."""
+    """A payload in its place: those of an id are handed over in the order of these tuples."""
 
     score: float
     arrival: int
     payload: str
 
+    @property
+    def size(self) -> int:
+        """Bytes that the limit of a claim counts."""
+        return 14 + len(self.payload.encode())
 
-Trouble: TypeAlias = dict[str, Any]
-Outcome: TypeAlias = tuple[Any, ...]
-Limits: TypeAlias = tuple[int, int, int]
-"""Of a claim: ids, payloads, bytes."""
+
+class NewJob(NamedTuple):
+    """One job of a push; None is now."""
+
+    id: str
+    payload: str
+    score: float | None = None
+    perform_in: float | None = None
+
+
+class Limits(NamedTuple):
+    """What one claim may carry."""
+
+    ids: int
+    payloads: int
+    bytes: int
 
 
 @dataclass
 class Job:
-    """An id that waits, or (then without `since` and `touched`) one in flight."""
+    """An id that waits. `since`: its own time, while its next slice queues behind what is due."""
 
     entries: list[Entry]
     perform_in: float
@@ -39,13 +58,22 @@ class Job:
 
 
 @dataclass
+class Flown:
+    """An id in flight."""
+
+    entries: list[Entry]
+    perform_in: float
+    retry_count: float
+
+
+@dataclass
 class Group:
-    """Ids that failed together, nobody being named; `ids` are those that failed alike since."""
+    """Ids that failed together, nobody being named; `ids`: those that failed alike since."""
 
     left: int = 0
     signature: str | None = None
+    error: str | None = None
     ids: list[str] = field(default_factory=list)
-    error: str = ""
     systemic: bool = False
 
 
@@ -58,35 +86,27 @@ class Buried:
     entries: list[Entry]
 
 
-class NewPush(NamedTuple):
-    """One job of a push; None is now."""
-
-    id: str
-    payload: str
-    score: float | None = None
-    perform_in: float | None = None
-
-
 class Claimed(NamedTuple):
-    """A claimed window: how it is to be treated, its ids in order, and the error that a charge is for."""
+    """A window: ids in order, and how to treat them: "DUE", "LONE", or "CHARGE" with the error."""
 
     kind: str
     ids: list[str]
-    charge: str | None = None
+    charge: str | None
+    since: float
 
 
 @dataclass
 class Model:
-    """One shard. Methods are its transitions; who may call them is decided by `holder`, not by time."""
+    """One shard. That only its holder settles is for the caller to see to; `morgue_limits`: payloads, bytes, age."""
 
     merge: str
     ttl: float
     morgue_limits: tuple[int, int, float]
     now: float
     waiting: dict[str, Job] = field(default_factory=dict)
-    flight: dict[str, Job] = field(default_factory=dict)
+    flight: dict[str, Flown] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    trouble: dict[str, Trouble] = field(default_factory=dict)
+    trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     morgue: dict[str, Buried] = field(default_factory=dict)
@@ -100,20 +120,71 @@ class Model:
     window: Claimed | None = None
     abandoned: bool = False
 
-    # What waits
-
-    def push(self, jobs: Sequence[NewPush]) -> list[tuple[bool, float]]:
+    def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
         default, answers = max(self.now, self.last_default), []
-        for number, new in enumerate(jobs, 1):
+        for number, new in enumerate(jobs, self.arrival + 1):
             if new.score is None:
                 self.last_default = default
             merged = new.id in self.waiting
-            place = (default if new.score is None else new.score, self.arrival + number)
-            self._put(new.id, [Entry(*place, new.payload)], self.now if new.perform_in is None else new.perform_in)
+            entry = Entry(default if new.score is None else new.score, number, new.payload)
+            self._put(new.id, [entry], self.now if new.perform_in is None else new.perform_in)
             answers.append((merged, self.waiting[new.id].perform_in))
         self.arrival += len(jobs)
         return answers
+
+    def acquire(self, holder: object, limits: Limits) -> str:
+        """What the store answers; after "ok" `window` says what was claimed."""
+        if self.lease_key or self.now < self.until:
+            return "held"
+        due = any(job.perform_in <= self.now for job in self.waiting.values())
+        if not (self.flight or due or self.suspects):
+            return "empty"
+        self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
+        self._recover()
+        self.go_on(limits)
+        return "ok"
+
+    def settle(self, call: int, outcomes: Sequence[Outcome], *, partial: bool = False) -> None:
+        """Ids in flight that are not named are done; with `partial` they stay there."""
+        for id_, kind, *more in outcomes:
+            if kind == "suspect":
+                more = [f"{self.token}:{call}:{more[0]}"]
+            getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
+        while self.flight and not partial:
+            self._done(*self.flight.popitem())
+
+    def go_on(self, limits: Limits) -> None:
+        """Claim and hold; or let go, where nothing is due."""
+        self.window = self._claim(limits)
+        if self.window:
+            self.hold(self.ttl)
+        else:
+            self.let_go()
+
+    def hold(self, seconds: float) -> None:
+        """The lease lasts for so long from now."""
+        self.until, self.lease_key = self.now + seconds, True
+
+    def let_go(self) -> None:
+        """The lease is free."""
+        self.until, self.lease_key, self.window = 0.0, False, None
+
+    def start(self, id_: str) -> None:
+        """The handler of a lone suspect is about to run."""
+        self._note(id_, x=True)
+        self.hold(self.ttl)
+
+    def abandon(self, seconds: float) -> None:
+        """The holder's process is about to exit."""
+        self.abandoned, self.holder = True, None
+        self.hold(seconds)
+
+    def jump_back(self, seconds: float) -> None:
+        """The server's clock goes back; a lease lasts as long as it would have."""
+        self.now -= seconds
+
+    # Waiting
 
     def _put(self, id_: str, entries: Iterable[Entry], perform_in: float) -> Job:
         job = self.waiting.setdefault(id_, Job([], perform_in))
@@ -124,7 +195,7 @@ class Model:
             else:
                 job.touched = max(job.touched, new.arrival, old.arrival)
                 job.entries.remove(old)
-                job.entries.append((min if self.merge == "min" else max)(new, old))
+                job.entries.append((max if self.merge == "max" else min)(new, old))
             job.entries.sort()
         return job
 
@@ -132,81 +203,78 @@ class Model:
         job = self._put(id_, entries, perform_in)
         job.perform_in, job.retry_count, job.since = perform_in, retry_count, None
 
-    def _give_back(self, id_: str) -> float:
-        job = self.flight[id_]
-        self._put_back(id_, job.entries, job.perform_in, job.retry_count)
-        return job.perform_in
+    # Claims
 
-    # The lease
+    def _claim(self, limits: Limits) -> Claimed | None:
+        kind, charge, times = "DUE", None, dict(self.suspects)
+        if not times:
+            times = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.now}
+        ids = _first(times, limits.ids)
+        if self.suspects:
+            name = self.trouble[ids[0]]["g"]
+            if name in self.groups and self.groups[name].systemic:
+                kind, charge = "CHARGE", self.groups[name].error
+                ids = [id_ for id_ in ids if self.trouble[id_]["g"] == name]
+                limits = limits._replace(payloads=limits.ids)
+            else:
+                kind, ids = "LONE", ids[:1]
+        for id_ in ids:
+            if not self._take(id_, times[id_], limits):
+                break
+        if not self.flight:
+            return None
+        return Claimed(kind, list(self.flight), charge, min(flown.perform_in for flown in self.flight.values()))
 
-    def acquire(self, holder: object, limits: Limits) -> str:
-        """ "held", "empty", or "ok": then `window` says what was claimed."""
-        if self.lease_key or self.now < self.until:
-            return "held"
-        due = any(job.perform_in <= self.now for job in self.waiting.values())
-        if not (self.flight or due or self.suspects):
-            return "empty"
-        self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
-        self._recover()
-        self.claim_or_let_go(limits)
-        return "ok"
-
-    def hold(self, seconds: float) -> None:
-        """The lease lasts for so long from now."""
-        self.until, self.lease_key = self.now + seconds, True
-
-    def let_go(self) -> None:
-        """The lease is free."""
-        self.until, self.lease_key, self.window = 0.0, False, None
-
-    def claim_or_let_go(self, limits: Limits) -> None:
-        """Go on with a window, or end the holding where nothing is due."""
-        self.window = self._claim(limits)
-        if self.window:
-            self.hold(self.ttl)
-        else:
-            self.let_go()
-
-    def abandon(self, seconds: float) -> None:
-        """The holder's process is about to exit."""
-        self.abandoned, self.holder = True, None
-        self.hold(seconds)
+    def _take(self, id_: str, time: float, limits: Limits) -> bool:
+        job, carried = self.waiting[id_], [entry for flown in self.flight.values() for entry in flown.entries]
+        most, room = limits.payloads - len(carried), limits.bytes - sum(entry.size for entry in carried)
+        slice_ = self.trouble.get(id_, {}).get("l", most) if len(job.entries) > 1 else most
+        taken: list[Entry] = []
+        for entry in job.entries[: min(most, slice_)]:
+            room -= entry.size
+            if room < 0 and (taken or carried):
+                break
+            taken.append(entry)
+        if taken:
+            time = time if job.since is None else job.since
+            self.flight[id_] = Flown(taken, time, job.retry_count)
+            del job.entries[: len(taken)]
+            job.since, job.perform_in, job.retry_count = time, self.now, -1.0
+            if not job.entries:
+                del self.waiting[id_]
+        return bool(taken)
 
     # Recovery
 
     def _recover(self) -> None:
-        kind = self.window.kind if self.window else "DUE"
         self.counters["recovered"] += len(self.flight)
-        for id_ in self.flight:
+        for id_, flown in self.flight.items():
             if self.abandoned:
-                self._give_back(id_)
+                self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
                 self._note(id_, x=None)
-            elif kind == "LONE" and self.trouble[id_].get("x"):
-                self._strike(id_)
+            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("x"):
+                self._strike(id_, flown)
             else:
-                self._suspect(id_, self.trouble.get(id_, {}).get("g", ""))
+                self._suspected(id_, flown, self.trouble.get(id_, {}).get("g", ""))
         self.flight, self.abandoned = {}, False
-        self._trim()
 
-    def _strike(self, id_: str) -> None:
-        entries, trouble = self.flight[id_].entries, self.trouble[id_]
-        if len(entries) > 1:
-            self._note(id_, l=len(entries) // 2)
-        elif trouble.get("n", 0) + 1 < STRIKES:
-            self._note(id_, n=trouble.get("n", 0) + 1)
-        else:
-            self._bury(id_, entries[0], "crashed")
-            self._clear(id_)
+    def _strike(self, id_: str, flown: Flown) -> None:
+        strikes = self.trouble[id_].get("n", 0) + 1
+        if len(flown.entries) == 1 and strikes == STRIKES:
             self.counters["dead"] += 1
+            self._clear(id_)
             if id_ in self.waiting:
                 self._put_back(id_, [], self.now, -1.0)
             else:
                 self.errors.pop(id_, None)
+            self._to_morgue(id_, flown.entries[0], "crashed")
             return
-        self._suspect(id_, trouble["g"])
+        self._note(id_, **({"l": len(flown.entries) // 2} if len(flown.entries) > 1 else {"n": strikes}))
+        self._suspected(id_, flown, self.trouble[id_]["g"])
 
-    def _suspect(self, id_: str, group: str) -> None:
-        self.suspects[id_] = self._give_back(id_)
+    def _suspected(self, id_: str, flown: Flown, group: str) -> None:
+        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        self.suspects[id_] = flown.perform_in
         self._note(id_, g=group, x=None)
 
     def _note(self, id_: str, **changes: object) -> None:
@@ -214,77 +282,92 @@ class Model:
         if kept := {name: value for name, value in known.items() if value is not None}:
             self.trouble[id_] = kept
 
-    # Claims
-
-    def _claim(self, limits: Limits) -> Claimed | None:
-        kind, charge, (most_ids, most_payloads, most_bytes) = "DUE", None, limits
-        if self.suspects:
-            ids = _first(self.suspects, most_ids)
-            group = self.trouble[ids[0]]["g"]
-            if group in self.groups and self.groups[group].systemic:
-                kind, charge, most_payloads = "CHARGE", self.groups[group].error, most_ids
-                ids = [id_ for id_ in ids if self.trouble[id_]["g"] == group]
-            else:
-                kind, ids = "LONE", ids[:1]
-        else:
-            due = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.now}
-            ids = _first(due, most_ids)
-        room = most_bytes
-        for id_ in ids:
-            if most_payloads:
-                taken = self._take(id_, most_payloads, room)
-                most_payloads -= len(taken)
-                room -= sum(_size(entry) for entry in taken)
-        claimed = [id_ for id_ in ids if id_ in self.flight]
-        return Claimed(kind, claimed, charge) if claimed else None
-
-    def _take(self, id_: str, most: int, room: int) -> list[Entry]:
-        job = self.waiting[id_]
-        most = min(most, self.trouble.get(id_, {}).get("l", most)) if len(job.entries) > 1 else most
-        taken: list[Entry] = []
-        for entry in job.entries[:most]:
-            if (taken or self.flight) and sum(map(_size, taken)) + _size(entry) > room:
-                break
-            taken.append(entry)
-        if taken:
-            own_time = job.perform_in if job.since is None else job.since
-            own_time = self.suspects.get(id_, own_time) if job.since is None else own_time
-            self.flight[id_] = Job(taken, own_time, job.retry_count)
-            job.entries = job.entries[len(taken) :]
-            if job.entries:
-                job.since, job.perform_in, job.retry_count = own_time, self.now, -1.0
-            else:
-                del self.waiting[id_]
-        return taken
-
     # Outcomes
 
-    def settle(self, call: int, outcomes: Sequence[Outcome], *, partial: bool = False) -> None:
-        """Apply what became of ids in flight; with `partial` those that are not named stay there."""
-        for id_, kind, *more in outcomes:
-            getattr(self, f"_{kind}")(id_, *([f"{self.token}:{call}:{more[0]}"] if kind == "suspect_" else more))
-            del self.flight[id_]
-        if not partial:
-            for id_ in self.flight:
-                self._done(id_)
-            self.flight = {}
-        self._trim()
-
-    def _done(self, id_: str) -> None:
+    def _done(self, id_: str, _: Flown) -> None:
         self.counters["processed"] += 1
         self.errors.pop(id_, None)
         self._clear(id_)
 
-    def _retry(self, id_: str, count: float, at: float, error: str, signature: str, *, blamed: bool) -> None:
+    def _retry(self, id_: str, flown: Flown, *more: Any) -> None:  # noqa: ANN401 - as the store takes it
+        count, at, error, signature, blamed = more
         self.counters["retried"] += 1
         self.errors[id_] = error
-        self._put_back(id_, self.flight[id_].entries, at, count)
+        self._put_back(id_, flown.entries, at, count)
         self._clear(id_, signature, error, blamed=blamed)
 
+    def _bury(self, id_: str, flown: Flown, error: str, signature: str) -> None:
+        self.counters["dead"] += 1
+        self._clear(id_, signature, error)
+        if flown.entries[1:] or id_ in self.waiting:
+            self._put_back(id_, flown.entries[1:], self.now, -1.0)
+            self.errors[id_] = error
+        else:
+            self.errors.pop(id_, None)
+        self._to_morgue(id_, flown.entries[0], error)
 
-def _first(times: dict[str, float], most: int) -> list[str]:
+    def _back(self, id_: str, flown: Flown) -> None:
+        self.counters["interrupted"] += 1
+        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        self._note(id_, x=None)
+
+    def _suspect(self, id_: str, flown: Flown, group: str) -> None:
+        self.counters["suspected"] += 1
+        self.groups.setdefault(group, Group()).left += 1
+        self._suspected(id_, flown, group)
+
+    def _clear(
+        self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False
+    ) -> None:
+        self.suspects.pop(id_, None)
+        name = self.trouble.pop(id_, {}).get("g")
+        self._note(id_, b=blamed or None)
+        if name in self.groups:
+            self._tell(name, id_, signature, error)
+
+    def _tell(self, name: str, id_: str, signature: str | None, error: str | None) -> None:
+        group = self.groups[name]
+        group.left -= 1
+        if not group.systemic:
+            if signature is None or group.signature not in {None, signature}:
+                del self.groups[name]
+                return
+            group.signature, group.error = signature, error
+            group.ids.append(id_)
+            if len(group.ids) == ALIKE:
+                group.systemic = True
+                while group.ids:
+                    self._note(group.ids.pop(), b=None)
+        if not group.left:
+            del self.groups[name]
+
+    # The morgue
+
+    def _to_morgue(self, id_: str, entry: Entry, error: str) -> None:
+        buried = self.morgue.setdefault(id_, Buried(self.now, error, []))
+        buried.at, buried.error = self.now, error
+        buried.entries.append(entry)
+        buried.entries.sort()
+
+    def trim(self) -> None:
+        """What the morgue's limits remove: the lowest payload of the id that was longest left alone, and so on."""
+        most, most_bytes, age = self.morgue_limits
+        while self.morgue:
+            id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
+            size = morgue_bytes(self.morgue)
+            count = sum(len(buried.entries) for buried in self.morgue.values())
+            if count <= most and size <= most_bytes and self.morgue[id_].at >= self.now - age:
+                return
+            del self.morgue[id_].entries[0]
+            self.counters["trimmed"] += 1
+            if not self.morgue[id_].entries:
+                del self.morgue[id_]
+
+
+def morgue_bytes(morgue: Mapping[str, Buried]) -> int:
+    """What the byte limit of the morgue counts."""
+    return sum(4 + len(id_.encode()) + entry.size for id_, buried in morgue.items() for entry in buried.entries)
+
+
+def _first(times: Mapping[str, float], most: int) -> list[str]:
     return sorted(times, key=lambda id_: (times[id_], id_.encode()))[:most]
-
-
-def _size(entry: Entry) -> int:
-    return len(entry.payload.encode())

@@ -30,6 +30,7 @@ local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now)
 local recovered, buried = 0, {}
 if exists(flight) then recovered, buried = recover(merge, morgue_limits, ARGV[14]) end
+call('HDEL', meta, 'abandoned')
 local window = claim(merge, limits)
 if window then hold(token, ttl) else let_go() end
 return {'OK', token, recovered, buried, pace or '', window or ''}

@@ -1,16 +1,28 @@
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS = {ids, payloads, bytes}; the first id always gets at least one payload.
+
+-- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.
+local function reading_step(bytes)
+  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
+  return math.max(1, math.floor(bytes / max_len))
+end
+
+-- The first payloads of an id in the box: {entry, ...}, their bytes, and whether there are more.
 local function slice_of(id, most, bytes)
-  local prefix = box_prefix(id)
+  local prefix, step = box_prefix(id), reading_step(bytes)
   local from, to = box_range(prefix)
-  local members = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, most + 1)
   local entries, size = {}, 0
-  for i = 1, math.min(#members, most) do
-    if i > 1 and size + #members[i] > bytes then break end
-    size = size + #members[i]
-    entries[i] = members[i]:sub(#prefix + 1)
+  while #entries < most do
+    local members = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, math.min(step, most - #entries))
+    if #members == 0 then return entries, size, false end
+    for _, member in ipairs(members) do
+      if #entries > 0 and size + #member > bytes then return entries, size, true end
+      size = size + #member
+      entries[#entries + 1] = member:sub(#prefix + 1)
+      from = '(' .. member
+    end
   end
-  return entries, size, #members > #entries
+  return entries, size, #call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1) > 0
 end
 
 local function take_slice(merge, id, entries)
@@ -42,11 +54,8 @@ local function numbers_of(key, command, ids)
   return call(command, key, unpack(ids))
 end
 
--- Reads records in steps that fit the byte limit even if each were as large as the largest ever pushed.
 local function read_records(ids, bytes)
-  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
-  local step = math.max(1, math.min(#ids, math.floor(bytes / max_len)))
-  local records, size = {}, 0
+  local records, size, step = {}, 0, reading_step(bytes)
   for from = 1, #ids, step do
     local to = math.min(#ids, from + step - 1)
     for i, record in ipairs(call('HMGET', jobs, unpack(ids, from, to))) do
@@ -62,21 +71,21 @@ end
 local function take(merge, ids, times, limits)
   local records = read_records(ids, limits[3])
   local counts, originals = numbers_of(retry, 'ZMSCORE', ids), numbers_of(since, 'ZMSCORE', ids)
-  local window, whole, left = {}, {}, limits[2]
+  local window, whole, left, bytes = {}, {}, limits[2], limits[3]
   for i, record in ipairs(records) do
     local id, perform_in = ids[i], tonumber(originals[i] or times[i])
     local count, value = tonumber(counts[i] or -1)
-    if left < 1 then break end
+    if left < 1 or (bytes < 1 and i > 1) then break end
     if record:sub(1, 1) == 'm' then
       local most = math.min(left, read_trouble(id).l or left)
-      local entries, _, more = slice_of(id, most, limits[3])
+      local entries, size, more = slice_of(id, most, bytes)
       take_slice(merge, id, entries)
-      left = left - #entries
+      left, bytes = left - #entries, bytes - size
       value = flight_record(perform_in, count, entries)
       if more then leave_rest(id, perform_in) else whole[#whole + 1] = id end
     else
       local place, payload = read_single(record)
-      left = left - 1
+      left, bytes = left - 1, bytes - #payload
       value = struct.pack('>dd', perform_in, count) .. 's' .. place .. payload
       whole[#whole + 1] = id
     end

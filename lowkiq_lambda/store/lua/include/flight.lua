@@ -49,6 +49,11 @@ local function give_back(merge, id, record)
   return perform_in, entries
 end
 
+-- Groups are of use while any suspect is left.
+local function drop_suspect(id)
+  if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end
+end
+
 local function suspect(id, perform_in, group)
   local t = read_trouble(id)
   t.g, t.x = group, nil

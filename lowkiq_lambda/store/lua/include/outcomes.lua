@@ -46,9 +46,9 @@ end
 -- Any outcome clears suspicion; what remains is whether the id alone was to blame.
 local function clear_suspicion(id, signature, error, blamed)
   local t = read_trouble(id)
-  call('ZREM', suspects, id)
   write_trouble(id, blamed and {b = true} or {})
   tell_group(id, t.g, signature, error)
+  drop_suspect(id)
 end
 
 local settle_one = {}

@@ -4,7 +4,7 @@ local STRIKES = 3
 
 local function bury_crashed(id, entry, crashed)
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed)
-  call('ZREM', suspects, id)
+  drop_suspect(id)
   call('HDEL', trouble, id)
   if call('HEXISTS', jobs, id) == 1 then
     call('ZADD', due, now, id)
@@ -51,7 +51,7 @@ local function recover(merge, limits, crashed)
     end
   end
   call('DEL', flight)
-  call('HDEL', meta, 'abandoned', 'flight_since')
+  call('HDEL', meta, 'flight_since')
   if #buried > 0 then
     trim_morgue(limits)
     call('HINCRBY', meta, 'dead', #buried / 2)

@@ -1,0 +1,1 @@
+"""The rules of the queue, seen from its public face: a real server, and a clock that tests move."""
