@@ -113,7 +113,7 @@ class Lowkiq:
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._queues[worker_of(worker).queue_name]
-        queue.ensure_declared(self.backend.client, self.config.codec_name)
+        queue.ensure_declared(self.backend, self.config.codec_name, self.config.patience)
         return queue
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
@@ -132,7 +132,7 @@ class Lowkiq:
             config.max_id_bytes,
             now=lambda: backend.now(queue.shards[0]),
         )
-        return push(checker, Pusher(backend, queue.shards, worker.merge, 2 * config.redis_timeout), jobs)
+        return push(checker, Pusher(backend, queue.shards, worker.merge, config.patience), jobs)
 
     def _with_middlewares(self, handler: Chain) -> Chain:
         return compose(self.server_middlewares, handler)

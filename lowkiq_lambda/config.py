@@ -162,6 +162,11 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
         return min(self.redis_timeout, self.lease_ttl / 6)
 
     @property
+    def patience(self) -> float:
+        """How long a call outside a lease is tried while Redis cannot serve, in seconds."""
+        return 2 * self.redis_timeout
+
+    @property
     def codec_name(self) -> str:
         """What the drift guard compares: `codec`, else "json", or "custom" where `dump_payload` is given."""
         return self.codec or ("json" if self.dump_payload is None else "custom")

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """How a visit ended: why, ids by outcome, the lease's token, and when a shard that was refused is worth a look."""
+    """How a visit ended: why, ids by outcome, the lease's token, and when the shard is worth another look."""
 
     reason: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ class Visit:
             self._work_off_all(granted.window)
         if self._exit:
             raise self._exit
-        return DrainResult(self._reason or "empty", self._counts, granted.token)
+        return DrainResult(self._reason or "empty", self._counts, granted.token, self._holding.due_at)
 
     def _acquire(self) -> Grant | Refused:
         started = Moment.now(self._terms.clock)

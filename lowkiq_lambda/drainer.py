@@ -54,23 +54,43 @@ class Drainer:
         self._terms: dict[str, DrainTerms] = {}
         self._running: set[Visit] = set()
         self._lock = threading.Lock()
+        self._beginning = threading.RLock()
         self._begun = False
+
+    def begin(self) -> None:
+        """Call the hook for the start of a process that drains: once, however often and from wherever this is called."""
+        # A thread that comes second waits until the hook is through; the hook itself may come here again.
+        with self._beginning:
+            if self._begun:
+                return
+            self._begun = True
+            try:
+                self._config.on_server_init()
+            except Exception:
+                logger.exception("on_server_init raised")
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
+        return self._backend.now(shard)
 
     def shards(self) -> list[ShardRef]:
         """All shards, in order of the workers' declaration (L-57)."""
         return [shard for queue in self._queues.values() for shard in queue.shards]
 
-    def probe(self, shards: Sequence[ShardRef]) -> list[ShardState]:
-        """What there is to do in each, in one round trip. Raises QueueMismatch, BackendError."""
+    def probe(self, shards: Sequence[ShardRef], patience: float = 0.0) -> list[ShardState]:
+        """What there is to do in each, in one round trip for each node.
+
+        Raises QueueMismatch, and BackendError where Redis cannot serve for `patience` seconds.
+        """
         for name in {shard.queue_name: None for shard in shards}:
-            self._queues[name].ensure_declared(self._backend.client, self._config.codec_name)
-        return probe(self._backend, shards)
+            self._ensure_declared(self._queues[name], patience)
+        return probe(self._backend, shards, patience)
 
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
         """Drain a shard as far as the budget allows; see `Visit.drain` for what it raises."""
         queue = self._queues[shard.queue_name]
-        queue.ensure_declared(self._backend.client, self._config.codec_name)
-        self._init_once()
+        self._ensure_declared(queue, min(self._config.patience, budget.remaining()))
+        self.begin()
         holding = Holding(self._backend, shard, secrets.token_hex(12), self._holder_terms(queue))
         visit = Visit(self._terms_of(queue), holding, budget, partial(self._backend.now, shard))
         with self._lock:
@@ -86,7 +106,11 @@ class Drainer:
         counts: Counter[str] = Counter()
         refused: dict[ShardRef, float] = {}
         while not budget.against_batch(0.0):
-            states = [state for state in self.probe(self.shards()) if state.has_work]
+            states = [
+                state
+                for state in self.probe(self.shards(), min(self._config.patience, budget.remaining()))
+                if state.has_work
+            ]
             due = [state for state in states if refused.get(state.ref, -math.inf) < self._clock.monotonic()]
             if not due:
                 break
@@ -104,11 +128,8 @@ class Drainer:
         for visit in running:
             visit.abandon(seconds)
 
-    def _init_once(self) -> None:
-        with self._lock:
-            if not self._begun:
-                self._config.on_server_init()
-                self._begun = True
+    def _ensure_declared(self, queue: Queue, patience: float) -> None:
+        queue.ensure_declared(self._backend, self._config.codec_name, patience)
 
     def _terms_of(self, queue: Queue) -> DrainTerms:
         name, config = queue.worker.queue_name, self._config

@@ -2,7 +2,7 @@
 
 from threading import Lock
 
-from lowkiq_lambda.store.connection import Client
+from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.declarations import Declaration, declare
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.worker import Worker
@@ -17,9 +17,10 @@ class Queue:
         self._declared = False
         self._lock = Lock()
 
-    def ensure_declared(self, client: Client, codec: str) -> None:
+    def ensure_declared(self, backend: Backend, codec: str, patience: float) -> None:
         """Compare the declaration with the one in Redis, once. Raises QueueMismatch, BackendError."""
         if not self._declared:
             with self._lock:
-                declare(client, self.worker.queue_name, Declaration(self.worker.shards_count, codec))
+                declaration = Declaration(self.worker.shards_count, codec)
+                declare(backend, self.worker.queue_name, declaration, patience)
                 self._declared = True

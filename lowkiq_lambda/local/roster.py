@@ -66,6 +66,11 @@ class Roster:
         """The shards, as the splitter dealt them."""
         return list(self._entries)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self._closed
+
     def take(self, scheduler: Scheduler) -> ShardRef | None:
         """The shard to visit next, waited for; None once the roster is closed."""
         while True:
@@ -79,7 +84,8 @@ class Roster:
                 return chosen.ref
             with self._changed:
                 if version == self._version and not self._closed:
-                    self._changed.wait(self._rest())
+                    passed_over = any(standing.has_work for standing in standings)
+                    self._changed.wait(UNCHOSEN if passed_over else self._rest())
 
     def ring(self, shard: ShardRef) -> None:
         """Somebody pushed: the shard has work now, or sooner than was known."""
@@ -139,11 +145,8 @@ class Roster:
         ]
 
     def _rest(self) -> float | None:
-        now = self._clock.monotonic()
         first = min((entry.free_at for entry in self._entries.values()), default=math.inf)
-        if first <= now:
-            return UNCHOSEN
-        return None if first == math.inf else first - now
+        return None if first == math.inf else max(0.0, first - self._clock.monotonic())
 
     def _change(self) -> None:
         self._version += 1

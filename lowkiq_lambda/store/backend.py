@@ -8,7 +8,7 @@ their numbers (docs/lease.md).
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError
@@ -24,6 +24,7 @@ from lowkiq_lambda.store.server_time import NodeTime
 
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
+Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
 
 _ONE_NODE: Final = ""
@@ -63,22 +64,30 @@ class Backend:
         With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
         Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
         """
-        give_up_at = self.clock.monotonic() + patience
-        code, attempt, measure = script(name), 0, False
+        code = script(name)
+
+        def once(*, measure: bool) -> Reply:
+            return self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time=ask_time)
+
+        reply = self.patiently(patience, lambda: once(measure=False))
+        if reply[0] == b"SKEW":
+            reply = self.patiently(patience, lambda: once(measure=True))
+        return accepted(reply, shard)
+
+    def patiently(self, patience: float, call: Callable[[], Result]) -> Result:
+        """What the call returns; made again while the server cannot serve, for `patience` seconds.
+
+        Raises BackendError. For calls that may reach the server twice.
+        """
+        give_up_at, attempt = self.clock.monotonic() + patience, 0
         while True:
             try:
-                reply = self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time=ask_time)
+                return call()
             except REDIS_ERRORS as error:
                 if not is_transient(error) or self.clock.monotonic() >= give_up_at:
                     raise translate(error) from error
-                self.pause(attempt, most=give_up_at - self.clock.monotonic())
-                attempt += 1
-                continue
-            if reply[0] != b"SKEW":
-                return accepted(reply, shard)
-            if measure:
-                raise BackendUnavailable("The server refused the time that it had just told.")
-            measure = True
+            self.pause(attempt, most=give_up_at - self.clock.monotonic())
+            attempt += 1
 
     def run_each(self, calls: Sequence[Call]) -> list[Reply | BackendError]:
         """One answer or error for each call, sent together: one round trip for each node. Not tried again."""
@@ -89,25 +98,26 @@ class Backend:
         replies = send_each(self.client, [(call[1].keys[0], _evalsha(*call)) for call in prepared])
         return [self._second_chance(*call, reply) for call, reply in zip(prepared, replies, strict=True)]
 
-    def read_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply]:
+    def read_each(self, name: str, shards: Sequence[ShardRef], patience: float = 0.0) -> list[Reply]:
         """One answer of a script that only reads for each shard, and the time of their nodes, measured with them.
 
-        One round trip for each node; raises BackendError where one cannot answer.
+        One round trip for each node; raises BackendError where one cannot answer for `patience` seconds.
         """
-        code = script(name)
+        return self.patiently(patience, lambda: self._read_each(script(name), shards))
+
+    def _read_each(self, code: Script, shards: Sequence[ShardRef]) -> list[Reply]:
         args: list[Argument] = [CONTRACT_VERSION, 0, 0]
-        with translated():
-            nodes = {self._node_of(shard): shard for shard in shards}
-            asked_at = self.clock.monotonic()
-            asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
-            calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard in shards]
-            replies = send_each(self.client, [*asked, *calls])
-            for node, said in zip(nodes, replies, strict=False):
-                self._time_of(node).observe(_as_seconds(_unless_error(said)), asked_at)
-            return [
-                self._eval(code, shard, args) if isinstance(reply, NoScriptError) else _unless_error(reply)
-                for shard, reply in zip(shards, replies[len(nodes) :], strict=True)
-            ]
+        nodes = {self._node_of(shard): shard for shard in shards}
+        asked_at = self.clock.monotonic()
+        asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
+        calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard in shards]
+        replies = send_each(self.client, [*asked, *calls])
+        for node, said in zip(nodes, replies, strict=False):
+            self._time_of(node).observe(_as_seconds(_unless_error(said)), asked_at)
+        return [
+            self._eval(code, shard, args) if isinstance(reply, NoScriptError) else _unless_error(reply)
+            for shard, reply in zip(shards, replies[len(nodes) :], strict=True)
+        ]
 
     def pause(self, attempt: int, most: float = 60.0) -> None:
         """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
@@ -185,6 +195,8 @@ def translated() -> Iterator[None]:
 
 def accepted(reply: Reply, shard: ShardRef) -> Reply:
     """The reply. Raises QueueMismatch where the shard refuses this library or this declaration."""
+    if reply[0] == b"SKEW":
+        raise BackendUnavailable("The server refused the time that it had just told.")
     if reply[0] == b"VERSION":
         raise QueueMismatch(
             f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.errors import QueueMismatch
-from lowkiq_lambda.store.backend import translated
+from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.keys import declaration_key
 
@@ -28,21 +28,24 @@ class Declaration:
     layout: int = LAYOUT
 
 
-def declare(client: Client, queue_name: str, declaration: Declaration) -> None:
+def declare(backend: Backend, queue_name: str, declaration: Declaration, patience: float) -> None:
     """Register the declaration, or compare it with the registered one. Raises QueueMismatch, BackendError."""
-    key = declaration_key(queue_name)
     mine = msgspec.json.encode(asdict(declaration))
-    with translated():
-        # Read first: a full Redis refuses the write, and drains must go on there.
-        stored = client.get(key)
-        if stored is None:
-            client.set(key, mine, nx=True)
-            stored = client.get(key)
+    stored = backend.patiently(patience, lambda: _register(backend.client, declaration_key(queue_name), mine))
     if stored != mine:
-        raise _mismatch(queue_name, declaration, stored or b"{}")
+        raise _mismatch(queue_name, declaration, stored)
 
 
-def _mismatch(queue_name: str, declaration: Declaration, stored: bytes | str) -> QueueMismatch:
+def _register(client: Client, key: str, mine: bytes) -> bytes:
+    # Read first: a full Redis refuses the write, and drains must go on there.
+    stored = client.get(key)
+    if stored is None:
+        client.set(key, mine, nx=True)
+        stored = client.get(key)
+    return stored if isinstance(stored, bytes) else b"{}"
+
+
+def _mismatch(queue_name: str, declaration: Declaration, stored: bytes) -> QueueMismatch:
     there = msgspec.json.decode(stored)
     here = asdict(declaration)
     names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))

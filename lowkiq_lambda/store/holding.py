@@ -105,6 +105,8 @@ class Holding:
         self._terms = terms
         self._calls = 0
         self.token = 0
+        self.due_at: float | None = None
+        """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
 
     @property
     def crashed(self) -> bytes:
@@ -153,7 +155,9 @@ class Holding:
             msgspec.msgpack.encode(named),
             *errors,
         ]
-        return _window(self._numbered("settle", args, patience)[1])
+        _, window, due_at = self._numbered("settle", args, patience)
+        self.due_at = float(due_at) if due_at else None
+        return _window(window)
 
     def start(self, job_id: str, patience: float) -> None:
         """Note that the handler of a lone suspect is about to run."""

@@ -22,11 +22,11 @@ class ShardState:
     next_at: float | None
 
 
-def probe(backend: Backend, shards: Sequence[ShardRef]) -> list[ShardState]:
-    """The state of each shard. Raises BackendError where one cannot be read."""
+def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
+    """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
     if not shards:
         return []
-    replies = backend.read_each("probe", shards)
+    replies = backend.read_each("probe", shards, patience)
     return [_state(shard, reply, backend.now(shard)) for shard, reply in zip(shards, replies, strict=True)]
 
 

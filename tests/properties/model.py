@@ -119,6 +119,7 @@ class Model:
     lease_key: bool = False
     window: Claimed | None = None
     abandoned: bool = False
+    to_trim: bool = False
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -151,6 +152,7 @@ class Model:
             if kind == "suspect":
                 more = [f"{self.token}:{call}:{more[0]}"]
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
+        self._trim()
         while self.flight and not partial:
             self._done(*self.flight.popitem())
 
@@ -179,10 +181,6 @@ class Model:
         """The holder's process is about to exit."""
         self.abandoned, self.holder = True, None
         self.hold(seconds)
-
-    def jump_back(self, seconds: float) -> None:
-        """The server's clock goes back; a lease lasts as long as it would have."""
-        self.now -= seconds
 
     # Waiting
 
@@ -257,6 +255,7 @@ class Model:
             else:
                 self._suspected(id_, flown, self.trouble.get(id_, {}).get("g", ""))
         self.flight, self.abandoned = {}, False
+        self._trim()
 
     def _strike(self, id_: str, flown: Flown) -> None:
         strikes = self.trouble[id_].get("n", 0) + 1
@@ -348,20 +347,22 @@ class Model:
         buried.at, buried.error = self.now, error
         buried.entries.append(entry)
         buried.entries.sort()
+        self.to_trim = True
 
-    def trim(self) -> None:
-        """What the morgue's limits remove: the lowest payload of the id that was longest left alone, and so on."""
+    def _trim(self) -> None:
+        # The lowest payload goes of the id that was longest left alone, until all limits are kept.
         most, most_bytes, age = self.morgue_limits
-        while self.morgue:
+        while self.to_trim and self.morgue:
             id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
             size = morgue_bytes(self.morgue)
             count = sum(len(buried.entries) for buried in self.morgue.values())
             if count <= most and size <= most_bytes and self.morgue[id_].at >= self.now - age:
-                return
+                break
             del self.morgue[id_].entries[0]
             self.counters["trimmed"] += 1
             if not self.morgue[id_].entries:
                 del self.morgue[id_]
+        self.to_trim = False
 
 
 def morgue_bytes(morgue: Mapping[str, Buried]) -> int:

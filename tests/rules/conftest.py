@@ -1,14 +1,13 @@
 """Apps on the shared server, with a clock that stands still until the test moves it."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-
-MakeApp: TypeAlias = Callable[..., Lowkiq]
+from tests.rules.support import MakeApp
 
 
 @pytest.fixture

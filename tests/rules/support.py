@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -12,7 +12,8 @@ from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 
-Then = Callable[[Batch], object]
+MakeApp: TypeAlias = Callable[..., Lowkiq]
+Then: TypeAlias = Callable[[Batch], object]
 
 
 class Broken(Exception):  # noqa: N818 - a failure that a test wants

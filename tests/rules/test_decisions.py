@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from lowkiq_lambda import Batch, JobError, Lowkiq, Worker
+from lowkiq_lambda import Batch, JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look, raising
 
@@ -205,7 +205,3 @@ def test_d10_outcomes_are_of_ids_not_of_batches(app: Lowkiq, clock: ManualClock,
 
     assert ["e"] == [job.id for job in notes.buried]
     assert [list("abcdefghij"), ["e"], ["e"]] == notes.ids
-
-
-class Sized(Worker):
-    """A worker with all defaults."""

@@ -5,7 +5,8 @@
 --   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
 --   [17] outcomes, msgpack: a list of {id, kind, ...} as include/outcomes.lua reads them, [18..] errors that they
 --   name by position.
--- Returns {'OK', window or ''} ('' after a claim: nothing is due and the lease is let go), {'LOST'}, or a refusal.
+-- Returns {'OK', window or '', earliest due or ''} ('' after a claim: nothing is due and the lease is let go),
+--   {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -15,7 +16,7 @@ local next_step, pace = ARGV[14], ARGV[15]
 
 local verdict = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
-if verdict == 'AGAIN' then return {'OK', next_step == 'claim' and window_again() or ''} end
+if verdict == 'AGAIN' then return {'OK', next_step == 'claim' and window_again() or '', earliest_due()} end
 
 free_memory_first()
 local token = call('HGET', meta, 'token')
@@ -26,4 +27,4 @@ call('HINCRBY', meta, 'payloads', ARGV[16])
 local window
 if next_step == 'claim' then window = claim(merge, limits) end
 if window or next_step == 'part' then hold(token, ttl) else let_go() end
-return {'OK', window or ''}
+return {'OK', window or '', window and '' or earliest_due()}

@@ -1,0 +1,136 @@
+"""Tells drain threads which shards have work: one thread that listens for pushes and looks now and then itself.
+
+It subscribes, then probes, then waits: whatever is pushed is either seen by the probe or heard. A bell that is
+lost costs at most one poll.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from threading import Event
+from typing import Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.errors import BackendError, QueueMismatch
+from lowkiq_lambda.local.drain_thread import LOOKS
+from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.roster import Roster, Word
+from lowkiq_lambda.store.bell import Bell
+from lowkiq_lambda.store.faults import backoff
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.state import ShardState
+
+logger = logging.getLogger(__name__)
+
+SLICE: Final = 0.2
+"""Seconds after which the listener looks whether it should end."""
+BELL, PROBE = "bell", "probe"
+
+
+@dataclass
+class Doorbell:
+    """Runs until it is told to stop, and survives the loss of Redis."""
+
+    drainer: Drainer
+    rosters: Sequence[Roster]
+    bell: Bell
+    outage: Outage
+    poll_interval: float
+    clock: Clock
+    rng: Random
+    stopping: Event
+    has_worked: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Know whose the shards are."""
+        self._looks_at = self._looked_at = self.clock.monotonic() - self.poll_interval
+        self._owners: defaultdict[ShardRef, list[Roster]] = defaultdict(list)
+        for roster in self.rosters:
+            for shard in roster.shards:
+                self._owners[shard].append(roster)
+        self._is_deaf = False
+
+    def run(self) -> None:
+        """Listen and look until `stopping` is set."""
+        attempt = 0
+        with self.bell:
+            while not self.stopping.is_set():
+                try:
+                    self.bell.open()
+                    attempt = 0
+                    self._listen()
+                except BackendError as error:
+                    self._lost(error)
+                    self._sit_out(backoff(attempt, self.rng))
+                    attempt += 1
+
+    def _listen(self) -> None:
+        if self._is_deaf:
+            logger.info("the doorbell is heard again")
+        self._is_deaf = False
+        # What was pushed before, nobody heard.
+        self._looks_at = self._looked_at + self.poll_interval / LOOKS
+        while not self.stopping.is_set():
+            self._look_if_due()
+            for shard in self.bell.hear(min(SLICE, self._until_look())):
+                for roster in self._owners[shard]:
+                    roster.ring(shard)
+
+    def _lost(self, error: BackendError) -> None:
+        if not self._is_deaf:
+            logger.warning("the doorbell is not heard, work is found by polling: %s", error)
+        self._is_deaf = True
+
+    def _sit_out(self, seconds: float) -> None:
+        """Wait before the bell is opened again; polls go on meanwhile."""
+        ends_at = self.clock.monotonic() + seconds
+        while not self.stopping.is_set():
+            self._look_if_due()
+            left = ends_at - self.clock.monotonic()
+            if left <= 0:
+                return
+            self.stopping.wait(min(left, self._until_look()))
+
+    def _until_look(self) -> float:
+        return max(0.0, self._looks_at - self.clock.monotonic())
+
+    def _look_if_due(self) -> None:
+        if self._until_look() > 0:
+            return
+        asked_at = self._looked_at = self.clock.monotonic()
+        # Earlier by some chance, so that many daemons don't ask at once; never later than promised.
+        self._looks_at = asked_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
+        try:
+            states = self.drainer.probe(list(self._owners))
+        except QueueMismatch as error:
+            self._leave_out(error)
+        except BackendError as error:
+            self.outage.failed(PROBE, error)
+        else:
+            self.outage.all_worked()
+            self.has_worked = True
+            self._tell(states, asked_at)
+
+    def _tell(self, states: Iterable[ShardState], asked_at: float) -> None:
+        words: defaultdict[int, list[Word]] = defaultdict(list)
+        for state in states:
+            word = Word(state.ref, self._ready_in(state))
+            for roster in self._owners[state.ref]:
+                words[id(roster)].append(word)
+        for roster in self.rosters:
+            roster.learn(words[id(roster)], asked_at)
+
+    def _ready_in(self, state: ShardState) -> float | None:
+        if state.has_work:
+            return -state.lag
+        return None if state.next_at is None else state.next_at - self.drainer.now(state.ref)
+
+    def _leave_out(self, error: QueueMismatch) -> None:
+        """One queue that may not be drained here must not keep the others from being looked at."""
+        logger.error("queue %r is left out until this daemon is started anew: %s", error.queue_name, error)
+        for shard in [shard for shard in self._owners if shard.queue_name == error.queue_name]:
+            del self._owners[shard]
+        self._looks_at = self._looked_at + self.poll_interval / LOOKS

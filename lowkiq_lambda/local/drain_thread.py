@@ -1,0 +1,77 @@
+"""The work of one drain thread: choose a shard with work, visit it, choose again."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.drainer import TURN, Drainer
+from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.roster import Roster
+from lowkiq_lambda.plugs import Scheduler
+from lowkiq_lambda.store.faults import backoff
+from lowkiq_lambda.store.keys import ShardRef
+
+LOOKS: Final = 10
+"""In a poll interval, at most, where nothing else says when a shard is worth a look."""
+LONGEST_REST: Final = 60.0
+_DOUBLINGS: Final = 16
+
+
+@dataclass
+class DrainThread:
+    """Runs until its roster is closed. An error that was not Redis being out of reach ends it, and it may run again."""
+
+    drainer: Drainer
+    roster: Roster
+    scheduler: Scheduler
+    outage: Outage
+    config: Config
+    clock: Clock
+    rng: Random
+    has_worked: bool = field(default=False, init=False)
+    """Whether a visit came to its end since this was set to False."""
+
+    def run(self) -> None:
+        """Visit shards as long as there are any to take."""
+        while (shard := self.roster.take(self.scheduler)) is not None:
+            self._visit(shard)
+
+    def _visit(self, shard: ShardRef) -> None:
+        began_at = self.clock.monotonic()
+        try:
+            result = self.drainer.visit(shard, self._budget(shard, began_at))
+            ready_in = self._ready_in(shard, result)
+        except BackendUnavailable as error:
+            self.roster.failed(shard, backoff(self.roster.failures(shard), self.rng))
+            self.outage.failed(shard, error)
+        except BaseException:
+            # The shard rests, so that what goes wrong each time is not a busy loop; the thread's others do not.
+            self.roster.failed(shard, self._rest(shard))
+            raise
+        else:
+            self.roster.visited(shard, began_at, ready_in)
+            self.outage.worked(shard)
+            self.has_worked = True
+
+    def _budget(self, shard: ShardRef, began_at: float) -> Budget:
+        over_at = began_at + TURN
+        return Budget(
+            self.clock,
+            self.config.max_runtime,
+            stopping=lambda: self.roster.is_closed,
+            turn_over=lambda: self.clock.monotonic() >= over_at and self.roster.others_have_work(shard),
+        )
+
+    def _ready_in(self, shard: ShardRef, result: DrainResult) -> float | None:
+        if result.until is not None:
+            return result.until - self.drainer.now(shard)
+        return None if result.reason == "empty" else self.config.poll_interval / LOOKS
+
+    def _rest(self, shard: ShardRef) -> float:
+        failures = min(self.roster.failures(shard), _DOUBLINGS)
+        return min(LONGEST_REST, self.config.poll_interval / LOOKS * 2.0**failures) * self.rng.uniform(0.75, 1.0)

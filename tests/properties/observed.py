@@ -1,0 +1,157 @@
+"""A shard as it lies in Redis, and as the model has it, in one form that can be compared."""
+
+import struct
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import redis
+
+from lowkiq_lambda.job import PLACE, decode_score
+from lowkiq_lambda.store.keys import ShardRef
+from tests.properties.model import Entry, Model, morgue_bytes
+
+State: TypeAlias = dict[str, Any]
+
+COUNTERS: Final = (
+    "processed",
+    "retried",
+    "dead",
+    "interrupted",
+    "suspected",
+    "recovered",
+    "trimmed",
+)
+_ZSETS: Final = ("due", "since", "retry", "suspects", "morgue")
+_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta")
+_LISTS: Final = ("box", "morgue_payloads")
+_FLIGHT_HEAD: Final = struct.Struct(">dd")
+
+
+def stored(client: redis.Redis, shard: ShardRef) -> State:
+    """What Redis holds; AssertionError where the keys of a shard contradict each other."""
+    pipe = client.pipeline(transaction=True)
+    for name in _ZSETS:
+        pipe.zrange(shard.key(name), 0, -1, withscores=True)
+    for name in _HASHES:
+        pipe.hgetall(shard.key(name))
+    for name in _LISTS:
+        pipe.zrange(shard.key(name), 0, -1)
+    pipe.exists(shard.key("lease"))
+    *raw, lease_key = pipe.execute()
+    zsets = {name: {id_.decode(): at for id_, at in reply} for name, reply in zip(_ZSETS, raw, strict=False)}
+    hashes = dict(zip(_HASHES, raw[len(_ZSETS) :], strict=False))
+    box, morgue = (_by_id(reply) for reply in raw[-len(_LISTS) :])
+    meta = {name.decode(): value for name, value in hashes["meta"].items()}
+    flight = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
+    errors, morgue_errors = _texts(hashes["errors"]), _texts(hashes["morgue_errors"])
+    _check_seen(hashes["seen"], box)
+    assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
+    return {
+        "waiting": _waiting(hashes["jobs"], box, zsets),
+        "flight": flight,
+        "errors": errors,
+        "trouble": {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()},
+        "suspects": zsets["suspects"],
+        "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
+        "morgue": {id_: (at, morgue_errors[id_], morgue[id_]) for id_, at in zsets["morgue"].items()},
+        "counters": {name: int(meta.get(name, 0)) for name in COUNTERS},
+        "morgue_bytes": int(meta.get("morgue_bytes", 0)),
+        "arrival": int(meta.get("arrival", 0)),
+        "lease": (int(meta.get("token", 0)), float(meta.get("until", 0)), bool(lease_key)),
+        "flight_since": float(meta["flight_since"]) if flight else None,
+    }
+
+
+def expected(model: Model) -> State:
+    """What Redis ought to hold."""
+    return {
+        "waiting": {
+            id_: (job.entries, job.perform_in, job.retry_count, job.since, job.touched)
+            for id_, job in model.waiting.items()
+        },
+        "flight": {
+            id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()
+        },
+        "errors": model.errors,
+        "trouble": model.trouble,
+        "suspects": model.suspects,
+        "groups": {
+            name: (group.left, group.signature, group.error, group.ids, group.systemic)
+            for name, group in model.groups.items()
+        },
+        "morgue": {id_: (buried.at, buried.error, buried.entries) for id_, buried in model.morgue.items()},
+        "counters": {name: model.counters[name] for name in COUNTERS},
+        "morgue_bytes": morgue_bytes(model.morgue),
+        "arrival": model.arrival,
+        "lease": (model.token, model.until, model.lease_key),
+        "flight_since": model.window.since if model.flight and model.window else None,
+    }
+
+
+def entry_of(stored_entry: bytes) -> Entry:
+    """A stored entry as the model has it."""
+    place, payload = stored_entry[:PLACE], stored_entry[PLACE:]
+    return Entry(decode_score(place[:8]), int.from_bytes(place[8:]), payload.decode())
+
+
+def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[str, dict[str, float]]) -> State:
+    waiting = {}
+    for id_, record in ((key.decode(), value) for key, value in jobs.items()):
+        kind, touched, entries = record[:1], 0, box.get(id_, [])
+        if kind != b"s":
+            touched = int.from_bytes(record[1:7])
+        if kind != b"m":
+            assert not entries, f"the box holds payloads of {id_!r}, which is single"
+            entries = [entry_of(record[1 if kind == b"s" else 7 :])]
+        assert entries, f"{id_!r} waits without payloads"
+        waiting[id_] = (
+            entries,
+            zsets["due"][id_],
+            zsets["retry"].get(id_, -1.0),
+            zsets["since"].get(id_),
+            touched,
+        )
+    assert zsets["due"].keys() == waiting.keys()
+    for part in (box, zsets["retry"], zsets["since"]):
+        assert part.keys() <= waiting.keys()
+    return waiting
+
+
+def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
+    # Where payloads are not merged there is no such index.
+    found = {place for place in seen.values()}
+    places = {one.arrival for entries in box.values() for one in entries}
+    assert not seen or {int.from_bytes(place[8:]) for place in found} == places
+    assert not seen or len(seen) == sum(map(len, box.values()))
+
+
+def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for member in members:
+        end = 4 + int.from_bytes(member[:4])
+        found.setdefault(member[4:end].decode(), []).append(entry_of(member[end:]))
+    return found
+
+
+def _flown(record: bytes) -> tuple[list[Entry], float, float]:
+    perform_in, retry_count = _FLIGHT_HEAD.unpack_from(record)
+    kind, rest, entries = record[16:17], record[17:], []
+    if kind == b"s":
+        return [entry_of(rest)], perform_in, retry_count
+    while rest:
+        size = int.from_bytes(rest[:4])
+        entries.append(entry_of(rest[4 : 4 + size]))
+        rest = rest[4 + size :]
+    return entries, perform_in, retry_count
+
+
+def _group(packed: bytes) -> tuple[Any, ...]:
+    group = msgspec.msgpack.decode(packed)
+    # Lua's msgpack has one form for an empty list and an empty map.
+    ids = group["ids"] or []
+    return group["left"], group.get("signature"), group.get("error"), ids, group.get("systemic", False)
+
+
+def _texts(found: dict[bytes, bytes]) -> dict[str, str]:
+    return {id_.decode(): text.decode() for id_, text in found.items()}
