@@ -5,8 +5,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
-from types import FunctionType
-from typing import Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.client import Checker, push
@@ -20,12 +19,19 @@ from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
 from lowkiq_lambda.perform import Chain
 from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.pushing import Pusher
 from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.actions import Actions
+    from lowkiq_lambda.store.queries import Queries
+    from lowkiq_lambda.views import QueueMetrics, Stats
+
 W = TypeVar("W", bound=type[Worker])
+Handler: TypeAlias = Callable[[Any], object]
 
 SPARE_CONNECTIONS: Final = 3
 """Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
@@ -58,17 +64,25 @@ class Lowkiq:
                 self._config = Config.from_env(os.environ)
             return self._config
 
+    def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
+        """Change settings, as a command line does, before the first use of Redis. Raises ConfigError."""
+        with self._lock:
+            if self._drainer is not None or self._client_backend is not None:
+                raise ConfigError("The app has used Redis already, so its settings stand.")
+            self._config = self.config.evolve(**changes)
+
     @property
     def workers(self) -> list[type[Worker]]:
         """The workers, in order of declaration."""
         return [queue.worker for queue in self._queues.values()]
 
+    # A worker class can be called too, but the first form that fits counts.
     @overload
-    def worker(self, target: W) -> W: ...
+    def worker(self, target: W) -> W: ...  # type: ignore[overload-overlap]
     @overload
-    def worker(self, target: FunctionType) -> FunctionWorker: ...
+    def worker(self, target: Handler) -> FunctionWorker: ...
     @overload
-    def worker(self, **options: Unpack[WorkerOptions]) -> Callable[[FunctionType], FunctionWorker]: ...
+    def worker(self, **options: Unpack[WorkerOptions]) -> Callable[[Handler], FunctionWorker]: ...
 
     def worker(self, target: Any = None, **options: Any) -> Any:
         """Declare a worker: on a subclass of Worker, or, with a worker's fields as options, on a function.
@@ -90,6 +104,47 @@ class Lowkiq:
         """
         budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
         return dict(self.drainer.drain(budget))
+
+    def stats(self) -> "Stats":
+        """How much waits, how much is in the morgue, and the lag, in total and by queue name.
+
+        Raises QueueMismatch, BackendError.
+        """
+        from lowkiq_lambda.store.metrics import in_total, numbers  # noqa: PLC0415 - a drain has no use for it
+
+        by_worker = {name: numbers(metrics) for name, metrics in self.metrics().items()}
+        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
+
+    def metrics(self) -> "dict[str, QueueMetrics]":
+        """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.metrics import measure  # noqa: PLC0415 - a drain has no use for it
+
+        queues = [self.queue_of(worker) for worker in self.workers]
+        if not queues:
+            return {}
+        measured = measure(self.backend, [queue.shards for queue in queues], self.config.patience)
+        return {queue.worker.queue_name: metrics for queue, metrics in zip(queues, measured, strict=True)}
+
+    def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
+        """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.queries import Queries  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415
+        from lowkiq_lambda.store.showing import Viewer  # noqa: PLC0415
+
+        config, queue = self.config, self.queue_of(worker)
+        load = config.load_payload or load_json
+        source = Source(self.backend, queue.shards, config.patience)
+        return Queries(Viewer(source, load, config.load_error))
+
+    def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
+        """What an operator may do to the worker's jobs. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.actions import Actions  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415
+
+        config, queue = self.config, self.queue_of(worker)
+        limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
+        source = Source(self.backend, queue.shards, config.patience)
+        return Actions(source, queue.worker.merge, limits)
 
     @property
     def drainer(self) -> Drainer:

@@ -50,7 +50,7 @@ class Drainer:
         self._queues = queues
         self._chain = chain
         self._keeper = Keeper()
-        self._texts = ErrorText(config.format_error, config.dump_error, config.error_max_length)
+        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._terms: dict[str, DrainTerms] = {}
         self._running: set[Visit] = set()
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Drainer:
         self._begun = False
 
     def begin(self) -> None:
-        """Call the hook for the start of a process that drains: once, however often and from wherever this is called."""
+        """Call the hook for the start of a process that drains: once, however often this is called."""
         # A thread that comes second waits until the hook is through; the hook itself may come here again.
         with self._beginning:
             if self._begun:
@@ -119,6 +119,9 @@ class Drainer:
             counts += result.counts
             if result.token is None or result.reason == "lease lost":
                 refused[shard] = self._clock.monotonic() + self._config.poll_interval
+            elif result.reason == "out of time":
+                # No further batch of this queue is predicted to fit; one of another queue may.
+                refused.update(dict.fromkeys(self._queues[shard.queue_name].shards, math.inf))
         return counts
 
     def abandon_all(self, seconds: float) -> None:
@@ -138,7 +141,7 @@ class Drainer:
                 load = config.load_payload or load_json
                 self._terms[name] = DrainTerms(
                     worker=queue.worker,
-                    performer=Performer(queue.worker, self._chain, load, config.load_error),
+                    performer=Performer(queue.worker, self._chain, load, self._texts.read),
                     texts=self._texts,
                     pace=Pace(),
                     keeper=self._keeper,
@@ -170,5 +173,5 @@ class Drainer:
             payload = (self._config.load_payload or load_json)(entry[PLACE:])
         except Exception:  # noqa: BLE001 - whatever the codec raises, the raw bytes are shown
             payload = entry[PLACE:]
-        text = self._config.load_error(error)
+        text = self._texts.read(error)
         return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self._clock.time(), text)

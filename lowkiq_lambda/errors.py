@@ -107,3 +107,7 @@ class PushInterrupted(BackendError):
         self.written = list(written)
         self.not_written = list(not_written)
         self.unknown = list(unknown)
+
+
+class EmbeddedServerError(LowkiqError):
+    """The embedded server cannot be started or reached: set LOWKIQ_REDIS_URL to use another server."""

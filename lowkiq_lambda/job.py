@@ -5,8 +5,11 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
+from uuid import UUID
 
 import msgspec
+
+from lowkiq_lambda.errors import JobError
 
 NEVER_FAILED: Final = -1.0
 """The retry_count of a job that has not failed: planned retries are counted, not done ones."""
@@ -36,23 +39,31 @@ class ScoredPayload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job that waits or is in flight, as people look at it."""
+    """A job that waits or is in flight, as people look at it.
+
+    A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
+    """
 
     id: str
     payloads: Sequence[ScoredPayload]
     perform_in: float
     retry_count: float
     error: str | None
+    more_payloads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MorgueJob:
-    """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds."""
+    """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
+
+    `payloads` and `more_payloads` as in `JobView`.
+    """
 
     id: str
     payloads: Sequence[ScoredPayload]
     updated_at: float
     error: str | None
+    more_payloads: int = 0
 
 
 PLACE: Final = 14
@@ -78,6 +89,20 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     error: bytes | None = None
     blamed: bool = False
     repeated: bool = False
+
+
+def id_text(given: object) -> str:
+    """An id as it is stored. Raises JobError for what can be none."""
+    if type(given) is int:
+        return str(given)
+    if not isinstance(given, str | UUID):
+        raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
+    text = str(given)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
+    return text
 
 
 def encode_score(score: float) -> bytes:

@@ -36,7 +36,7 @@ class Ledger:
     def charge(self, deliveries: Sequence[Delivery], error: bytes, now: float) -> None:
         """Note that ids, without having run, share the failure that hit all of their group."""
         for delivery in deliveries:
-            self._failed(self._worker(), delivery, Failure(error), now)
+            self._failed(delivery, Failure(error), now)
 
     def back(self, deliveries: Iterable[Delivery]) -> None:
         """The ids go back as they were."""
@@ -54,14 +54,13 @@ class Ledger:
         return +counts
 
     def _record_named(self, batch: Sequence[Delivery], performed: Performed, now: float) -> None:
-        worker = self._worker()
         # Where each id is performed by itself, company does no harm and blame has no use.
-        in_company = self._worker.batch_size > 1 and hasattr(worker, "perform")
+        in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
         suspected, interrupted = set(performed.unattributed), set(performed.interrupted)
         for delivery in batch:
             if delivery.id in performed.failed:
                 failure = self._texts.failure(performed.failed[delivery.id], blamed=in_company)
-                self._failed(worker, delivery, failure, now)
+                self._failed(delivery, failure, now)
             elif delivery.id in interrupted:
                 self.back([delivery])
             elif delivery.id not in suspected:
@@ -71,11 +70,11 @@ class Ledger:
                 self._named.append((delivery.id, "suspect", self._suspect_batches))
             else:
                 failure = self._texts.failure(performed.error, blamed=False)
-                self._failed(worker, delivery, failure, now)
+                self._failed(delivery, failure, now)
         self._suspect_batches += 1
 
-    def _failed(self, worker: Worker, delivery: Delivery, failure: Failure, now: float) -> None:
-        outcome = of_failure(worker, delivery, failure, now)
+    def _failed(self, delivery: Delivery, failure: Failure, now: float) -> None:
+        outcome = of_failure(self._worker, delivery, failure, now)
         self._named.append(outcome)
         if outcome[1] == "bury":
             self.buried.append((delivery.id, delivery.entries[0], failure.dumped))

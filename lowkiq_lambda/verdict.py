@@ -36,10 +36,11 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """Makes the texts of errors: a formatter that breaks never breaks the bookkeeping."""
+    """Makes and reads the texts of errors: a formatter that breaks never breaks the bookkeeping."""
 
     format_error: Callable[[BaseException], str]
     dump_error: Callable[[str], bytes]
+    load_error: Callable[[bytes], str]
     max_length: int
 
     def dump(self, error: BaseException | str) -> bytes:
@@ -54,6 +55,14 @@ class ErrorText:
                 return dumped
             logger.error("dump_error must return bytes, not %s", type(dumped).__name__)
         return text.encode(errors="backslashreplace")
+
+    def read(self, dumped: bytes) -> str:
+        """The text of an error that was kept."""
+        try:
+            return self.load_error(dumped)
+        except Exception:
+            logger.exception("load_error raised")
+            return dumped.decode(errors="backslashreplace")
 
     def text(self, error: BaseException | str) -> str:
         """The error in words, cut to the longest that is kept."""
@@ -80,7 +89,7 @@ class Failure:
     blamed: bool = False
 
 
-def of_failure(worker: Worker, delivery: Delivery, failure: Failure, now: float) -> Outcome:
+def of_failure(worker: type[Worker], delivery: Delivery, failure: Failure, now: float) -> Outcome:
     """A retry later, or, when those are used up, the morgue for the oldest payload."""
     count = delivery.retry_count + 1
     if count >= worker.max_retry_count:
@@ -89,14 +98,14 @@ def of_failure(worker: Worker, delivery: Delivery, failure: Failure, now: float)
     return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed
 
 
-def _delay(worker: Worker, retry_count: int) -> float:
+def _delay(worker: type[Worker], retry_count: int) -> float:
     try:
-        answer: object = worker.retry_in(retry_count)
+        answer: object = worker().retry_in(retry_count)
     except Exception:
-        logger.exception("%s.retry_in raised: the default delay is taken", type(worker).__name__)
+        logger.exception("%s.retry_in raised: the default delay is taken", worker.__name__)
         answer = None
     else:
         if safe_delay(answer) is None:
-            logger.error("%s.retry_in returned %r: the default delay is taken", type(worker).__name__, answer)
+            logger.error("%s.retry_in returned %r: the default delay is taken", worker.__name__, answer)
     delay = safe_delay(answer)
     return default_retry_in(retry_count, _rng) if delay is None else delay

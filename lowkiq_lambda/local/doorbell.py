@@ -6,7 +6,7 @@ lost costs at most one poll.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from threading import Event
@@ -15,9 +15,8 @@ from typing import Final
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, QueueMismatch
-from lowkiq_lambda.local.drain_thread import LOOKS
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.roster import Roster, Word
+from lowkiq_lambda.local.roster import LOOKS, Roster, Word
 from lowkiq_lambda.store.bell import Bell
 from lowkiq_lambda.store.faults import backoff
 from lowkiq_lambda.store.keys import ShardRef
@@ -42,16 +41,19 @@ class Doorbell:
     clock: Clock
     rng: Random
     stopping: Event
+    check: Callable[[], Iterable[str]]
+    """Asked once, as soon as Redis answers: what about the server should be known."""
     has_worked: bool = field(default=False, init=False)
+    _owners: dict[ShardRef, list[Roster]] = field(default_factory=dict, init=False)
+    _is_deaf: bool = field(default=False, init=False)
+    _is_checked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Know whose the shards are."""
+        """Know whose the shards are, and when to look."""
         self._looks_at = self._looked_at = self.clock.monotonic() - self.poll_interval
-        self._owners: defaultdict[ShardRef, list[Roster]] = defaultdict(list)
         for roster in self.rosters:
             for shard in roster.shards:
-                self._owners[shard].append(roster)
-        self._is_deaf = False
+                self._owners.setdefault(shard, []).append(roster)
 
     def run(self) -> None:
         """Listen and look until `stopping` is set."""
@@ -76,7 +78,7 @@ class Doorbell:
         while not self.stopping.is_set():
             self._look_if_due()
             for shard in self.bell.hear(min(SLICE, self._until_look())):
-                for roster in self._owners[shard]:
+                for roster in self._owners.get(shard, ()):
                     roster.ring(shard)
 
     def _lost(self, error: BackendError) -> None:
@@ -110,14 +112,24 @@ class Doorbell:
         except BackendError as error:
             self.outage.failed(PROBE, error)
         else:
-            self.outage.all_worked()
+            self.outage.worked(PROBE)
             self.has_worked = True
             self._tell(states, asked_at)
+            self._check_once()
+
+    def _check_once(self) -> None:
+        if not self._is_checked:
+            self._is_checked = True
+            for warning in self.check():
+                logger.warning("%s", warning)
 
     def _tell(self, states: Iterable[ShardState], asked_at: float) -> None:
         words: defaultdict[int, list[Word]] = defaultdict(list)
         for state in states:
             word = Word(state.ref, self._ready_in(state))
+            if not state.has_work:
+                # Nobody will visit it, and so nobody else would say that it is within reach again.
+                self.outage.worked(state.ref)
             for roster in self._owners[state.ref]:
                 words[id(roster)].append(word)
         for roster in self.rosters:

@@ -11,13 +11,11 @@ from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.drainer import TURN, Drainer
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.roster import Roster
+from lowkiq_lambda.local.roster import LOOKS, Roster
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.faults import backoff
 from lowkiq_lambda.store.keys import ShardRef
 
-LOOKS: Final = 10
-"""In a poll interval, at most, where nothing else says when a shard is worth a look."""
 LONGEST_REST: Final = 60.0
 _DOUBLINGS: Final = 16
 

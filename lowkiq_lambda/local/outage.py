@@ -32,16 +32,11 @@ class Outage:
 
     def worked(self, what: Hashable) -> None:
         """`what` got an answer."""
-        if what not in self._failing:
+        if not self._failing:
             return
         with self._lock:
+            is_over = self._failing == {what}
             self._failing.discard(what)
-            is_over = not self._failing
             seconds = self._clock.monotonic() - self._began_at
         if is_over:
             logger.warning("Redis is back", extra={"seconds": round(seconds, 3)})
-
-    def all_worked(self) -> None:
-        """Every shard has answered."""
-        for what in list(self._failing):
-            self.worked(what)

@@ -14,6 +14,8 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.keys import ShardRef
 
+LOOKS: Final = 10
+"""In a poll interval, at most, where nothing says when a shard is worth a look."""
 UNCHOSEN: Final = 0.1
 """Seconds until a scheduler that chose none of the shards with work is asked again."""
 

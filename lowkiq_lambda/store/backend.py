@@ -26,6 +26,7 @@ Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
+Question: TypeAlias = tuple[ShardRef, Sequence[Argument]]
 
 _ONE_NODE: Final = ""
 _TIME: Final = ("TIME",)
@@ -103,20 +104,24 @@ class Backend:
 
         One round trip for each node; raises BackendError where one cannot answer for `patience` seconds.
         """
-        return self.patiently(patience, lambda: self._read_each(script(name), shards))
+        return self.ask_each(name, [(shard, ()) for shard in shards], patience)
 
-    def _read_each(self, code: Script, shards: Sequence[ShardRef]) -> list[Reply]:
-        args: list[Argument] = [CONTRACT_VERSION, 0, 0]
-        nodes = {self._node_of(shard): shard for shard in shards}
+    def ask_each(self, name: str, questions: Sequence[Question], patience: float) -> list[Reply]:
+        """As `read_each`, with arguments for each shard."""
+        return self.patiently(patience, lambda: self._ask_each(script(name), questions))
+
+    def _ask_each(self, code: Script, questions: Sequence[Question]) -> list[Reply]:
+        stamped = [(shard, [CONTRACT_VERSION, 0, 0, *args]) for shard, args in questions]
+        nodes = {self._node_of(shard): shard for shard, _ in questions}
         asked_at = self.clock.monotonic()
         asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
-        calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard in shards]
+        calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
         replies = send_each(self.client, [*asked, *calls])
         for node, said in zip(nodes, replies, strict=False):
             self._time_of(node).observe(_as_seconds(_unless_error(said)), asked_at)
         return [
             self._eval(code, shard, args) if isinstance(reply, NoScriptError) else _unless_error(reply)
-            for shard, reply in zip(shards, replies[len(nodes) :], strict=True)
+            for (shard, args), reply in zip(stamped, replies[len(nodes) :], strict=True)
         ]
 
     def pause(self, attempt: int, most: float = 60.0) -> None:

@@ -261,7 +261,8 @@ class Model:
         strikes = self.trouble[id_].get("n", 0) + 1
         if len(flown.entries) == 1 and strikes == STRIKES:
             self.counters["dead"] += 1
-            self._clear(id_)
+            del self.trouble[id_]
+            self._drop_suspect(id_)
             if id_ in self.waiting:
                 self._put_back(id_, [], self.now, -1.0)
             else:
@@ -318,11 +319,16 @@ class Model:
     def _clear(
         self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False
     ) -> None:
-        self.suspects.pop(id_, None)
         name = self.trouble.pop(id_, {}).get("g")
         self._note(id_, b=blamed or None)
         if name in self.groups:
             self._tell(name, id_, signature, error)
+        self._drop_suspect(id_)
+
+    def _drop_suspect(self, id_: str) -> None:
+        self.suspects.pop(id_, None)
+        if not self.suspects:
+            self.groups = {}
 
     def _tell(self, name: str, id_: str, signature: str | None, error: str | None) -> None:
         group = self.groups[name]

@@ -16,7 +16,7 @@ MakeApp: TypeAlias = Callable[..., Lowkiq]
 Then: TypeAlias = Callable[[Batch], object]
 
 
-class Broken(Exception):  # noqa: N818 - a failure that a test wants
+class Broken(Exception):
     """What handlers raise in tests."""
 
 
@@ -126,7 +126,8 @@ def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
     prefix = len(job_id.encode()).to_bytes(4) + job_id.encode()
     entries = [record[7:] if record[:1] == b"t" else record[1:]]
     if record[:1] == b"m":
-        box = client.zrangebylex(shard.key("box"), b"[" + prefix, b"(" + prefix + b"\xff")
+        low, high = b"[" + prefix, b"(" + prefix + b"\xff"
+        box: list[bytes] = client.zrangebylex(shard.key("box"), low, high)  # type: ignore[assignment]  # not async
         entries = [member[len(prefix) :] for member in box]
     perform_in = client.zscore(shard.key("due"), job_id)
     retry_count = client.zscore(shard.key("retry"), job_id)

@@ -11,7 +11,6 @@ from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import MakeApp, Mortal, Notes, declare, jobs_of, left_behind, look, outlive
-from tests.waiting import eventually
 
 
 def in_threads(*apps: Lowkiq) -> None:
@@ -168,8 +167,9 @@ def test_l10_an_older_change_never_overwrites_a_newer(make_app: MakeApp, queue_n
                 thread.start()
     for thread in threads:
         thread.join()
-    eventually(lambda: not in_threads(*apps) and not left_behind(apps[0], workers[0]))
+    in_threads(*apps)
 
+    assert {} == left_behind(apps[0], workers[0])
     assert {str(n): 29 for n in range(5)} == state
     assert all(versions == sorted(versions) for versions in seen.values())
 

@@ -1,5 +1,8 @@
 """What goes wrong on purpose: now and then a handler fails or its thread is interrupted."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -8,6 +11,10 @@ from threading import Lock
 
 class InjectedFailure(Exception):
     """A failure that the demo made up."""
+
+
+class InjectedInterruption(SystemExit):
+    """An end of the thread that the demo made up."""
 
 
 class Kind(Enum):
@@ -24,6 +31,31 @@ class Fault:
 
     kind: Kind
     victim: int
+
+
+class NotOnPurpose(logging.Filter):
+    """Lets log records pass unless they tell of a fault that was injected."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is news."""
+        told = [*(record.args or ()), *(record.exc_info or ())]
+        return not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in told)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keeps the injected faults out of the log, where they would bury what is not on purpose."""
+    handlers = [*logging.getLogger().handlers, *logging.getLogger("lowkiq_lambda").handlers, logging.lastResort]
+    not_on_purpose = NotOnPurpose()
+    for handler in handlers:
+        if handler:
+            handler.addFilter(not_on_purpose)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            if handler:
+                handler.removeFilter(not_on_purpose)
 
 
 class Faults:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lowkiq_lambda.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED
-from lowkiq_lambda.local.demo.faults import Faults, InjectedFailure, Kind
+from lowkiq_lambda.local.demo.faults import Faults, InjectedFailure, InjectedInterruption, Kind
 from lowkiq_lambda.local.demo.history import Change
 from lowkiq_lambda.local.demo.table import Table
 
@@ -78,7 +78,7 @@ class Replay:
         if kind is Kind.INTERRUPT:
             with self._progressed:
                 self.counts.interruptions += 1
-            raise SystemExit(f"{path}: interrupted on purpose")
+            raise InjectedInterruption(f"{path}: interrupted on purpose")
         failure = InjectedFailure(f"{path}: failed on purpose")
         if kind is Kind.RAISE:
             raise failure

@@ -89,7 +89,7 @@ class Demo:
         with self.run_daemon(self.app), showing(self.console, len(history.changes)) as show:
             started_at = monotonic()
             _push_all(replay, worker, history, show)
-            _wait(replay, show, lambda: _is_empty(self.app))
+            _wait(replay, show, partial(_is_empty, self.app))
             return monotonic() - started_at
 
     def _say(self, line: str) -> None:
@@ -110,6 +110,11 @@ def _push_all(replay: Replay, worker: type[Worker], history: History, show: Show
 
 def _has_room(replay: Replay, pushed: int) -> bool:
     return pushed - replay.table.applied < AHEAD
+
+
+def _is_empty(app: Lowkiq) -> bool:
+    """Whether no shard has a job that waits or is in flight."""
+    return all(state.next_at is None for state in app.drainer.probe(app.drainer.shards()))
 
 
 def _wait(replay: Replay, show: Show, condition: Callable[[], bool]) -> None:

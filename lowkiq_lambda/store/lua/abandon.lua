@@ -4,8 +4,8 @@
 -- ARGV[4] nonce, [5] seconds until then. Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
-local nonce, token = unpack(call('HMGET', meta, 'nonce', 'token'))
-if nonce ~= ARGV[4] then return {'LOST'} end
+local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))
+if nonce ~= ARGV[4] or tonumber(held_until) == 0 then return {'LOST'} end
 free_memory_first()
 call('HSET', meta, 'abandoned', 1, 'nonce', 'abandoned ' .. nonce)
 hold(token, tonumber(ARGV[5]))

@@ -26,24 +26,21 @@ local records, times, again, first = {}, {}, {}, {}
 local earliest, written = math.huge, 0
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
-  local flags, at, score, perform_in = given:byte(1), 2, default_bytes, now_text
-  if flags == 0 then
-    defaulted = true
-  else
-    if flags % 2 == 1 then score, at = given:sub(2, 9), 10 else defaulted = true end
-    if flags > 1 then perform_in, at = struct.unpack('>d', given, at), at + 8 end
+  local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, now_text, now
+  if flags % 2 == 1 then score, at = given:sub(2, 9), 10 else defaulted = true end
+  if flags > 1 then
+    due_at, at = struct.unpack('>d', given, at), at + 8
+    perform_in = due_at
   end
-  local size = #given - at + 1
-  if size > max_len then max_len = size end
-  local place = score .. struct.pack('>I6', arrival + i)
+  local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
+  if #payload > max_len then max_len = #payload end
   if waiting[i] or first[id] then
-    again[#again + 1] = {i - 1, id, place, given:sub(at)}
+    again[#again + 1] = {i - 1, id, score .. number, payload}
   else
     first[id] = true
-    records[written + 1], records[written + 2] = id, 's' .. place .. given:sub(at)
+    records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
     times[written + 1], times[written + 2] = perform_in, id
     written = written + 2
-    local due_at = flags > 1 and perform_in or now
     if due_at < earliest then earliest = due_at end
   end
 end

@@ -16,17 +16,24 @@ local function forget(id, members)
   end
 end
 
-local function over(limits, oldest)
-  if call('ZCARD', morgue_payloads) > limits[1] then return true end
-  if tonumber(call('HGET', meta, 'morgue_bytes') or 0) > limits[2] then return true end
-  return tonumber(oldest[2]) < now - limits[3]
+local function excess_of(limits)
+  local count, bytes = call('ZCARD', morgue_payloads), call('HGET', meta, 'morgue_bytes')
+  return count - limits[1], tonumber(bytes or 0) - limits[2]
 end
 
+-- The id that was longest left alone goes first: its payloads in their order, no more than the limits ask for.
 local function trim_morgue(limits)
   for _ = 1, 100 do
     local oldest = call('ZRANGE', morgue, 0, 0, 'WITHSCORES')
-    if #oldest == 0 or not over(limits, oldest) then return end
-    local members = morgue_members(oldest[1], 100)
+    if #oldest == 0 then return end
+    local count, bytes = excess_of(limits)
+    local expired, members = tonumber(oldest[2]) < now - limits[3], {}
+    for _, member in ipairs(morgue_members(oldest[1], 100)) do
+      if not expired and count <= 0 and bytes <= 0 then break end
+      members[#members + 1] = member
+      count, bytes = count - 1, bytes - #member
+    end
+    if #members == 0 then return end
     forget(oldest[1], members)
     call('HINCRBY', meta, 'trimmed', #members)
   end

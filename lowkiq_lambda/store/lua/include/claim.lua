@@ -1,14 +1,8 @@
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS = {ids, payloads, bytes}; the first id always gets at least one payload.
 
--- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.
-local function reading_step(bytes)
-  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
-  return math.max(1, math.floor(bytes / max_len))
-end
-
--- The first payloads of an id in the box: {entry, ...}, their bytes, and whether there are more.
-local function slice_of(id, most, bytes)
+-- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
+local function slice_of(id, most, bytes, passes)
   local prefix, step = box_prefix(id), reading_step(bytes)
   local from, to = box_range(prefix)
   local entries, size = {}, 0
@@ -16,9 +10,10 @@ local function slice_of(id, most, bytes)
     local members = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, math.min(step, most - #entries))
     if #members == 0 then return entries, size, false end
     for _, member in ipairs(members) do
-      if #entries > 0 and size + #member > bytes then return entries, size, true end
-      size = size + #member
-      entries[#entries + 1] = member:sub(#prefix + 1)
+      local entry = member:sub(#prefix + 1)
+      if size + #entry > bytes and (#entries > 0 or not passes) then return entries, size, true end
+      size = size + #entry
+      entries[#entries + 1] = entry
       from = '(' .. member
     end
   end
@@ -54,54 +49,61 @@ local function numbers_of(key, command, ids)
   return call(command, key, unpack(ids))
 end
 
+-- No more of them than could be needed to fill the bytes.
 local function read_records(ids, bytes)
   local records, size, step = {}, 0, reading_step(bytes)
   for from = 1, #ids, step do
+    if size > bytes then break end
     local to = math.min(#ids, from + step - 1)
     for i, record in ipairs(call('HMGET', jobs, unpack(ids, from, to))) do
       size = size + #record
-      if #records > 0 and size > bytes then return records end
       records[from + i - 1] = record
     end
   end
   return records
 end
 
--- Moves these ids (the first of due, or suspects) into flight; returns {id, record, ...} of those that fitted.
-local function take(merge, ids, times, limits)
+-- What is now in flight, the first of due or else suspects, waits no more. By rank costs a fraction of by name.
+local function leave_due(ids, first)
+  if first then call('ZREMRANGEBYRANK', due, 0, #ids - 1) else call('ZREM', due, unpack(ids)) end
+  if exists(since) then call('ZREM', since, unpack(ids)) end
+end
+
+-- Moves these ids (`first`: they are the first of due; else suspects) into flight; returns {id, record, ...} of those
+-- that fitted, and since when the oldest waited.
+local function take(merge, ids, times, limits, first)
   local records = read_records(ids, limits[3])
   local counts, originals = numbers_of(retry, 'ZMSCORE', ids), numbers_of(since, 'ZMSCORE', ids)
-  local window, whole, left, bytes = {}, {}, limits[2], limits[3]
+  local window, whole, left, bytes, oldest = {}, {}, limits[2], limits[3], math.huge
   for i, record in ipairs(records) do
     local id, perform_in = ids[i], tonumber(originals[i] or times[i])
-    local count, value = tonumber(counts[i] or -1)
-    if left < 1 or (bytes < 1 and i > 1) then break end
-    if record:sub(1, 1) == 'm' then
+    local count, value = counts[i] and tonumber(counts[i]) or -1
+    if left < 1 then break end
+    if record:byte(1) == SEVERAL then
       local most = math.min(left, read_trouble(id).l or left)
-      local entries, size, more = slice_of(id, most, bytes)
+      local entries, size, more = slice_of(id, most, bytes, i == 1)
+      if #entries == 0 then break end
       take_slice(merge, id, entries)
       left, bytes = left - #entries, bytes - size
       value = flight_record(perform_in, count, entries)
       if more then leave_rest(id, perform_in) else whole[#whole + 1] = id end
     else
-      local place, payload = read_single(record)
-      left, bytes = left - 1, bytes - #payload
-      value = struct.pack('>dd', perform_in, count) .. 's' .. place .. payload
+      local single = untouched(record)
+      left, bytes = left - 1, bytes - (#single - 1)
+      if bytes < 0 and i > 1 then break end
+      value = struct.pack('>dd', perform_in, count) .. single
       whole[#whole + 1] = id
     end
-    window[#window + 1] = id
-    window[#window + 1] = value
+    window[2 * i - 1], window[2 * i] = id, value
+    if counts[i] then call('ZREM', retry, id) end
+    if perform_in < oldest then oldest = perform_in end
   end
   if #whole > 0 then
     call('HDEL', jobs, unpack(whole))
-    call('ZREM', due, unpack(whole))
-    if exists(since) then call('ZREM', since, unpack(whole)) end
-  end
-  for i = 1, #window, 2 do
-    if counts[(i + 1) / 2] then call('ZREM', retry, window[i]) end
+    leave_due(whole, first and 2 * #whole == #window)
   end
   call('HSET', flight, unpack(window))
-  return window
+  return window, oldest
 end
 
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run.
@@ -110,7 +112,8 @@ local function claim_suspects(merge, head, limits)
   local state = group and group ~= '' and call('HGET', groups, group)
   state = state and cmsgpack.unpack(state)
   if not (state and state.systemic) then
-    return 'LONE', take(merge, {head[1]}, {head[2]}, {1, limits[2], limits[3]})
+    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, limits[2], limits[3]})
+    return 'LONE', window, oldest
   end
   local ids, times = {}, {}
   local listed = call('ZRANGE', suspects, 0, limits[1] - 1, 'WITHSCORES')
@@ -120,14 +123,15 @@ local function claim_suspects(merge, head, limits)
       times[#times + 1] = listed[i + 1]
     end
   end
-  return 'CHARGE', take(merge, ids, times, {limits[1], limits[1], limits[3]}), state.error
+  local window, oldest = take(merge, ids, times, {limits[1], limits[1], limits[3]})
+  return 'CHARGE', window, oldest, state.error
 end
 
 -- Returns {kind, {id, record, ...}, {id, error, ...}, {id, trouble, ...}, the error to charge or ''}, or nil.
 local function window_reply(kind, window, charge)
-  local ids = {}
+  if not exists(errors) and not exists(trouble) then return {kind, window, {}, {}, charge or ''} end
+  local ids, texts = {}, {}
   for i = 1, #window, 2 do ids[#ids + 1] = window[i] end
-  local texts = {}
   for i, text in ipairs(numbers_of(errors, 'HMGET', ids)) do
     if text then
       texts[#texts + 1] = ids[i]
@@ -138,21 +142,17 @@ local function window_reply(kind, window, charge)
 end
 
 local function claim(merge, limits)
-  local kind, window, charge = 'DUE'
+  local kind, window, oldest, charge = 'DUE'
   local head = call('ZRANGE', suspects, 0, 0, 'WITHSCORES')
   if #head > 0 then
-    kind, window, charge = claim_suspects(merge, head, limits)
+    kind, window, oldest, charge = claim_suspects(merge, head, limits)
   else
     local listed = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
     if #listed == 0 then return nil end
     local ids, times = {}, {}
-    for i = 1, #listed, 2 do
-      ids[#ids + 1] = listed[i]
-      times[#times + 1] = listed[i + 1]
-    end
-    window = take(merge, ids, times, limits)
+    for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
+    window, oldest = take(merge, ids, times, limits, true)
   end
-  local oldest = struct.unpack('>d', window[2])
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   return window_reply(kind, window, charge)
 end

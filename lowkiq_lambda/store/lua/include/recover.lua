@@ -40,6 +40,8 @@ local function recover(merge, limits, crashed)
     local t = read_trouble(id)
     if abandoned then
       give_back(merge, id, record)
+      t.x = nil
+      write_trouble(id, t)
     elseif kind == 'LONE' and t.x then
       local entry = strike(merge, id, record, t, crashed)
       if entry then

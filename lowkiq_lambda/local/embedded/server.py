@@ -1,0 +1,154 @@
+"""The embedded server: started by its first user, shared, stopped by the last one that leaves in peace.
+
+It is a process of its own, apart from the terminal: Ctrl-C ends its users, not it. It listens on loopback only,
+behind a random password that stands in the folder. Where its users were killed it runs on, and whoever comes next
+uses it again; where it was killed itself, the next user starts it on the same port, so that those who still use
+it find it again. What it answered is on disk a second later at the latest.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.local.embedded.folder import Access, Seat, ServerFolder
+from lowkiq_lambda.local.embedded.launch import start
+from lowkiq_lambda.store.control import ServerProcess, look_at, shut_down
+
+DEFAULT_DATA_DIR: Final = Path(".lowkiq")
+
+_STARTS: Final = 5
+_SILENCE: Final = 20.0
+"""Seconds that a living server may stay without an answer."""
+_CALL_TIMEOUT: Final = 2.0
+_END_TIMEOUT: Final = 30.0
+_REST: Final = 0.005
+_BUSY_PORT: Final = "Address already in use"
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedValkey:
+    """A user's hold on the server of a folder; as a context manager it is closed at the end."""
+
+    def __init__(self, folder: ServerFolder, seat: Seat, access: Access, process: ServerProcess) -> None:
+        self.url = access.url
+        self.data_dir = folder.path
+        self.binary = process.binary
+        self.version = process.version
+        self.pid = process.pid
+        self._folder = folder
+        self._seat: Seat | None = seat
+        self._owner = os.getpid()
+
+    def close(self) -> None:
+        """Leave; the last to leave stops the server. Does nothing the second time, or in a forked child."""
+        seat, self._seat = self._seat, None
+        if seat is None or os.getpid() != self._owner:
+            return
+        try:
+            with self._folder.exclusive():
+                _leave(self._folder, seat, patience=_END_TIMEOUT)
+        except OSError as error:
+            why = f"{error.strerror}: {error.filename}"
+            logger.warning("Embedded server: left without a look whether it is still used (%s).", why)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_embedded(data_dir: Path | None = None) -> EmbeddedValkey:
+    """Share the server of a folder, or start it; close what is returned.
+
+    The folder is `data_dir`, else what LOWKIQ_DATA_DIR names, else `.lowkiq` in the current one.
+    EmbeddedServerError: no program fits the platform, the folder cannot be used, or its server does not start
+    or answer.
+    """
+    if sys.platform == "win32":
+        raise EmbeddedServerError("There is no embedded server for Windows: set LOWKIQ_REDIS_URL to a server.")
+    folder = ServerFolder(data_dir or Path(os.environ.get("LOWKIQ_DATA_DIR") or DEFAULT_DATA_DIR))
+    with _usable(folder):
+        folder.create()
+        with folder.exclusive():
+            seat = folder.take_seat()
+            try:
+                return EmbeddedValkey(folder, seat, *_found_or_started(folder))
+            except BaseException:
+                _leave(folder, seat, patience=_CALL_TIMEOUT)
+                raise
+
+
+@contextmanager
+def _usable(folder: ServerFolder) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EmbeddedServerError(
+            f"The data folder {folder.path} of the embedded server cannot be used ({error.strerror}: "
+            f"{error.filename}): name another one, or set LOWKIQ_REDIS_URL to use a server that runs."
+        ) from error
+
+
+def _found_or_started(folder: ServerFolder) -> tuple[Access, ServerProcess]:
+    for _ in range(_STARTS):
+        lived = folder.server_lives()
+        access = folder.read_access() if lived else start(folder)
+        if access is None:
+            raise _unreachable(folder, "server.json, which tells how to reach it, is lost")
+        process = _answer(folder, access)
+        if process is not None:
+            logger.info("Embedded server: %s, pid %d, data in %s.", process.version, process.pid, folder.path)
+            return access, process
+        if not lived and _BUSY_PORT not in folder.last_words():
+            break
+    raise EmbeddedServerError(f"The embedded server does not start on {folder.path}:\n{folder.last_words()}")
+
+
+def _answer(folder: ServerFolder, access: Access) -> ServerProcess | None:
+    """What the server says when it is ready to serve; None where it has ended."""
+    heard_at = time.monotonic()
+    while folder.server_lives():
+        process = look_at(access.url, _CALL_TIMEOUT)
+        if process is not None and not process.loading:
+            return process
+        if process is not None:
+            heard_at = time.monotonic()
+        elif time.monotonic() - heard_at > _SILENCE:
+            raise _unreachable(folder, f"it gave no answer in {_SILENCE:g} seconds")
+        time.sleep(_REST)
+    return None
+
+
+def _unreachable(folder: ServerFolder, why: str) -> EmbeddedServerError:
+    return EmbeddedServerError(
+        f"A server runs on {folder.path} and cannot be reached: {why}. End it (its pid is in "
+        f"{folder.path / 'server.pid'}) and start again; its data stays."
+    )
+
+
+def _leave(folder: ServerFolder, seat: Seat, patience: float) -> None:
+    seat.leave()
+    if folder.has_users():
+        return
+    access = folder.read_access()
+    if access is None or not folder.server_lives():
+        return
+    patient_until = time.monotonic() + patience
+    while folder.server_lives():
+        if time.monotonic() > patient_until:
+            logger.warning("Embedded server: it does not stop; see %s.", folder.log_path)
+            return
+        # Again and again: one that was just started does not listen yet.
+        shut_down(access.url, _CALL_TIMEOUT)
+        time.sleep(_REST)

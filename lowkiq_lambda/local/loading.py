@@ -1,0 +1,56 @@
+"""Finds the app that `MODULE:APP` names."""
+
+import importlib
+import sys
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.errors import LowkiqError
+
+
+class AppNotFound(LowkiqError):
+    """The app could not be loaded: name it as MODULE:APP, from the folder that the module is imported from."""
+
+
+def load_app(spec: str) -> Lowkiq:
+    """The app that `spec` names; its module is searched in the current folder too.
+
+    Raises AppNotFound, in a sentence; from the module's own error where importing it failed.
+    """
+    module_name, colon, attribute = spec.partition(":")
+    if not (colon and module_name and attribute):
+        raise AppNotFound(f"{spec!r} names no app: expected MODULE:APP, such as shop.jobs:app.")
+    module = _import(module_name)
+    try:
+        found = attrgetter(attribute)(module)
+    except AttributeError:
+        raise AppNotFound(f"Module {module_name!r} has no {attribute!r}{_hint(module)}.") from None
+    if not isinstance(found, Lowkiq):
+        raise AppNotFound(f"{spec} is of type {type(found).__name__}, not a Lowkiq{_hint(module)}.")
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    folder = str(Path.cwd())
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise AppNotFound(f"There is no module {name!r}, not in {folder} either.") from None
+        raise _failed(name, error) from error
+    except Exception as error:
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: Exception) -> AppNotFound:
+    return AppNotFound(f"Importing {name!r} failed: {type(error).__name__}: {error}")
+
+
+def _hint(module: ModuleType) -> str:
+    apps = sorted(name for name, value in vars(module).items() if isinstance(value, Lowkiq))
+    return f"; it has {', '.join(f'{module.__name__}:{name}' for name in apps)}" if apps else ""
+

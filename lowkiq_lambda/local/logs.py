@@ -1,0 +1,99 @@
+"""Structured logs: a message and fields, for people as `message key=value`, for machines as a line of JSON.
+
+Whatever is given to a log call as `extra` becomes a field.
+"""
+
+import json
+import logging
+import os
+import re
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO, TypeAlias
+
+LogFormat: TypeAlias = Literal["text", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+_NEEDS_QUOTES: Final = re.compile(r'[\s"=\\]|^$')
+# What would move the cursor, start a new line or colour the terminal in the midst of a message.
+_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(0x80, 0xA0))} | {
+    ord("\n"): "\\n",
+    ord("\t"): "\\t",
+}
+_COLOURS: Final = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+
+
+def set_up_logs(level: LogLevel, log_format: LogFormat, stream: TextIO) -> None:
+    """Send all logs of this process to the stream, in place of what was set up before."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines(is_terminal=_has_colours(stream)))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+
+
+class TextLines(logging.Formatter):
+    """A line of text; on a terminal the time alone, elsewhere the date with it, and no colours."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line, and the lines of its traceback."""
+        fields = "".join(f" {self._dim(f'{name}=')}{_quoted(value)}" for name, value in _fields(record).items())
+        line = f"{self._time(record)} {self._level(record)} {record.getMessage().translate(_CONTROLS)}{fields}"
+        trace = _trace(self, record)
+        return f"{line}\n{trace}" if trace else line
+
+    def _time(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).astimezone()
+        if self._is_terminal:
+            return self._dim(f"{at:%H:%M:%S}.{at.microsecond // 1000:03}")
+        return at.isoformat(timespec="milliseconds")
+
+    def _level(self, record: logging.LogRecord) -> str:
+        text = f"{record.levelname:<7}"
+        colour = _COLOURS.get(record.levelname, "0")
+        return f"\x1b[{colour}m{text}\x1b[0m" if self._is_terminal else text
+
+    def _dim(self, text: str) -> str:
+        return f"\x1b[2m{text}\x1b[0m" if self._is_terminal else text
+
+
+class JsonLines(logging.Formatter):
+    """A line of JSON: time (UTC), level, logger, thread, message, the fields, and a traceback as `trace`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line."""
+        told = {
+            **_fields(record),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        trace = _trace(self, record)
+        if trace:
+            told["trace"] = trace
+        return json.dumps(told, default=str)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) else text.translate(_CONTROLS)
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = [formatter.formatException(record.exc_info)] if record.exc_info else []
+    if record.stack_info:
+        parts.append(formatter.formatStack(record.stack_info))
+    return "\n".join(parts)
+
+
+def _has_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

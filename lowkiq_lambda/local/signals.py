@@ -1,0 +1,64 @@
+"""Signals as values that the main thread reads one after the other, in code that may do anything.
+
+What a handler of a signal may touch is next to nothing, so the handlers here do nothing, and the interpreter
+writes each signal's number to a pipe.
+"""
+
+import os
+import select
+import signal
+from collections.abc import Iterable
+from time import monotonic
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+_WOKEN: Final = b"\0"
+
+
+class Signals:
+    """Catches the signals inside its block. Only the main thread of a process may enter it (E-99)."""
+
+    def __init__(self, signals: Iterable[signal.Signals]) -> None:
+        self._caught = list(signals)
+        self._before: list[Any] = []
+        self._read_end, self._write_end = -1, -1
+        self._wakeup_before = -1
+
+    def next(self, timeout: float | None = None) -> signal.Signals | None:
+        """The next signal that came; None after `timeout` seconds without one, or when woken."""
+        ends_at = None if timeout is None else monotonic() + timeout
+        while True:
+            left = None if ends_at is None else max(0.0, ends_at - monotonic())
+            readable, _, _ = select.select([self._read_end], [], [], left)
+            if not readable:
+                return None
+            number = os.read(self._read_end, 1)
+            if number == _WOKEN:
+                return None
+            # The pipe is told of every signal that has a handler, somebody else's too.
+            if number[0] in self._caught:
+                return signal.Signals(number[0])
+
+    def wake(self) -> None:
+        """Let `next` return; for other threads."""
+        os.write(self._write_end, _WOKEN)
+
+    def __enter__(self) -> Self:
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        self._before = [signal.signal(caught, _nothing) for caught in self._caught]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for caught, before in zip(self._caught, self._before, strict=True):
+            signal.signal(caught, before)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """Catches a signal; the pipe tells of it."""

@@ -1,0 +1,31 @@
+"""What each thread is doing right now, for whoever wonders why nothing moves (L-73)."""
+
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Final
+
+TRACE_FILE: Final = "lowkiq_ttin.txt"
+
+
+def thread_traces() -> str:
+    """The stacks of all threads of this process, the innermost call last."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = sys._current_frames()  # noqa: SLF001 - documented, for exactly this purpose
+    parts = [
+        f"Thread {names.get(ident, 'unknown')} ({ident}):\n{''.join(traceback.format_stack(frame))}"
+        for ident, frame in stacks.items()
+    ]
+    return "\n".join(parts)
+
+
+def write_traces(folder: Path, traces: str) -> Path:
+    """Write them into a file of that folder, over those of the last time. Raises OSError."""
+    path = folder / TRACE_FILE
+    # Everybody may write to a folder for temporary files: follow no link that somebody laid there.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "w") as file:
+        file.write(f"Process {os.getpid()}\n\n{traces}")
+    return path

@@ -1,0 +1,98 @@
+"""The life of a daemon, from startup to its end: calls its hooks, and watches over its crew."""
+
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.local.crew import Crew
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_INTERVAL: Final = 5.0
+
+
+class Watch:
+    """Runs in a thread of its own. `notify`, `quiet` and `stop` may be called from any other."""
+
+    def __init__(self, config: Config, clock: Clock, begin: Callable[[], None]) -> None:
+        self._config = config
+        self._clock = clock
+        self._begin = begin
+        self._beats_at = clock.monotonic()
+        self._news = Event()
+        self._quiet = Event()
+        self._stopping = Event()
+        self.finished = Event()
+        """The watch is over: all threads have ended after a stop, or it broke off."""
+        self.broke_off = False
+
+    @property
+    def is_quiet(self) -> Event:
+        """Set when nothing new is started any more."""
+        return self._quiet
+
+    def notify(self) -> None:
+        """Something happened that the watch should look at."""
+        self._news.set()
+
+    def quiet(self) -> None:
+        """Nothing new is started any more; the watch goes on."""
+        self._quiet.set()
+        self._news.set()
+
+    def stop(self) -> None:
+        """As `quiet`, and the watch ends when the last thread has."""
+        self._stopping.set()
+        self.quiet()
+
+    def run(self, crew: Crew) -> None:
+        """Watch over a crew, which is started here, until all is over."""
+        try:
+            self._run(crew)
+        except BaseException:
+            self.broke_off = True
+            logger.critical("the daemon's own thread broke off", exc_info=True)
+            raise
+        finally:
+            self.finished.set()
+
+    def _run(self, crew: Crew) -> None:
+        self._begin()
+        call_hook("on_startup", self._config.on_startup)
+        crew.start()
+        self._until(self._quiet.is_set, crew.tend)
+        logger.info("quiet: nothing new is started", extra={"running": crew.running()})
+        call_hook("on_quiet", self._config.on_quiet)
+        self._until(self._stopping.is_set, crew.report)
+        logger.info("stopping", extra={"running": crew.running()})
+        call_hook("on_shutdown", self._config.on_shutdown)
+        self._until(lambda: not crew.running(), crew.report)
+        crew.report()
+        logger.info("stopped")
+
+    def _until(self, is_over: Callable[[], bool], tend: Callable[[], float]) -> None:
+        """Tend the crew whenever there is news, and at each heartbeat."""
+        while True:
+            # Cleared before the look, so that what happens after it is not missed.
+            self._news.clear()
+            if is_over():
+                return
+            pause = tend()
+            self._beat_if_due()
+            self._news.wait(max(0.0, min(pause, self._beats_at - self._clock.monotonic())))
+
+    def _beat_if_due(self) -> None:
+        if self._clock.monotonic() >= self._beats_at:
+            self._beats_at = self._clock.monotonic() + HEARTBEAT_INTERVAL
+            call_hook("on_heartbeat", self._config.on_heartbeat)
+
+
+def call_hook(name: str, hook: Callable[..., object], *arguments: object) -> None:
+    """Call what a user plugged in; an exception goes to the log and changes nothing."""
+    try:
+        hook(*arguments)
+    except Exception:
+        logger.exception("%s raised", name)

@@ -1,0 +1,171 @@
+"""What operators do to a queue: in bounded calls, each safe to send twice, to nothing that came after their look."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.backend import Argument
+from lowkiq_lambda.store.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
+from lowkiq_lambda.store.showing import by_shard
+
+PAYLOADS_AT_ONCE: Final = 1_000
+"""How many payloads one call touches."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+TICK: Final = 2.0**-21
+"""Seconds between times that are made the same but for their order: they are told apart down to this."""
+
+_LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A shard when the action began. What was pushed since then has a larger arrival number.
+
+    `seen_at`: the latest time that anybody told the shard, who may have been a little ahead of `at`.
+    """
+
+    shard: ShardRef
+    at: float
+    arrival: int
+    seen_at: float
+    waiting: int
+    failed: int
+    buried: int
+
+    @property
+    def newest_burial(self) -> float:
+        """The latest time of a burial that the look can have seen."""
+        return max(self.at, self.seen_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is done to ids: by which script, and what that is told beside what all are told.
+
+    `details` is given the look and how many ids of its shard were changed before.
+    """
+
+    script: str
+    details: Callable[[Look, int], Sequence[Argument]]
+
+
+def _times(look: Look, changed: int) -> Sequence[Argument]:
+    """Behind which time the next ids become due: so that the last of all that wait would be due just now."""
+    return [look.at - (look.waiting - changed) * TICK, TICK, int(changed == 0)]
+
+
+_DELETE: Final = Order("delete", lambda _look, _changed: [""])
+_DELETE_FAILED: Final = Order("delete", lambda _look, _changed: ["failed"])
+_EXPEDITE: Final = Order("expedite", _times)
+_REQUEUE: Final = Order("requeue", lambda look, _changed: [look.newest_burial])
+_DELETE_BURIED: Final = Order("delete_morgue", lambda look, _changed: [look.newest_burial])
+
+
+class Actions:
+    """What `app.actions(worker)` returns. Each method returns how many ids it changed.
+
+    What is in flight stays as it is, and so does what was pushed after the action had begun. Raises BackendError
+    where Redis cannot serve: a note on it tells how many ids were changed, and a second call goes on from there.
+    """
+
+    def __init__(self, source: Source, merge: str, morgue_limits: tuple[int, int, float]) -> None:
+        self._source = source
+        self._merge = merge
+        self._kill = Order("kill", lambda _look, _changed: morgue_limits)
+
+    def delete(self, ids: Iterable[object]) -> int:
+        """Delete what waits under the ids. Raises JobError for what can be no id."""
+        return self._to_ids(_DELETE, ids)
+
+    def perform_all_jobs_now(self) -> int:
+        """Make what waits for a later time due, in the order that it has, with its retry_count."""
+        looks = [look for look in self.look() if look.waiting]
+        return self._to_listed(_EXPEDITE, looks, "due", lambda look: Range(Bound(look.at, exclusive=True), _MOST))
+
+    def kill_all_failed_jobs(self) -> int:
+        """Send what waits and has failed to the morgue, with its last error."""
+        looks = [look for look in self.look() if look.failed]
+        return self._to_listed(self._kill, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+
+    def delete_all_failed_jobs(self) -> int:
+        """Delete what waits and has failed."""
+        looks = [look for look in self.look() if look.failed]
+        return self._to_listed(_DELETE_FAILED, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+
+    def morgue_queue_up(self, ids: Iterable[object]) -> int:
+        """Put ids from the morgue back among what waits: due now, retry_count -1, payloads where their score belongs.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(_REQUEUE, ids)
+
+    def morgue_queue_up_all_jobs(self) -> int:
+        """Put everything in the morgue back among what waits."""
+        return self._to_all_buried(_REQUEUE)
+
+    def morgue_delete(self, ids: Iterable[object]) -> int:
+        """Delete ids from the morgue. Raises JobError for what can be no id."""
+        return self._to_ids(_DELETE_BURIED, ids)
+
+    def morgue_delete_all_jobs(self) -> int:
+        """Delete everything in the morgue."""
+        return self._to_all_buried(_DELETE_BURIED)
+
+    def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
+        """What is there before the first change."""
+        chosen = self._source.shards if shards is None else shards
+        replies = self._source.ask("look", dict.fromkeys(chosen, ()))
+        return [
+            Look(shard, self._source.backend.now(shard), int(arrival), float(seen_at), *counts)
+            for shard, (arrival, seen_at, *counts) in replies
+        ]
+
+    def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
+        shards = self._source.shards
+        of_shard = by_shard(ids, len(shards))
+        looks = self.look([shards[index] for index in of_shard])
+        return self._carry_out(order, ((look, of_shard[look.shard.index]) for look in looks))
+
+    def _to_all_buried(self, order: Order) -> int:
+        looks = [look for look in self.look() if look.buried]
+        return self._to_listed(order, looks, "morgue", lambda look: Range(_LEAST, Bound(look.newest_burial)))
+
+    def _to_listed(self, order: Order, looks: Sequence[Look], listed: Listed, within: Callable[[Look], Range]) -> int:
+        parts = ((look, ids) for look in looks for ids in self._listed(look.shard, listed, within(look)))
+        return self._carry_out(order, parts)
+
+    def _listed(self, shard: ShardRef, listed: Listed, within: Range) -> Iterator[list[str]]:
+        """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
+        source = self._source._replace(shards=[shard])
+        while places := list_places(source, listed, within, IDS_AT_ONCE):
+            yield [place.id for place in places]
+            within = within._replace(after=places[-1])
+
+    def _carry_out(self, order: Order, parts: Iterable[tuple[Look, Sequence[str]]]) -> int:
+        changed: Counter[ShardRef] = Counter()
+        try:
+            for look, ids in parts:
+                for more in self._calls(order, look, ids, changed):
+                    changed[look.shard] += more
+        except BackendError as error:
+            error.add_note(f"{changed.total():,} ids were changed before; call the action again to go on.")
+            raise
+        return changed.total()
+
+    def _calls(self, order: Order, look: Look, ids: Sequence[str], changed: Counter[ShardRef]) -> Iterator[int]:
+        """Calls the script until all ids are finished; how many ids each call changed."""
+        backend, shard, start, resume = self._source.backend, look.shard, 0, b""
+        while start < len(ids):
+            args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
+            args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume]
+            args += [*order.details(look, changed[shard]), *at_once(ids, start)]
+            reply = backend.run(order.script, shard, args, patience=self._source.patience)
+            _, more, finished, resume, bell = reply
+            start += finished
+            if bell:
+                backend.publish(bell_channel(shard.queue_name), str(shard.index))
+            yield more

@@ -1,0 +1,10 @@
+--! include shard put flight lease page operate anew withdraw
+-- Deletes what waits under ids; their payloads in flight stay.
+-- ARGV[4..9] and what it returns: include/operate.lua; [10] 'failed' to delete only of ids that have failed, else '',
+--   [11..] ids. What remains of an id that had failed starts anew. Or a refusal.
+local refused = refusal()
+if refused then return refused end
+local failed_only = ARGV[10] == 'failed'
+return act_on_each(11, function(id, after, again)
+  return withdraw(id, after, again, failed_only, function() end)
+end)

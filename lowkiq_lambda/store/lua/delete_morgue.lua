@@ -1,0 +1,14 @@
+--! include shard put bury lease page operate
+-- Deletes what lies in the morgue under ids.
+-- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
+--   [11..] ids. Or a refusal.
+local refused = refusal()
+if refused then return refused end
+local looked_at = tonumber(ARGV[10])
+return act_on_each(11, function(id, after)
+  local buried_at = call('ZSCORE', morgue, id)
+  if not buried_at or tonumber(buried_at) > looked_at then return false end
+  local old, more = old_entries(morgue_payloads, id, after)
+  if #old > 0 then forget(id, members_of(id, old)) end
+  return #old > 0, more
+end)

@@ -1,0 +1,41 @@
+--! include shard put lease page operate
+-- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
+-- a tick, so that no lag appears that nobody waited for.
+-- ARGV[4..9] and what it returns: include/operate.lua; [10] the time after which the first is due, [11] the tick,
+--   [12] '1' if these are the first of the shard, [13..] ids. Or a refusal.
+local refused = refusal()
+if refused then return refused end
+local at, tick, FEW, SEEN_OF_ONE = tonumber(ARGV[10]), tonumber(ARGV[11]), 500, 100
+
+-- What became due at the last moment keeps its place before them.
+local function make_room()
+  local from = string.format('(%.17g', at - FEW * tick)
+  local near = call('ZRANGE', due, from, now, 'BYSCORE', 'LIMIT', 0, FEW + 1)
+  if #near > FEW then return end
+  for i, id in ipairs(near) do call('ZADD', due, at - (#near - i) * tick, id) end
+end
+
+local function waited_at_look(id)
+  local record = call('HGET', jobs, id)
+  charge(0, #record)
+  if record:sub(1, 1) == 'm' then
+    for _, entry in ipairs((page(box, id, '', SEEN_OF_ONE, math.max(1, bytes_left)))) do
+      if not newer(entry) then return true end
+    end
+    return false
+  end
+  local place, _, touched = read_single(record)
+  return not newer(place) and struct.unpack('>I6', touched) <= looked
+end
+
+local prepared = ARGV[12] ~= '1'
+return act_on_each(13, function(id)
+  local perform_in = call('ZSCORE', due, id)
+  if not perform_in or tonumber(perform_in) <= now or not waited_at_look(id) then return false end
+  if not prepared then make_room() end
+  prepared = true
+  at = at + tick
+  call('ZADD', due, at, id)
+  call('ZADD', suspects, 'XX', at, id)
+  return true
+end)

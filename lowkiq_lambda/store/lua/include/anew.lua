@@ -1,0 +1,9 @@
+-- Makes a waiting id due now, whatever it waited for; with what it is still suspected of.
+local function make_due(id)
+  call('ZADD', due, now, id)
+  call('ZADD', suspects, 'XX', now, id)
+  call('ZREM', since, id)
+  local t = read_trouble(id)
+  t.b = nil
+  write_trouble(id, t)
+end

@@ -1,0 +1,47 @@
+-- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
+local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
+
+local function forget_waiting(id)
+  call('HDEL', jobs, id)
+  for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
+  if call('HEXISTS', flight, id) == 1 then return end
+  call('HDEL', errors, id)
+  call('HDEL', trouble, id)
+  drop_suspect(id)
+end
+
+-- What came after the look did not fail with what was taken away.
+local function begin_anew(id)
+  if call('ZREM', retry, id) == 0 then return end
+  call('HDEL', errors, id)
+  make_due(id)
+end
+
+-- Gives each payload that waited at the look to `take`; with `failed_only` of an id that has failed. An id of which
+-- an equal payload was pushed since is left as it is: that push is one of what waits.
+local function withdraw(id, after, again, failed_only, take)
+  local record = call('HGET', jobs, id)
+  if not record or (failed_only and not call('ZSCORE', retry, id)) then return false end
+  if record:sub(1, 1) ~= 'm' then
+    local place, payload, touched = read_single(record)
+    charge(0, #payload)
+    if newer(place) or touched_since(touched) then return false end
+    take(id, place, payload)
+    forget_waiting(id)
+    return true
+  end
+  if touched_since(record:sub(2)) then return false end
+  local old, more = old_entries(box, id, after)
+  local prefix = box_prefix(id)
+  for _, entry in ipairs(old) do
+    local place, payload = entry:sub(1, PLACE), entry:sub(PLACE + 1)
+    take(id, place, payload)
+    box_remove(merge, prefix, place, payload)
+  end
+  if #page(box, id, '', 1, 1) == 0 then
+    forget_waiting(id)
+    return #old > 0
+  end
+  if not more and (again or #old > 0) then begin_anew(id) end
+  return #old > 0, more
+end

@@ -1,0 +1,13 @@
+--! include shard put bury flight lease page operate anew withdraw
+-- Sends what waits under ids that have failed to the morgue, with their last error.
+-- ARGV[4..9] and what it returns: include/operate.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
+--   What remains of an id starts anew. Or a refusal.
+local refused = refusal()
+if refused then return refused end
+local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])}
+local reply = act_on_each(13, function(id, after, again)
+  local error = call('HGET', errors, id) or ''
+  return withdraw(id, after, again, true, function(_, place, payload) bury(id, place, payload, error) end)
+end)
+trim_morgue(morgue_limits)
+return reply

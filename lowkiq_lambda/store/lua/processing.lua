@@ -1,0 +1,13 @@
+--! include shard put flight
+-- The jobs in flight, read only. A claim's limits bound them.
+-- Returns {job, ...}, a job being {id, perform_in, retry_count, error or false, payloads, {entry, ...}}.
+local reply, records = {}, call('HGETALL', flight)
+for i = 1, #records, 2 do
+  local id = records[i]
+  local perform_in, retry_count, entries = read_flight(records[i + 1])
+  local text = string.format
+  reply[#reply + 1] = {
+    id, text('%.17g', perform_in), text('%.17g', retry_count), call('HGET', errors, id), #entries, entries,
+  }
+end
+return reply

@@ -1,0 +1,104 @@
+"""Jobs as people look at them: looked up in bounded calls, decoded so that nothing in them can break a page."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from lowkiq_lambda.job import NEVER_FAILED, PLACE, JobView, MorgueJob, ScoredPayload, id_text, score_of
+from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.ranges import Source, at_once
+
+PAYLOADS_SHOWN: Final = 1_000
+"""Of one job."""
+BYTES_SHOWN: Final = 256 * 1024
+"""Of one job's payloads; the first is shown whatever its size."""
+PAYLOADS_AT_ONCE: Final = 10_000
+"""In one round trip, over all shards."""
+BYTES_AT_ONCE: Final = 16 * 1024 * 1024
+
+View = TypeVar("View", bound=JobView | MorgueJob)
+Where: TypeAlias = Literal["waiting", "morgue"]
+Found: TypeAlias = Sequence[Any]
+"""A job as show.lua and processing.lua return it."""
+
+
+def by_shard(ids: Iterable[object], shards_count: int) -> dict[int, list[str]]:
+    """The ids, each once, by the shard that has them. Raises JobError for what can be no id."""
+    if isinstance(ids, str | bytes):
+        raise TypeError(f"ids are given as a list, not as one {type(ids).__name__}")
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for job_id in dict.fromkeys(id_text(given) for given in ids):
+        found[shard_for(job_id, shards_count)].append(job_id)
+    return dict(found)
+
+
+class Viewer:
+    """Looks jobs up. Raises BackendError where Redis cannot serve."""
+
+    def __init__(
+        self,
+        source: Source,
+        load_payload: Callable[[bytes], object],
+        load_error: Callable[[bytes], str],
+    ) -> None:
+        self.source = source
+        self._load_payload = load_payload
+        self._load_error = load_error
+
+    def look_up(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> dict[str, View]:
+        """What is there now, by id. Raises JobError for what can be no id."""
+        shards = self.source.shards
+        left: dict[ShardRef, Sequence[str]] = {
+            shards[index]: of_shard for index, of_shard in by_shard(ids, len(shards)).items()
+        }
+        views: dict[str, View] = {}
+        while left:
+            payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
+            limits = PAYLOADS_SHOWN, BYTES_SHOWN, payloads, size
+            asked = {shard: [where, *limits, *at_once(of_shard)] for shard, of_shard in left.items()}
+            for shard, (looked_up, *jobs) in self.source.ask("show", asked):
+                views |= {one.id: one for one in map(view, jobs)}
+                left[shard] = left[shard][looked_up:]
+            left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
+        return views
+
+    def in_flight(self) -> list[JobView]:
+        """What is in flight, in no order."""
+        replies = self.source.ask("processing", dict.fromkeys(self.source.shards, ()))
+        return [self.job(found) for _, reply in replies for found in reply]
+
+    def job(self, found: Found) -> JobView:
+        """A job that waits or is in flight."""
+        job_id, perform_in, retry_count, error, count, entries = found
+        return JobView(
+            job_id.decode(),
+            self._payloads(entries),
+            float(perform_in),
+            NEVER_FAILED if retry_count is None else float(retry_count),
+            self._error(error),
+            count - len(entries),
+        )
+
+    def morgue_job(self, found: Found) -> MorgueJob:
+        """A job in the morgue."""
+        job_id, updated_at, _, error, count, entries = found
+        payloads = self._payloads(entries)
+        return MorgueJob(job_id.decode(), payloads, float(updated_at), self._error(error), count - len(entries))
+
+    def _payloads(self, entries: Sequence[bytes]) -> list[ScoredPayload]:
+        return [ScoredPayload(self._payload(entry[PLACE:]), score_of(entry)) for entry in entries]
+
+    def _payload(self, dumped: bytes) -> object:
+        try:
+            return self._load_payload(dumped)
+        except Exception:  # noqa: BLE001 - whatever a codec raises, the rest of the page can be shown
+            return dumped
+
+    def _error(self, stored: bytes | None) -> str | None:
+        if stored is None:
+            return None
+        try:
+            return str(self._load_error(stored))
+        except Exception:  # noqa: BLE001 - as for a payload
+            return stored.decode(errors="replace")

@@ -1,0 +1,109 @@
+"""A process that stops at named points, so that a test can kill or freeze it exactly there.
+
+`python -m tests.chaos.child ORDERS`. At a point it says so on standard output and waits for a line on its standard
+input. The points lie around the calls of the store, so the production code knows nothing of them.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import msgspec
+
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.holding import Holding
+from tests.chaos.stage import Ended, Reach, Stage
+
+CALLS: Sequence[tuple[type, str, str]] = (
+    (Holding, "acquire", "acquire"),
+    (Holding, "settle", "settle"),
+    (Holding, "start", "start"),
+    (Backend, "run_each", "push"),
+)
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """What to do, and at which points to stop: "before settle" is the first time, "before settle 2" the second."""
+
+    stage: Stage
+    work: str
+    stops: list[str] = []
+    jobs: list[dict[str, Any]] = []
+    seconds: float = 30.0
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line from a child: the point that it stands at, or how it ended."""
+
+    at: str = ""
+    ended: Ended | None = None
+
+
+def main(text: str) -> None:
+    """Do as ordered."""
+    orders = msgspec.json.decode(text, type=Orders)
+    reach = stopping_at(orders.stops)
+    for owner, method, name in CALLS:
+        setattr(owner, method, stopping_around(getattr(owner, method), name, reach))
+    try:
+        ended = WORK[orders.work](orders, reach)
+    except LowkiqError as error:
+        ended = Ended(error=type(error).__name__)
+    tell(Told(ended=ended))
+
+
+def visit(orders: Orders, reach: Reach) -> Ended:
+    """Visit the first shard once."""
+    drainer = orders.stage.app(reach).drainer
+    return Ended.of(drainer.visit(drainer.shards()[0], Budget(SystemClock(), orders.seconds)))
+
+
+def push(orders: Orders, reach: Reach) -> Ended:
+    """Push the jobs in one call."""
+    app = orders.stage.app(reach)
+    app.push(app.workers[0], orders.jobs)
+    return Ended()
+
+
+WORK: dict[str, Callable[[Orders, Reach], Ended]] = {"visit": visit, "push": push}
+
+
+def stopping_at(stops: Sequence[str]) -> Reach:
+    """Says that a point is reached, and waits, where that was ordered."""
+    reached: Counter[str] = Counter()
+
+    def reach(point: str) -> None:
+        reached[point] += 1
+        if point in stops or f"{point} {reached[point]}" in stops:
+            tell(Told(at=point))
+            sys.stdin.readline()
+
+    return reach
+
+
+def stopping_around(call: Callable[..., Any], name: str, reach: Reach) -> Callable[..., Any]:
+    """The call with a point before it and one after it."""
+
+    @wraps(call)
+    def with_points(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - whatever it takes and returns
+        reach(f"before {name}")
+        answer = call(*args, **options)
+        reach(f"after {name}")
+        return answer
+
+    return with_points
+
+
+def tell(told: Told) -> None:
+    """Say it to the test."""
+    sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

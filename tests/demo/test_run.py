@@ -1,0 +1,156 @@
+"""The demo, run in this process with a real daemon: it ends as git says, and says so where it does not."""
+
+import io
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.job import JobView
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.demo import run
+from lowkiq_lambda.local.demo.faults import Faults
+from lowkiq_lambda.local.demo.history import History
+from lowkiq_lambda.local.demo.repository import read_repository
+from lowkiq_lambda.local.demo.run import FAILURE, INTERRUPTED, SUCCESS, Demo, DemoError
+from lowkiq_lambda.local.demo.source import bundled_history
+from tests.demo.repositories import Repository
+
+
+@pytest.fixture
+def demo(server_url: str, tmp_path: Path) -> Demo:
+    """A demo whose handlers meet with many faults."""
+    app = Lowkiq(Config(redis_url=server_url))
+    console = Console(file=io.StringIO(), width=200)
+    return Demo(app, Daemon, tmp_path / "table", console, Faults(failures=0.1, interruptions=0.05, seed=1))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    """A repository in which files come, change and go."""
+    made = Repository(tmp_path / "made")
+    for number in range(20):
+        made.commit(
+            {f"file {number % 5}": f"{number}", f"new {number}": "1", b"\xff\n".decode(errors="replace"): f"{number}"}
+        )
+    made.commit({f"new {number}": None for number in range(10)})
+    return read_repository(made.folder)
+
+
+def told(demo: Demo) -> str:
+    """What the demo has printed."""
+    assert isinstance(demo.console.file, io.StringIO)
+    return demo.console.file.getvalue()
+
+
+def test_a_replay_under_faults_ends_as_git_says(demo: Demo) -> None:
+    """P1, P2, P3: with failing handlers and interrupted threads, every change is applied, in order."""
+    history = bundled_history()
+    assert demo.run(history) == SUCCESS
+    assert "1,498 changes, 206 files, state equal, " in told(demo)
+    with closing(sqlite3.connect(demo.folder / "demo.sqlite")) as table:
+        files = dict(table.execute("SELECT path, blob FROM files WHERE blob IS NOT NULL"))
+        assert table.execute("SELECT count(*) FROM applied").fetchone() == (1498,)
+    assert files == history.final
+
+
+def test_a_part_of_a_history_is_replayed_on_top_of_the_files_before_it(demo: Demo, history: History) -> None:
+    """The latest changes end in the same state as all of them."""
+    part = read_repository(Path(history.origin), limit=20)
+    assert part.base_seq > 0
+    assert demo.run(part) == SUCCESS
+    assert f"on top of commit {part.base_seq}" in told(demo)
+
+
+def test_a_table_that_differs_from_git_is_a_failure(demo: Demo, history: History) -> None:
+    """A handler that writes something else than it was given is found out, and the file is named."""
+
+    def spoil(worker: Worker, batch: Batch, call_next: Callable[[Worker, Batch], object]) -> object:
+        done = call_next(worker, batch)
+        with closing(sqlite3.connect(demo.folder / "demo.sqlite", timeout=30)) as table, table:
+            table.execute("UPDATE files SET blob = 'spoiled' WHERE path = 'new 19'")
+        return done
+
+    demo.app.server_middlewares.append(spoil)
+    assert demo.run(history) == FAILURE
+    assert "state DIFFERS" in told(demo)
+    assert f"  new 19: spoiled, in git {history.final['new 19']}" in told(demo)
+
+
+def test_a_change_that_was_lost_is_a_failure_though_the_state_is_equal(demo: Demo, history: History) -> None:
+    """What a later change covers up is still missed."""
+    lost = next(change for change in history.changes if change.path == "file 0")
+
+    def lose(worker: Worker, jobs: list[dict[str, object]], call_next: Callable[..., object]) -> object:
+        return call_next(worker, [job for job in jobs if (job["id"], job["score"]) != (lost.path, lost.seq)])
+
+    demo.app.client_middlewares.append(lose)
+    assert demo.run(history) == FAILURE
+    assert "state equal" in told(demo)
+    assert f"1 changes were never applied, the first of file 0 in commit {lost.seq}" in told(demo)
+
+
+def test_what_a_killed_run_left_in_the_queue_does_no_harm(demo: Demo, history: History) -> None:
+    """The next run in the same folder passes over it and ends as git says."""
+    with pytest.raises(RuntimeError, match="killed"):
+        replace(demo, app=Lowkiq(demo.app.config), run_daemon=_killed).run(history)
+    changed = replace(history, changes=history.changes[1:], base={}, final=_without_first(history))
+    assert demo.run(changed) == SUCCESS
+
+
+def _without_first(history: History) -> dict[str, str]:
+    first = history.changes[0].path
+    later = any(change.path == first for change in history.changes[1:])
+    return {path: blob for path, blob in history.final.items() if later or path != first}
+
+
+@contextmanager
+def _killed(app: Lowkiq) -> Iterator[None]:
+    """A daemon that drains nothing, in a process that dies when all is pushed."""
+    [worker] = app.workers
+    yield
+    raise RuntimeError("killed")
+
+
+def test_ctrl_c_says_that_the_state_is_incomplete(demo: Demo, history: History) -> None:
+    """The daemon is stopped in good order, and nobody takes the table for the end."""
+
+    @contextmanager
+    def interrupted(app: Lowkiq) -> Iterator[None]:
+        with Daemon(app):
+            yield
+            raise KeyboardInterrupt
+
+    assert replace(demo, run_daemon=interrupted).run(history) == INTERRUPTED
+    assert "Interrupted: the state is incomplete, " in told(demo)
+
+
+def test_a_standstill_is_a_failure(demo: Demo, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing drains, the demo does not wait for ever."""
+
+    @contextmanager
+    def idle(_app: Lowkiq) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(run, "PATIENCE", 0.2)
+    assert replace(demo, run_daemon=idle).run(history) == FAILURE
+    assert "Nothing has happened" in told(demo)
+    assert "state is incomplete, 0 of" in told(demo)
+
+
+def test_a_second_demo_in_the_same_folder_is_refused(demo: Demo, history: History) -> None:
+    """Two would take each other's jobs."""
+
+    @contextmanager
+    def second(app: Lowkiq) -> Iterator[None]:
+        with pytest.raises(DemoError, match="Another demo runs in"):
+            replace(demo, app=Lowkiq(app.config)).run(history)
+        with Daemon(app):
+            yield
+
+    assert replace(demo, run_daemon=second).run(history) == SUCCESS

@@ -1,0 +1,1 @@
+"""The daemon, its parts, and its command line."""

@@ -1,0 +1,163 @@
+"""`python -m lowkiq_lambda.local`: what it refuses, and what it says."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.local.daemons import DaemonProcess, Stage, clean_environment
+from tests.servers import MakeServer, Server
+from tests.waiting import eventually
+
+APP = """
+from lowkiq_lambda import Lowkiq, Worker
+app = Lowkiq()
+other = Lowkiq()
+number = 3
+
+@app.worker
+class Greet(Worker):
+    shards_count = 2
+    def perform(self, batch):
+        print(*(f"hello {name}" for name in batch), flush=True)
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with some modules."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "jobs.py").write_text(APP)
+    (tmp_path / "wrong.py").write_text("1 / 0")
+    return tmp_path
+
+
+def run(
+    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command line, run to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "lowkiq_lambda.local", *arguments],
+        cwd=cwd,
+        env={**clean_environment(), **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
+        ("shop.jobs:other", "The app declares no worker: import the modules that declare them."),
+    ],
+)
+def test_an_app_that_cannot_be_run_is_told_in_a_sentence(
+    shop: Path, server_url: str, spec: str, sentence: str
+) -> None:
+    """L-70: what is wrong with MODULE:APP stands on one line, with the exit code for misuse."""
+    done = run(spec, "--log-level", "error", cwd=shop, environment={"LOWKIQ_REDIS_URL": server_url})
+
+    assert f"error: {sentence}\n" == done.stderr
+    assert 2 == done.returncode
+
+
+def test_an_app_that_fails_to_import_shows_its_own_traceback(shop: Path) -> None:
+    """An error in the user's module is shown with its place, and told in a sentence."""
+    done = run("wrong:app", cwd=shop)
+
+    assert f'{shop / "wrong.py"}", line 1' in done.stderr
+    assert done.stderr.endswith("error: Importing 'wrong' failed: ZeroDivisionError: division by zero\n")
+    assert 2 == done.returncode
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (["--thread", "3"], {}, "--thread"),
+        (["--threads", "many"], {}, "many"),
+        (["--threads", "0", "shop.jobs:app"], {}, "threads_per_node=0 is refused"),
+        (["--scheduler", "random"], {}, "random"),
+        (["shop.jobs:app"], {"LOWKIQ_POLL_INTERVAL": "soon"}, "LOWKIQ_POLL_INTERVAL='soon' is refused"),
+        (["shop.jobs:app", "--redis-url", "localhost"], {}, "redis_url='localhost' is refused"),
+    ],
+)
+def test_ln14_what_cannot_work_is_refused(
+    shop: Path, arguments: list[str], environment: dict[str, str], words: str
+) -> None:
+    """LN-14: unknown options and bad settings end with the exit code for misuse, and name what is wrong."""
+    done = run(*arguments, cwd=shop, environment=environment)
+
+    assert words in done.stderr + done.stdout
+    assert 2 == done.returncode
+
+
+def test_a_refused_password_ends_the_daemon_with_a_sentence(shop: Path, make_server: MakeServer) -> None:
+    """E-46: what waiting does not heal is told at the start, and never with the password."""
+    server = make_server()
+    url = server.add_user("guest", "~*", "+@all", password="secret")  # noqa: S106 - a test's
+    done = run("shop.jobs:app", "--redis-url", url.replace("secret", "s3cr3t"), cwd=shop)
+
+    assert "error: Redis refused the user or password" in done.stderr
+    assert "s3cr3t" not in done.stderr
+    assert 1 == done.returncode
+
+
+def test_the_help_teaches(shop: Path) -> None:
+    """The help says what the daemon does, its settings, its signals, and gives examples."""
+    done = run("--help", cwd=shop)
+
+    assert 0 == done.returncode
+    for words in (
+        "MODULE:APP",
+        "LOWKIQ_REDIS_URL",
+        "LOWKIQ_THREADS_PER_NODE",
+        "--threads",
+        "--log-format",
+        "TSTP",
+        "TTIN",
+        "SETTINGS",
+        "SIGNALS",
+        "EXIT CODES",
+        "EXAMPLES",
+    ):
+        assert words in done.stdout
+
+
+def test_the_app_may_be_named_by_the_environment(shop: Path, server: Server) -> None:
+    """LOWKIQ_APP serves where the command line names no app, and modules are found in the current folder."""
+    environment = {"LOWKIQ_APP": "shop.jobs:app", "LOWKIQ_REDIS_URL": server.url}
+    daemon = DaemonProcess(["--threads", "1"], environment, shop / "log", cwd=shop)
+    try:
+        eventually(lambda: "has more shards than there are threads" in daemon.log, timeout=30)
+        daemon.send(signal.SIGTERM)
+
+        assert 0 == daemon.exit_code()
+    finally:
+        daemon.close()
+
+
+def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:
+    """The same facts come as `message key=value`, or as one JSON object on each line."""
+    plain = stage.daemon()
+    stage.await_told("on_heartbeat", pid=plain.pid)
+    plain.send(signal.SIGTERM)
+    plain.exit_code()
+    machine = stage.daemon("--log-format", "json", "--log-level", "info")
+    stage.await_told("on_heartbeat", pid=machine.pid)
+    machine.send(signal.SIGTERM)
+    machine.exit_code()
+
+    assert "INFO    daemon app=tests.local.stage:app queues=" in plain.log
+    assert "\x1b" not in plain.log
+    lines = [json.loads(line) for line in machine.log.splitlines()]
+    assert {"time", "level", "logger", "thread", "message"} <= set.intersection(*(set(line) for line in lines))
+    assert ["daemon"] == [line["message"] for line in lines if line.get("threads") == 5]
+    assert 5 == sum("trace" in line for line in lines)

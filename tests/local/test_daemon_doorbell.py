@@ -1,0 +1,197 @@
+"""How a daemon learns of work: by the bell, by the clock, and at the latest by its poll."""
+
+import threading
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.local.daemon import Daemon
+from tests.local.conftest import MakeApp
+from tests.servers import FaultProxy, MakeServer, Server
+from tests.waiting import eventually
+
+NEVER = 1_000.0
+SOON = 10.0
+"""Seconds: much less than a poll interval that is meant to be never, much more than a slow machine takes."""
+
+
+class Notes:
+    """A handler that notes when it got which id, in which thread; and fails ids the first times."""
+
+    def __init__(self, app: Lowkiq, queue_name: str, shards_count: int = 2, failures: int = 0) -> None:
+        self.runs: list[tuple[str, float, str]] = []
+        self.failures = failures
+        notes = self
+
+        class Noting(Worker):
+            def retry_in(self, retry_count: int) -> float:
+                return 0.2 + retry_count
+
+            def perform(self, batch: Batch) -> None:
+                notes.perform(batch)
+
+        Noting.queue_name, Noting.shards_count = queue_name, shards_count
+        self.worker = app.worker(Noting)
+
+    def perform(self, batch: Batch) -> None:
+        """Note, and fail if it should."""
+        self.runs.extend((job_id, monotonic(), threading.current_thread().name) for job_id in batch)
+        if len(self.runs) <= self.failures:
+            raise RuntimeError("again, please")
+
+    def await_runs(self, count: int) -> None:
+        """Wait until so many were noted."""
+        eventually(lambda: len(self.runs) >= count, timeout=SOON)
+
+
+def listening(server: Server, queue_name: str) -> bool:
+    """Whether somebody has subscribed to the queue's bell."""
+    (_, number) = server.admin.execute_command("PUBSUB", "NUMSUB", f"lowkiq:{queue_name}:bell")
+    return bool(number)
+
+
+def test_a_push_wakes_an_idle_daemon(make_app: MakeApp, queue_name: str, server: Server) -> None:
+    """A daemon that polls every quarter of an hour starts each pushed job at once."""
+    app = make_app(poll_interval=NEVER)
+    notes = Notes(app, queue_name)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        for number in range(20):
+            notes.worker.perform_async([{"id": number}])
+            notes.await_runs(number + 1)
+
+
+def test_what_was_pushed_before_the_daemon_came_is_found(make_app: MakeApp, queue_name: str) -> None:
+    """It subscribes, then probes, then waits: what nobody heard is seen."""
+    app = make_app(poll_interval=NEVER)
+    notes = Notes(app, queue_name)
+    notes.worker.perform_async([{"id": number} for number in range(10)])
+    with Daemon(app):
+        notes.await_runs(10)
+
+
+def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:
+    """A shard's next due time wakes its thread, without a poll."""
+    app = make_app(poll_interval=NEVER)
+    notes = Notes(app, queue_name)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        pushed_at = monotonic()
+        notes.worker.perform_async([{"id": "a", "delay": 0.3}])
+        notes.await_runs(1)
+
+    assert 0.3 <= notes.runs[0][1] - pushed_at
+
+
+def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:
+    """The visit that failed tells when the shard has work again: for a retry nobody rings."""
+    app = make_app(poll_interval=NEVER)
+    notes = Notes(app, queue_name, failures=1)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        notes.worker.perform_async([{"id": "a"}])
+        notes.await_runs(2)
+
+    assert 0.2 <= notes.runs[1][1] - notes.runs[0][1]
+
+
+def test_a_bell_that_nobody_rings_costs_one_poll(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str
+) -> None:
+    """A producer that may not publish is served within a poll interval."""
+    server = make_server()
+    app = make_app(redis_url=server.url, poll_interval=0.3)
+    mute = make_app(redis_url=server.add_user("mute", "~*", "+@all", "resetchannels"))
+    notes, mute_notes = Notes(app, queue_name), Notes(mute, queue_name)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        mute_notes.worker.perform_async([{"id": number} for number in range(5)])
+        notes.await_runs(5)
+
+    assert [] == mute_notes.runs
+
+
+def test_a_daemon_that_may_not_subscribe_polls(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the ACL gives no channels work is found all the same, and the log says why it is slow, once."""
+    server = make_server()
+    app = make_app(
+        redis_url=server.add_user("deaf", "~*", "+@all", "resetchannels"), poll_interval=0.1
+    )
+    notes = Notes(app, queue_name)
+    with Daemon(app):
+        for number in range(3):
+            notes.worker.perform_async([{"id": number}])
+            notes.await_runs(number + 1)
+
+    assert 1 == caplog.text.count("the doorbell is not heard")
+
+
+def test_what_is_pushed_while_the_bell_is_lost_is_found_when_it_is_back(
+    make_app: MakeApp, queue_name: str, fault_proxy: FaultProxy, server: Server
+) -> None:
+    """After the connection broke the daemon subscribes anew, and looks at what it may have missed."""
+    app = make_app(redis_url=fault_proxy.url, poll_interval=1.0)
+    producer = make_app()
+    notes, pushing = Notes(app, queue_name), Notes(producer, queue_name)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        fault_proxy.refuse()
+        fault_proxy.cut()
+        eventually(lambda: not listening(server, queue_name))
+        pushing.worker.perform_async([{"id": "a"}])
+        fault_proxy.accept()
+        notes.await_runs(1)
+        eventually(lambda: listening(server, queue_name))
+        pushing.worker.perform_async([{"id": "b"}])
+        notes.await_runs(2)
+
+
+def test_p8_an_idle_daemon_asks_once_for_each_poll(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str
+) -> None:
+    """P8: however many shards and threads there are, a poll is one pipeline of probes and nothing else."""
+    server = make_server()
+    app = make_app(redis_url=server.url, poll_interval=0.2, threads_per_node=8)
+    Notes(app, queue_name, shards_count=50)
+    with Daemon(app):
+        eventually(lambda: calls(server, "evalsha") >= 100)
+        before = {name: calls(server, name) for name in ("evalsha", "eval", "time")}
+        started_at = monotonic()
+        eventually(lambda: calls(server, "time") >= before["time"] + 5)
+        polls = calls(server, "time") - before["time"]
+        seconds = monotonic() - started_at
+
+    assert polls * 0.15 <= seconds + 0.2
+    assert calls(server, "evalsha") - before["evalsha"] <= 50 * (polls + 1)
+    assert 0 == calls(server, "eval") - before["eval"]
+
+
+def calls(server: Server, command: str) -> int:
+    """How often clients and scripts called it."""
+    stats: dict[str, Any] = server.admin.info("commandstats")
+    return int(stats.get(f"cmdstat_{command}", {}).get("calls", 0))
+
+
+def test_only_the_thread_that_owns_the_shard_is_woken(
+    make_app: MakeApp, queue_name: str, server: Server
+) -> None:
+    """A bell costs one visit: two round trips of the thread that has the shard, none of the others."""
+    app = make_app(poll_interval=NEVER, threads_per_node=4)
+    notes = Notes(app, queue_name, shards_count=4)
+    visited: list[object] = []
+    visit = app.drainer.visit
+    app.drainer.visit = lambda shard, budget: (visited.append(shard), visit(shard, budget))[1]  # type: ignore[method-assign]  # counts
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        for number in range(10):
+            notes.worker.perform_async([{"id": number}])
+            notes.await_runs(number + 1)
+            eventually(lambda: not server.admin.exists(*(shard.key("lease") for shard in app.drainer.shards())))
+
+    assert 10 == len(visited)
+    owners = {shard: {run[2] for run, one in zip(notes.runs, visited, strict=True) if one == shard} for shard in visited}
+    assert {1} == {len(threads) for threads in owners.values()}

@@ -1,0 +1,202 @@
+"""A daemon while Redis is away, restarting, or refusing."""
+
+import logging
+import signal
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismatch, Worker
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.splitters import DefaultSplitter
+from tests.local.conftest import MakeApp
+from tests.local.daemons import Stage
+from tests.servers import FaultProxy, MakeServer
+from tests.waiting import eventually
+
+
+class Counting:
+    """A queue whose handler notes the ids."""
+
+    def __init__(self, app: Lowkiq, queue_name: str, shards_count: int = 2) -> None:
+        self.done: list[str] = []
+        counting = self
+
+        class Count(Worker):
+            def perform(self, batch: Batch) -> None:
+                counting.done.extend(batch)
+
+        Count.queue_name, Count.shards_count = queue_name, shards_count
+        self.worker = app.worker(Count)
+
+
+def messages(caplog: pytest.LogCaptureFixture, start: str) -> list[str]:
+    """The logged messages that start so."""
+    return [record.getMessage() for record in caplog.records if record.getMessage().startswith(start)]
+
+
+def test_a_restart_of_redis_is_survived(make_server: MakeServer, queue_name: str, tmp_path: Path) -> None:
+    """Redis is killed and started again while jobs run: all are performed, and none twice at once."""
+    server = make_server(appendonly=True)
+    with closing(Stage(server, queue_name, tmp_path, shards_count=4)) as stage:
+        daemon = stage.daemon(poll_interval=0.2, redis_timeout=1)
+        stage.push("held", "wait")
+        stage.await_told("begin", id="held")
+        stage.worker.perform_async(
+            [{"id": f"job-{number}", "payload": {"do": "note"}, "delay": number / 500} for number in range(200)]
+        )
+        server.kill()
+        stage.release("held")
+        stage.await_told("end", id="held")
+        server.start()
+        eventually(lambda: len({one["id"] for one in stage.told("end")}) == 201, timeout=60)
+        daemon.send(signal.SIGTERM)
+
+        assert 0 == daemon.exit_code()
+        assert [] == stage.told("overlap")
+
+
+def test_an_outage_is_reported_once_and_when_it_is_over(
+    make_app: MakeApp, queue_name: str, fault_proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L-67: however many threads and polls notice, there is one line at the start, one at the end, and last_words."""
+    words: list[BaseException] = []
+    app = make_app(
+        redis_url=fault_proxy.url, poll_interval=0.1, redis_timeout=0.5, lease_ttl=1.0, last_words=words.append
+    )
+    counting, pushing = Counting(app, queue_name), Counting(make_app(), queue_name)
+    with caplog.at_level(logging.INFO), Daemon(app):
+        counting.worker.perform_async([{"id": "before"}])
+        eventually(lambda: counting.done)
+        fault_proxy.refuse()
+        fault_proxy.cut()
+        eventually(lambda: messages(caplog, "Redis is out of reach"))
+        pushing.worker.perform_async([{"id": "meanwhile"}])
+        fault_proxy.accept()
+        eventually(lambda: messages(caplog, "Redis is back"))
+        eventually(lambda: "meanwhile" in counting.done)
+
+    assert 1 == len(messages(caplog, "Redis is out of reach"))
+    assert 1 == len(messages(caplog, "Redis is back"))
+    assert 1 == len(words)
+    assert [] == messages(caplog, "a thread died")
+
+
+def test_redis_may_come_after_the_daemon(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that is out of reach at the start is waited for, and looked at when it is there (S-9)."""
+    server = make_server(maxmemory_policy="allkeys-lru")
+    with FaultProxy(server) as proxy:
+        app = make_app(redis_url=proxy.url, poll_interval=0.1)
+        counting, pushing = Counting(app, queue_name), Counting(make_app(redis_url=server.url), queue_name)
+        proxy.refuse()
+        with Daemon(app):
+            pushing.worker.perform_async([{"id": "a"}])
+            proxy.accept()
+            eventually(lambda: counting.done)
+            eventually(lambda: messages(caplog, "The server's maxmemory-policy is allkeys-lru"))
+
+    assert 1 == len(messages(caplog, "Redis is out of reach"))
+
+
+def test_e46_a_refused_password_is_an_error_at_the_start(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str
+) -> None:
+    """E-46: what no waiting heals is raised by `start`, and no thread is left behind."""
+    server = make_server()
+    app = make_app(redis_url=server.add_user("guest", "~*", "+@all").replace("secret", "wrong"))
+    Counting(app, queue_name)
+
+    with pytest.raises(BackendDenied), Daemon(app):
+        pass
+
+
+def test_a_queue_that_was_made_otherwise_is_an_error_at_the_start(make_app: MakeApp, queue_name: str) -> None:
+    """A deploy with another shards_count fails before anything runs, and says what to do."""
+    Counting(make_app(), queue_name, shards_count=3).worker.perform_async([{"id": "a"}])
+    app = make_app()
+    Counting(app, queue_name, shards_count=4)
+
+    with pytest.raises(QueueMismatch, match="shards_count=4"), Daemon(app):
+        pass
+
+
+def test_p6_a_queue_that_may_not_be_drained_does_not_keep_others_from_it(
+    make_app: MakeApp, queue_name: str, fault_proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P6: where the mismatch shows only after the start, that queue is left out with an error in the log."""
+    producer = make_app()
+    Counting(producer, f"{queue_name}-other", shards_count=3).worker.perform_async([{"id": "a"}])
+    pushing = Counting(producer, queue_name)
+    app = make_app(redis_url=fault_proxy.url, poll_interval=0.1)
+    other, counting = Counting(app, f"{queue_name}-other", shards_count=4), Counting(app, queue_name)
+    fault_proxy.refuse()
+    with Daemon(app):
+        fault_proxy.accept()
+        pushing.worker.perform_async([{"id": "a"}])
+        eventually(lambda: counting.done)
+        eventually(lambda: messages(caplog, f"queue '{queue_name}-other' is left out"))
+
+    assert [] == other.done
+
+
+def test_l9_more_shards_than_threads_are_a_warning(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L-9: counted are the threads of all nodes, and each worker by itself."""
+    app = make_app(threads_per_node=2, number_of_nodes=2, node_number=1)
+    Counting(app, f"{queue_name}-many", shards_count=5)
+    Counting(app, f"{queue_name}-few", shards_count=4)
+    with Daemon(app):
+        pass
+
+    (warning,) = messages(caplog, queue_name)
+    assert warning.startswith(f"{queue_name}-many has more shards than there are threads")
+
+
+class Forgetful(DefaultSplitter):
+    """A splitter that returns too few lists."""
+
+    def split(self, shards: list[object], threads: int) -> list[list[object]]:  # type: ignore[override]  # simpler
+        """All but one."""
+        return super().split(shards, threads)[1:]
+
+
+def test_l60_a_splitter_that_cannot_be_followed_is_refused(make_app: MakeApp, queue_name: str) -> None:
+    """L-60: a splitter of one's own must deal to each thread; the error says so before anything runs."""
+    app = make_app(build_splitter=Forgetful)
+    Counting(app, queue_name)
+
+    with pytest.raises(ConfigError, match="one list for each thread"), Daemon(app):
+        pass
+
+
+class OnlyFirst:
+    """A splitter that gives one thread everything, as where the others would only be in its way."""
+
+    def split(self, shards: list[object], threads: int) -> list[list[object]]:
+        """All to the first."""
+        return [shards, *([] for _ in range(threads - 1))]
+
+
+def test_l60_a_splitter_of_ones_own_is_followed(make_app: MakeApp, queue_name: str) -> None:
+    """L-60: shards go to the threads that the splitter says; a thread without any does no harm."""
+    app = make_app(build_splitter=OnlyFirst, threads_per_node=3)
+    counting = Counting(app, queue_name, shards_count=6)
+    with Daemon(app):
+        counting.worker.perform_async([{"id": number} for number in range(30)])
+        eventually(lambda: len(counting.done) == 30)
+
+
+def test_l59_a_node_without_shards_has_nothing_to_do(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L-59: where there are more nodes than shards, a node that gets none says so and idles."""
+    app = make_app(number_of_nodes=3, node_number=2)
+    Counting(app, queue_name, shards_count=2)
+    with Daemon(app):
+        pass
+
+    assert 1 == len(messages(caplog, "no shard is left for this node"))

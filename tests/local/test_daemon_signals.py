@@ -1,0 +1,176 @@
+"""A daemon told by signals: to stop, to be quiet, to say what it is doing."""
+
+import signal
+from time import monotonic
+
+import pytest
+
+from tests.local.daemons import Stage
+from tests.waiting import eventually
+
+NEVER = 1_000
+"""Seconds that no test waits for."""
+HOOKS = ["on_server_init", "on_startup", "on_heartbeat", "on_quiet", "on_shutdown"]
+
+
+def test_l72_term_waits_for_running_jobs(stage: Stage) -> None:
+    """L-72: after TERM a handler that runs comes to its end, its job is done, and the exit code says so."""
+    daemon = stage.daemon()
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTERM)
+    stage.await_told("on_shutdown")
+
+    stage.release("a")
+
+    assert 0 == daemon.exit_code()
+    assert 1 == len(stage.told("end"))
+    assert {} == stage.app.drain(1.0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_l72_an_idle_daemon_stops_at_once(stage: Stage, number: signal.Signals) -> None:
+    """L-72: where nothing runs the exit does not wait for the poll interval."""
+    daemon = stage.daemon(poll_interval=NEVER)
+    stage.await_told("on_heartbeat")
+    told_at = monotonic()
+    daemon.send(number)
+
+    assert 0 == daemon.exit_code()
+    assert monotonic() - told_at < 10
+
+
+def test_nothing_new_starts_after_term(stage: Stage) -> None:
+    """S-12: a job that is pushed after TERM is left to others, though the daemon still lives."""
+    daemon = stage.daemon()
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTERM)
+    stage.await_told("on_shutdown")
+    stage.push("b")
+    stage.release("a")
+    daemon.exit_code()
+
+    assert ["a"] == [one["id"] for one in stage.told("begin")]
+    stage.daemon()
+    stage.await_told("end", id="b")
+
+
+def test_a_handler_sees_that_it_should_stop(stage: Stage) -> None:
+    """S-12: `batch.stopping` becomes true when the signal comes, so that a handler can come to an end in time."""
+    daemon = stage.daemon(shutdown_timeout=NEVER)
+    stage.push("a", "await stop")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTERM)
+
+    assert 0 == daemon.exit_code()
+    assert 1 == len(stage.told("end", id="a"))
+
+
+def test_s12_what_runs_at_the_deadline_runs_again_elsewhere_and_never_twice_at_once(stage: Stage) -> None:
+    """S-12: at the deadline the process is gone, and another has its job long before the lease would have ended."""
+    first = stage.daemon(shutdown_timeout=0.2, lease_ttl=600)
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    second = stage.daemon(lease_ttl=600, poll_interval=0.1)
+    first.send(signal.SIGTERM)
+
+    assert 1 == first.exit_code()
+    begins = stage.await_told("begin", times=2, id="a")
+    assert [first.pid, second.pid] == [begun["pid"] for begun in begins]
+    assert begins[0]["token"] < begins[1]["token"]
+    stage.release("a")
+    stage.await_told("end", id="a")
+    assert [] == stage.told("overlap")
+
+
+def test_s12_a_job_that_was_given_back_has_not_failed(stage: Stage) -> None:
+    """S-12: being given back at the deadline counts as no failure and makes nothing suspect."""
+    daemon = stage.daemon(shutdown_timeout=0)
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTERM)
+    daemon.exit_code()
+    counts = eventually(lambda: stage.app.drain(0.5), what="the lease to end")
+
+    assert {"recovered": 1} == {outcome: number for outcome, number in counts.items() if number and outcome != "done"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ln14_a_second_signal_ends_the_process_at_once(stage: Stage, number: signal.Signals) -> None:
+    """LN-14: who asks twice need not wait for the deadline, and what ran is given back all the same."""
+    daemon = stage.daemon(shutdown_timeout=NEVER, lease_ttl=600)
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(number)
+    stage.await_told("on_shutdown")
+    daemon.send(number)
+
+    assert 1 == daemon.exit_code()
+    stage.daemon(poll_interval=0.1)
+    stage.await_told("begin", times=2, id="a")
+    stage.release("a")
+    stage.await_told("end", id="a")
+    assert [] == stage.told("overlap")
+
+
+def test_s11_tstp_makes_it_quiet(stage: Stage) -> None:
+    """S-11: after TSTP what runs is finished, nothing new is started, and the process lives until TERM."""
+    daemon = stage.daemon()
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTSTP)
+    stage.await_told("on_quiet")
+    stage.push("b")
+    stage.release("a")
+    stage.await_told("end", id="a")
+    other = stage.daemon()
+
+    (begun,) = stage.await_told("begin", id="b")
+    assert other.pid == begun["pid"]
+    assert daemon.process.poll() is None
+    daemon.send(signal.SIGTERM)
+    assert 0 == daemon.exit_code()
+
+
+def test_l73_ttin_tells_what_each_thread_is_doing(stage: Stage) -> None:
+    """L-73: the stacks of all threads stand in the log and in a file, and the daemon goes on."""
+    daemon = stage.daemon("--data-dir", str(stage.folder))
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    daemon.send(signal.SIGTTIN)
+    path = stage.folder / "lowkiq_ttin.txt"
+    traces = eventually(lambda: path.exists() and "MainThread" in path.read_text() and path.read_text())
+
+    assert "stage.py" in str(traces)
+    assert "in wait" in str(traces)
+    assert "Thread lowkiq-doorbell" in str(traces)
+    eventually(lambda: "in wait" in daemon.log)
+    stage.release("a")
+    stage.await_told("end", id="a")
+
+
+def test_c18_the_hooks_of_a_life_are_called_in_order_and_may_fail(stage: Stage) -> None:
+    """C-18: startup, heartbeat, quiet and shutdown come once each in this order; that they raise harms nothing."""
+    daemon = stage.daemon()
+    stage.push("a")
+    stage.await_told("end", id="a")
+    daemon.send(signal.SIGTSTP)
+    stage.await_told("on_quiet")
+    daemon.send(signal.SIGTSTP)
+    daemon.send(signal.SIGTERM)
+
+    assert 0 == daemon.exit_code()
+    hooks = [one["what"] for one in stage.told() if one["what"] in HOOKS]
+    assert HOOKS == list(dict.fromkeys(hooks))
+    assert 1 == hooks.count("on_quiet")
+    assert HOOKS == [name for name in HOOKS if f"RuntimeError: {name} is broken" in daemon.log]
+
+
+def test_l53_on_server_init_comes_before_the_first_job(stage: Stage) -> None:
+    """L-53: the hook for the process's start has run when a handler begins."""
+    stage.push("a")
+    stage.daemon()
+    stage.await_told("end", id="a")
+
+    assert "on_server_init" == stage.told()[0]["what"]

@@ -1,0 +1,49 @@
+"""Several daemons on the same shards."""
+
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.local.daemons import Stage
+from tests.servers import Server
+from tests.waiting import eventually
+
+JOBS = 1_000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param([{}, {}], id="the same shards"),
+        pytest.param(
+            [{"number_of_nodes": 2, "node_number": node} for node in range(2)], id="shards divided by node"
+        ),
+    ],
+)
+def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
+    server: Server, queue_name: str, tmp_path: Path, settings: list[dict[str, int]]
+) -> None:
+    """P1, L-59: whoever takes which shard, each id is performed once, by one daemon at a time."""
+    stage = Stage(server, queue_name, tmp_path, shards_count=7)
+    try:
+        daemons = [stage.daemon(**one) for one in settings]
+        for start in range(0, JOBS, 100):
+            jobs = [{"id": str(number), "payload": {"do": "note"}} for number in range(start, start + 100)]
+            stage.worker.perform_async(jobs)
+        path = tmp_path / "told"
+        eventually(lambda: path.exists() and path.read_text().count('"end"') >= JOBS, timeout=60)
+        for daemon in daemons:
+            daemon.send(signal.SIGTERM)
+
+        assert [0, 0] == [daemon.exit_code() for daemon in daemons]
+        told = [json.loads(line) for line in path.read_text().splitlines()]
+        assert {str(number): 1 for number in range(JOBS)} == Counter(
+            one["id"] for one in told if one["what"] == "end"
+        )
+        assert [] == [one for one in told if one["what"] == "overlap"]
+        assert {daemon.pid for daemon in daemons} == {one["pid"] for one in told if one["what"] == "end"}
+    finally:
+        stage.close()

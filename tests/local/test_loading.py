@@ -1,0 +1,58 @@
+"""Finding the app that MODULE:APP names."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda.local.loading import AppNotFound, load_app
+
+APP = """
+from lowkiq_lambda import Lowkiq
+class Apps:
+    main = Lowkiq()
+app = Lowkiq()
+other = Lowkiq()
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with some modules, the current one."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "jobs.py").write_text(APP)
+    (tmp_path / "broken_shop.py").write_text("import not_there_at_all")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    for name in ("shop", "shop.jobs", "broken_shop"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("spec", ["shop.jobs:app", "shop.jobs:Apps.main"])
+def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
+    """L-70: the module need not be installed, and the app may be an attribute of something."""
+    assert type(load_app(spec)).__name__ == "Lowkiq"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("shop.jobs", "'shop.jobs' names no app: expected MODULE:APP, such as shop.jobs:app."),
+        (":app", "':app' names no app: expected MODULE:APP, such as shop.jobs:app."),
+        ("shop.jobz:app", "There is no module 'shop.jobz', not in {cwd} either."),
+        ("shap.jobs:app", "There is no module 'shap.jobs', not in {cwd} either."),
+        ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
+        ("shop:app", "Module 'shop' has no 'app'."),
+        ("shop.jobs:number", "shop.jobs:number is of type int, not a Lowkiq; it has shop.jobs:app, shop.jobs:other."),
+        ("broken_shop:app", "Importing 'broken_shop' failed: ModuleNotFoundError: No module named 'not_there_at_all'"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(shop: Path, spec: str, sentence: str) -> None:
+    """A spec that leads to no app says which part of it is wrong, and what there is instead."""
+    with pytest.raises(AppNotFound) as caught:
+        load_app(spec)
+
+    assert sentence.format(cwd=shop) == str(caught.value)

@@ -1,0 +1,90 @@
+"""The store's calls as the state machine makes them: with a clock by hand, and able to send one again."""
+
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+from uuid import uuid4
+
+import msgspec
+
+from lowkiq_lambda import Config, Lowkiq, Worker
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.store.backend import Backend, Call, Reply
+from lowkiq_lambda.store.connection import Client
+from lowkiq_lambda.store.holding import ClaimLimits, HolderTerms, Holding, MorgueLimits, Next, Outcome, Settlement, Window
+from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.testing import ManualClock
+from tests.properties.model import Limits, NewJob
+
+PATIENCE = 5.0
+
+
+class Recorder(Backend):
+    """Remembers the calls of the last push, so that they can reach the server once more."""
+
+    pushed: tuple[Sequence[Call], list[Reply | BackendError]] = ((), [])
+
+    def run_each(self, calls: Sequence[Call]) -> list[Reply | BackendError]:
+        """As the backend does."""
+        self.pushed = (calls, super().run_each(calls))
+        return self.pushed[1]
+
+    def push_again(self) -> None:
+        """The last push reaches the server a second time: it must answer as before."""
+        calls, replies = self.pushed
+        assert super().run_each(calls) == replies
+
+
+class Shard:
+    """One shard of a queue of its own."""
+
+    def __init__(self, client: Client, url: str, merge: str, ttl: float, morgue: MorgueLimits) -> None:
+        self.clock = ManualClock()
+        self.backend = Recorder(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
+        self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
+        self._app._client_backend = self.backend
+        fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge}
+        self._worker = self._app.worker(type("Any", (Worker,), {"perform": lambda _self, _batch: None, **fields}))
+        self.ref = self._app.queue_of(self._worker).shards[0]
+        self._terms = HolderTerms(ttl, merge, morgue, b"crashed")
+
+    def push(self, jobs: Sequence[NewJob]) -> list[Pushed]:
+        """What `perform_async` returns; payloads are JSON."""
+        return self._worker.perform_async([_as_given(job) for job in jobs])
+
+    def holder(self) -> "Holder":
+        """Somebody who may acquire the shard."""
+        return Holder(self.backend, self.ref, uuid4().hex, self._terms)
+
+
+class Holder(Holding):
+    """A holder whose last call can be sent again, as a client does that had no answer."""
+
+    @property
+    def call(self) -> int:
+        """The number of the last call."""
+        return self._calls
+
+    def settle_as(self, call: int, outcomes: Sequence[Outcome], next_step: Next, limits: Limits) -> Window | None:
+        """Settle with a number of the test's choice."""
+        known, self._calls = self._calls, call - 1
+        try:
+            settlement = Settlement(outcomes, next_step, pace="0.1 0.1", payloads=0)
+            return self.settle(settlement, ClaimLimits(*limits), patience=PATIENCE)
+        finally:
+            self._calls = max(known, self._calls)
+
+    def start_again(self, job_id: str) -> None:
+        """`start` reaches the server once more."""
+        self._calls -= 1
+        self.start(job_id, PATIENCE)
+
+
+def _as_given(job: NewJob) -> dict[str, object]:
+    given: dict[str, object] = {"id": job.id, "payload": msgspec.json.decode(job.payload)}
+    if job.score is not None:
+        given["score"] = job.score
+    if job.perform_in is not None:
+        given["perform_in"] = job.perform_in
+    return given

@@ -1,0 +1,255 @@
+"""What a handler may do with its batch, and what its marks mean (E-55, E-56, E-57)."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, BatchClosed, Lowkiq
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Broken, MakeApp, Mortal, Notes, declare, failing, jobs_of, look, outlive
+
+
+def test_ids_that_were_not_failed_are_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """When the handler returns, what it failed by name is retried, and the rest is done."""
+    worker = declare(app, queue_name, failing("b"), batch_size=3)
+    worker.perform_async(jobs_of("abc"))
+
+    assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
+
+    assert ([("", clock.time())], clock.time() + 10, 0.0, "b is broken") == look(app, worker, "b")
+
+
+def test_fail_takes_an_exception_or_a_text(app: Lowkiq, queue_name: str) -> None:
+    """The error is kept as its text; one that has none, as its type."""
+
+    def fail_all(batch: Batch) -> None:
+        batch.fail("a", "a text")
+        batch.fail("b", Broken("an exception"))
+        batch.fail("c", KeyError())
+
+    worker = declare(app, queue_name, fail_all, batch_size=3)
+    worker.perform_async(jobs_of("abc"))
+    app.drain()
+
+    found = [look(app, worker, job_id) for job_id in "abc"]
+    assert ["a text", "an exception", "KeyError"] == [one and one.error for one in found]
+
+
+def test_e55_marks_stay_when_the_handler_raises(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-55: done stays done, failed stays failed with its own error, and only the rest is unattributed."""
+
+    def mark_and_raise(batch: Batch) -> None:
+        if "a" in batch:
+            batch.done("a")
+            batch.fail("b", "by name")
+            notes.then = None
+            raise Broken("in the middle")
+
+    notes = Notes(mark_and_raise)
+    worker = declare(app, queue_name, notes, batch_size=4)
+    worker.perform_async(jobs_of("abcd"))
+
+    counts = app.drain()
+
+    assert {"done": 3, "failed": 1, "retried": 1, "suspected": 2} == counts
+    assert [["a", "b", "c", "d"], ["c"], ["d"]] == notes.ids
+    assert ([("", clock.time())], clock.time() + 10, 0.0, "by name") == look(app, worker, "b")
+
+
+def test_e55_marks_are_for_ids_of_the_batch_and_final(app: Lowkiq, queue_name: str) -> None:
+    """E-55: another id is a KeyError, the same mark again nothing, the opposite mark a ValueError."""
+    raised: list[str] = []
+
+    def mark(batch: Batch) -> None:
+        batch.done("a")
+        batch.done("a")
+        batch.fail("b", "first")
+        batch.fail("b", "second")
+        for job_id, name in (("x", "done"), ("x", "fail"), ("a", "fail"), ("b", "done")):
+            try:
+                _ = batch.done(job_id) if name == "done" else batch.fail(job_id, "late")  # type: ignore[func-returns-value]
+            except (KeyError, ValueError) as error:
+                raised.append(f"{type(error).__name__}: {error.args[0]}")
+
+    worker = declare(app, queue_name, mark, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+
+    assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
+
+    assert [
+        "KeyError: 'x' is not in this batch",
+        "KeyError: 'x' is not in this batch",
+        "ValueError: 'a' is marked done already",
+        "ValueError: 'b' is marked failed already",
+    ] == raised
+    waiting = look(app, worker, "b")
+    assert waiting is not None
+    assert "first" == waiting.error
+
+
+def test_e56_changes_of_the_handler_change_nothing(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-56: what a handler does to its payloads is gone at the retry, whether it failed by name or by raising."""
+
+    def spoil(batch: Batch) -> None:
+        batch["a"][0]["list"].append(1)
+        batch["a"].clear()
+        batch.job("a").payloads.append("more")  # type: ignore[attr-defined]  # that is the point
+        raise Broken
+
+    notes = Notes(spoil)
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": {"list": []}}])
+
+    app.drain()
+    clock.advance(10)
+    notes.then = None
+    app.drain()
+
+    assert {"a": [{"list": []}]} == notes.batches[-1]
+
+
+def test_e57_marks_after_the_end_are_refused(app: Lowkiq, queue_name: str) -> None:
+    """E-57: what a handler left running cannot change an outcome that is settled."""
+    kept: list[Batch] = []
+    worker = declare(app, queue_name, kept.append, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+
+    with pytest.raises(BatchClosed, match="call `done` and `fail` before the handler returns"):
+        kept[0].fail("a", "late")
+    with pytest.raises(BatchClosed):
+        kept[0].done("b")
+
+    assert look(app, worker, "a") is None
+
+
+def test_marks_may_come_from_threads_of_the_handler(app: Lowkiq, queue_name: str) -> None:
+    """A handler may spread its ids over threads that mark them."""
+
+    def spread(batch: Batch) -> None:
+        threads = [threading.Thread(target=batch.fail, args=(job_id, job_id)) for job_id in batch]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    worker = declare(app, queue_name, spread, batch_size=20)
+    worker.perform_async(jobs_of("abcdefghijklmnopqrst"))
+
+    assert {"failed": 20, "retried": 20} == app.drain()
+
+
+def test_job_tells_all_that_is_known(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`batch.job(id)` has scores, time, retry_count, last error; another id is a KeyError."""
+    notes = Notes(failing("a"))
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (2, 1)])
+    app.drain()
+    clock.advance(10)
+    app.drain()
+
+    first, second = notes.jobs[0][0], notes.jobs[1][0]
+    assert ("a", [1, 2], [1.0, 2.0], -1.0, None, False, None) == (
+        first.id,
+        first.payloads,
+        first.scores,
+        first.retry_count,
+        first.error,
+        first.repeated,
+        first.cursor,
+    )
+    assert (clock.time(), 0.0, "a is broken") == (second.perform_in, second.retry_count, second.error)
+    assert [(1, 1.0), (2, 2.0)] == [tuple(one) for one in second.scored_payloads]
+
+
+def test_job_of_another_id_is_a_key_error(app: Lowkiq, queue_name: str) -> None:
+    """The batch knows its own ids only, as a mapping does."""
+    raised: list[str] = []
+
+    def ask(batch: Batch) -> None:
+        for look_up in (batch.job, batch.__getitem__):
+            try:
+                look_up("x")
+            except KeyError:
+                raised.append("KeyError")
+
+    declare(app, queue_name, ask).perform_async(jobs_of("a"))
+    app.drain()
+
+    assert ["KeyError", "KeyError"] == raised
+
+
+def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-15: after a process died the job says that it may be a repeat; after an ordinary failure it does not."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = failing("a")
+    app.drain()
+    clock.advance(10)
+    app.drain()
+
+    assert [False, True, False] == [job.repeated for (job,) in notes.jobs]
+
+
+def test_remaining_counts_down_the_budget(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`batch.remaining` is the seconds that the drain has left, now."""
+    seen: list[float] = []
+
+    def take_two_seconds(batch: Batch) -> None:
+        clock.advance(2)
+        seen.extend([batch.remaining, batch.job("a").remaining])
+
+    declare(app, queue_name, take_two_seconds).perform_async(jobs_of("a"))
+    app.drain(seconds=5)
+
+    assert [3.0, 3.0] == seen
+
+
+def test_stopping_follows_the_stop_signal(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`batch.stopping` is set once the process wants to end, and nothing new starts."""
+    stop, seen = threading.Event(), list[bool]()
+
+    def stop_in_the_middle(batch: Batch) -> None:
+        seen.append(batch.stopping)
+        stop.set()
+        seen.append(batch.stopping)
+
+    worker = declare(app, queue_name, stop_in_the_middle)
+    worker.perform_async(jobs_of("ab"))
+    result = app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+
+    assert ([False, True], "stopping", {"done": 1}) == (seen, result.reason, result.counts)
+
+
+def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-8: a handler that wakes after its lease's trust has ended sees it, by either clock."""
+    seen: list[Any] = []
+
+    def oversleep(batch: Batch) -> None:
+        seen.append(batch.stopping)
+        clock.set_wall(clock.time() + 28)
+        seen.append(batch.stopping)
+
+    declare(app, queue_name, oversleep).perform_async(jobs_of("a"))
+    app.drain()
+
+    assert [False, True] == seen
+
+
+def test_token_is_the_lease_and_grows(make_app: MakeApp, queue_name: str) -> None:
+    """P4: the handler reads its fencing token, the same through a visit, larger with each later one."""
+    tokens: list[int] = []
+    for _ in range(3):
+        app = make_app()
+        worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
+        worker.perform_async(jobs_of("ab"))
+        app.drain()
+
+    assert tokens[::2] == tokens[1::2]
+    assert tokens[::2] == sorted(set(tokens))

@@ -1,0 +1,187 @@
+"""Hooks and texts that break (LB-10, E-18, E-52, E-53): the bookkeeping never does."""
+
+import math
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Broken, MakeApp, Notes, declare, failing, jobs_of, look, raising
+
+
+class Unspeakable(Exception):
+    """An error that cannot be put into words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def retry_in_raising(_self: object, _count: int) -> float:
+    """A retry_in that breaks."""
+    raise Broken("retry_in")
+
+
+@pytest.mark.parametrize("answer", [-1, -0.001, math.nan, math.inf, -math.inf, 1e300, None, "15", True, [], 1j])
+def test_e53_a_bad_retry_in_gets_the_default(
+    app: Lowkiq, clock: ManualClock, queue_name: str, answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E-53: what is no sensible delay is replaced by the default one, and logged."""
+    worker = declare(app, queue_name, raising(), retry_in=lambda _self, _count: answer)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert 15 <= waiting.perform_in - clock.time() < 45
+    assert "Noting.retry_in returned" in caplog.text
+
+
+def test_lb10_a_retry_in_that_raises_gets_the_default(
+    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LB-10, E-53: the job is retried, the others of its batch are settled, the drain goes on."""
+    worker = declare(app, queue_name, failing("a"), retry_in=retry_in_raising, batch_size=2)
+    worker.perform_async(jobs_of("abc"))
+
+    assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert 15 <= waiting.perform_in - clock.time() < 45
+    assert "Noting.retry_in raised: the default delay is taken" in caplog.text
+
+
+def test_lb10_retries_exhausted_that_raises_changes_nothing(
+    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LB-10, E-18: the job is in the morgue already, the error is logged, the drain goes on."""
+
+    def retries_exhausted(_self: object, jobs: list[Any]) -> None:
+        told.extend(job.id for job in jobs)
+        raise Broken("in the hook")
+
+    told: list[str] = []
+    worker = declare(app, queue_name, failing("a"), max_retry_count=0, retries_exhausted=retries_exhausted)
+    worker.perform_async(jobs_of("ab"))
+
+    assert {"done": 1, "failed": 1, "dead": 1} == app.drain()
+    assert (["a"], None) == (told, look(app, worker, "a"))
+    assert "Noting.retries_exhausted raised" in caplog.text
+    assert {} == app.drain()
+
+
+def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str) -> None:
+    """E-18: when the hook is called the burial has been written, and what it pushes is queued."""
+
+    def retries_exhausted(_self: object, _jobs: object) -> None:
+        shard = app.queue_of(worker).shards[0]
+        seen.append(app.backend.client.zcard(shard.key("morgue")))
+        worker.perform_async(jobs_of(["after"]))
+
+    seen: list[object] = []
+    notes = Notes(failing("a"))
+    worker = declare(app, queue_name, notes, max_retry_count=0, retries_exhausted=retries_exhausted)
+    worker.perform_async(jobs_of("a"))
+
+    app.drain()
+
+    assert ([1], [["a"], ["after"]]) == (seen, notes.ids)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_e52_an_error_that_cannot_be_formatted_is_its_type(app: Lowkiq, queue_name: str, *, by_name: bool) -> None:
+    """E-52, LB-10: an error whose text raises is kept by its type."""
+
+    def fail(batch: Batch) -> None:
+        if not by_name:
+            raise Unspeakable
+        batch.fail("a", Unspeakable())
+
+    worker = declare(app, queue_name, fail)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert "Unspeakable" == waiting.error
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"format_error": lambda _error: 1 / 0}, "Broken"),
+        ({"format_error": lambda _error: None}, "None"),
+        ({"dump_error": lambda _text: 1 / 0}, "broken"),
+        ({"dump_error": lambda _text: "no bytes"}, "broken"),
+    ],
+)
+def test_lb10_error_callables_that_break_are_passed_over(
+    make_app: MakeApp, queue_name: str, settings: dict[str, Any], expected: str
+) -> None:
+    """LB-10: format_error and dump_error may raise or return anything: the failure is counted, with a text."""
+    app = make_app(**settings)
+    worker = declare(app, queue_name, raising())
+    worker.perform_async(jobs_of("a"))
+
+    assert {"failed": 1, "retried": 1} == app.drain()
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert expected == waiting.error
+
+
+def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """LB-10: an error's text that cannot be read does not keep a job from being performed or buried."""
+
+    def load_error(_dumped: bytes) -> str:
+        raise Broken("load_error")
+
+    app = make_app(load_error=load_error)
+    ran: list[str] = []
+
+    def ask_and_fail(batch: Batch) -> None:
+        ran.append(str(batch.job("a").error))
+        raise Broken
+
+    exhausted: list[object] = []
+    worker = declare(
+        app, queue_name, ask_and_fail, max_retry_count=1, retries_exhausted=lambda _self, jobs: exhausted.extend(jobs)
+    )
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+    clock.advance(10)
+
+    assert {"failed": 1, "dead": 1} == app.drain()
+    assert (2, 1) == (len(ran), len(exhausted))
+
+
+def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:
+    """E-52, LB-23: an endless message is kept to its first `error_max_length` characters."""
+    app = make_app(error_max_length=100)
+    worker = declare(app, queue_name, raising(Broken("день" * 1_000_000)))
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert "день" * 25 == waiting.error
+
+
+@pytest.mark.parametrize("text", ["\ud800 lone", "\x00", "", "a\nb"])
+def test_e52_error_texts_of_any_characters(app: Lowkiq, queue_name: str, text: str) -> None:
+    """E-52: lone surrogates, NUL or nothing at all are no reason to lose a failure."""
+    worker = declare(app, queue_name, lambda batch: batch.fail("a", text))
+    worker.perform_async(jobs_of("a"))
+
+    assert {"failed": 1, "retried": 1} == app.drain()
+
+
+def test_a_worker_that_cannot_be_made_fails_its_batches(app: Lowkiq, queue_name: str) -> None:
+    """A constructor that raises is a failure of the batch, not of the drain."""
+
+    def broken_init(_self: object) -> None:
+        raise Broken("no worker")
+
+    worker = declare(app, queue_name, Notes(), __init__=broken_init)
+    worker.perform_async(jobs_of("a"))
+
+    assert {"failed": 1, "retried": 1} == app.drain()

@@ -1,0 +1,197 @@
+"""What a declaration may not say: each refusal is a sentence, before anything runs."""
+
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial, wraps
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, BatchJob, DeclarationError, Lowkiq, Worker
+from tests.rules.support import jobs_of
+
+
+def perform(_self: Worker, _batch: Batch) -> None:
+    """A handler with nothing to do."""
+
+
+def perform_job(_self: Worker, _job: BatchJob) -> None:
+    """A handler with nothing to do."""
+
+
+async def coroutine(_self: Worker, _given: object) -> None:
+    """A handler of another colour."""
+
+
+async def async_generator(_self: Worker, _given: object) -> AsyncIterator[None]:
+    """A handler of another colour that yields."""
+    yield
+
+
+def generator(_self: Worker, _given: object) -> Iterator[None]:
+    """A handler that would never run."""
+    yield
+
+
+@wraps(generator)
+def wrapped_generator(*args: Any) -> object:  # noqa: ANN401 - as it is called
+    """A decorated one."""
+    return generator(*args)
+
+
+def worker_with(**body: Any) -> type[Worker]:  # noqa: ANN401 - any attribute
+    """A class that is not declared yet."""
+    return type("Odd", (Worker,), body)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({}, "Odd must define one of perform and perform_job; it defines neither"),
+        ({"perform": perform, "perform_job": perform_job}, "Odd must define one of .*; it defines both"),
+        ({"perform": coroutine}, "Odd.perform is a coroutine function: handlers are plain functions"),
+        ({"perform_job": coroutine}, "Odd.perform_job is a coroutine function"),
+        ({"perform": async_generator}, "Odd.perform is a coroutine function"),
+        ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function"),
+        ({"perform": perform, "retries_exhausted": coroutine}, "Odd.retries_exhausted is a coroutine function"),
+        ({"perform": generator}, "Odd.perform is a generator: its body would never run"),
+        ({"perform": wrapped_generator}, "Odd.perform is a generator"),
+        ({"perform": staticmethod(generator)}, "Odd.perform is a generator"),
+        ({"perform_job": generator}, "Odd.perform_job is a generator: checkpoints .* are not supported yet"),
+        ({"perform": 5}, "it defines neither"),
+    ],
+)
+def test_handlers_that_cannot_work_are_refused(app: Lowkiq, body: dict[str, Any], why: str) -> None:
+    """Exactly one of the two methods, as a plain function."""
+    with pytest.raises(DeclarationError, match=why):
+        app.worker(worker_with(**body))
+    assert [] == app.workers
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("shards_count", value) for value in (0, -1, 1.0, "5", None, True, math.inf, 10**9)],
+        *[("batch_size", value) for value in (0, -5, 1_001, 2.5, "1", None, True)],
+        *[("max_retry_count", value) for value in (-1, 0.5, "3", None, False, math.nan)],
+    ],
+)
+def test_numbers_that_cannot_work_are_refused(app: Lowkiq, field: str, value: object) -> None:
+    """E-72: a count is a whole number in its range; the sentence names field, range and value."""
+    with pytest.raises(DeclarationError, match=rf"Odd\.{field} must be a whole number from [0-9,]+ to [0-9,]+, not"):
+        app.worker(worker_with(perform=perform, **{field: value}))
+
+
+@pytest.mark.parametrize("value", ["first", None, "MIN", 1])
+def test_merges_that_are_none_are_refused(app: Lowkiq, value: object) -> None:
+    """`merge` is one of three words."""
+    with pytest.raises(DeclarationError, match=r"Odd\.merge must be one of min, max, never, not"):
+        app.worker(worker_with(perform=perform, merge=value))
+
+
+@pytest.mark.parametrize("value", [1, None, "yes"])
+def test_isolate_is_a_bool(app: Lowkiq, value: object) -> None:
+    """`isolate` is True or False."""
+    with pytest.raises(DeclarationError, match=r"Odd\.isolate must be True or False, not"):
+        app.worker(worker_with(perform=perform, isolate=value))
+
+
+@pytest.mark.parametrize(("value", "why"), [(5, "must be a text"), ("\ud800", "lone surrogate")])
+def test_queue_names_that_cannot_work_are_refused(app: Lowkiq, value: object, why: str) -> None:
+    """E-60: a queue's name is a text that can be stored."""
+    with pytest.raises(DeclarationError, match=why):
+        app.worker(worker_with(perform=perform, queue_name=value))
+
+
+def test_two_workers_for_one_queue_are_refused(app: Lowkiq) -> None:
+    """One queue has one worker, however the two got the name."""
+    app.worker(worker_with(perform=perform, queue_name="q"))
+
+    with pytest.raises(DeclarationError, match="'q': give one of them another queue_name"):
+        app.worker(worker_with(perform=perform, queue_name="q"))
+    with pytest.raises(DeclarationError, match="both declared for the queue 'q'"):
+        app.worker(queue_name="q")(lambda _batch: None)
+
+
+def test_a_class_is_bound_to_one_app(app: Lowkiq) -> None:
+    """Neither twice nor to a second app; a subclass is a worker of its own."""
+    worker = app.worker(worker_with(perform=perform))
+    other = Lowkiq()
+
+    with pytest.raises(DeclarationError, match="Odd is bound to this app already"):
+        app.worker(worker)
+    with pytest.raises(DeclarationError, match="Odd is bound to another app: declare a subclass"):
+        other.worker(worker)
+    subclass: type[Worker] = type("Child", (worker,), {})
+    child = other.worker(subclass)
+
+    assert ("Odd", "Child") == (worker.queue_name, child.queue_name)
+    assert (app, other) == (worker.app, child.app)
+
+
+@pytest.mark.parametrize("target", [5, "name", object])
+def test_what_is_neither_worker_nor_function_is_refused(app: Lowkiq, target: object) -> None:
+    """A class must be a Worker's subclass, and anything else must be callable."""
+    with pytest.raises(DeclarationError, match=r"takes a class or a function|must be a subclass of"):
+        app.worker(target)  # type: ignore[call-overload]  # that is the point
+
+
+@pytest.mark.parametrize("function", [coroutine, generator, async_generator])
+def test_functions_are_checked_as_methods_are(app: Lowkiq, function: Callable[..., object]) -> None:
+    """A coroutine or generator function is no handler either."""
+    with pytest.raises(DeclarationError, match=r"perform is a (coroutine function|generator)"):
+        app.worker(function)
+
+
+def test_functions_with_options_of_no_worker_are_refused(app: Lowkiq) -> None:
+    """An option is a field of a worker; a class has fields, so it takes no options."""
+    with pytest.raises(DeclarationError, match="'batchsize' is no option of a worker; there are shards_count"):
+        app.worker(batchsize=5)(lambda _batch: None)  # type: ignore[call-overload]  # that is the point
+    with pytest.raises(DeclarationError, match="takes a function; a class has them as fields"):
+        app.worker(batch_size=5)(worker_with(perform=perform))
+
+
+def test_an_unbound_worker_cannot_be_pushed_to() -> None:
+    """A forgotten decorator is an error that says what to do."""
+    with pytest.raises(DeclarationError, match=r"Odd is not bound to an app: decorate it with @app\.worker"):
+        worker_with(perform=perform).perform_async(jobs_of("a"))
+
+
+def test_a_function_worker_stays_callable(app: Lowkiq, queue_name: str) -> None:
+    """A declared function can be called as before, and be pushed to."""
+    seen: list[object] = []
+
+    @app.worker(shards_count=2, batch_size=3, queue_name=queue_name, retry_in=lambda count: count)
+    def count_clicks(batch: Any) -> int:  # noqa: ANN401 - a mapping
+        """Counts."""
+        seen.append(dict(batch))
+        return len(batch)
+
+    assert (2, "Counts.", "count_clicks") == (
+        count_clicks({"x": [1], "y": [2]}),
+        count_clicks.__doc__,
+        count_clicks.__name__,
+    )
+    (pushed,) = count_clicks.perform_async([{"id": "home", "payload": {"n": 1}}])
+    app.drain()
+
+    assert "home" == pushed.id
+    assert [{"x": [1], "y": [2]}, {"home": [{"n": 1}]}] == seen
+    assert queue_name in repr(count_clicks)
+    assert [count_clicks.worker] == app.workers
+
+
+def test_a_function_names_its_queue(app: Lowkiq) -> None:
+    """Without options the queue has the function's name."""
+
+    @app.worker
+    def send_mail(_batch: object) -> None:
+        """Nothing."""
+
+    assert ["send_mail"] == [worker.queue_name for worker in app.workers]
+
+
+def test_a_callable_that_is_no_function_is_refused(app: Lowkiq) -> None:
+    """What has no name of its own gives no queue one: the refusal says what it takes."""
+    with pytest.raises(DeclarationError, match=r"@app\.worker\(\.\.\.\) with options takes a function"):
+        app.worker(partial(generator, Worker()))

@@ -1,0 +1,143 @@
+"""What an id may be (E-60, E-61): any text, kept byte for byte, and nothing that only looks like one."""
+
+import unicodedata
+from uuid import uuid4
+
+import pytest
+
+from lowkiq_lambda import JobError, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import MakeApp, Notes, declare, failing, jobs_of, left_behind
+
+ODD_IDS = [
+    "",
+    " ",
+    "  ",
+    ":",
+    "a:b",
+    "{",
+    "}",
+    "{a}",
+    "}{",
+    "*",
+    "[",
+    "(",
+    "-",
+    "+",
+    "\n",
+    "a\nb",
+    "\x00",
+    "a\x00b",
+    "a\x00",
+    "\x7f\x80\xff",
+    "😀",
+    "день",
+    unicodedata.normalize("NFC", "é"),
+    unicodedata.normalize("NFD", "é"),
+    "0",
+    "-1",
+    "1.0",
+    "None",
+    "null",
+    "x" * 10_000,
+    "😀" * 2_500,
+]
+
+
+def test_e60_ids_of_any_text_are_kept_as_they_are(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-60: no id is normalised, cut, or taken for another, through push, merge, failure and success."""
+    notes = Notes(failing(*ODD_IDS))
+    worker = declare(app, queue_name, notes, batch_size=7, shards_count=3)
+    for payload in (1, 2):
+        pushed = worker.perform_async(jobs_of(ODD_IDS, payload=payload))
+        assert ODD_IDS == [one.id for one in pushed]
+
+    assert {"failed": len(ODD_IDS), "retried": len(ODD_IDS)} == app.drain()
+    notes.clear()
+    notes.then = None
+    clock.advance(10)
+    app.drain()
+
+    delivered = {job_id: payloads for batch in notes.batches for job_id, payloads in batch.items()}
+    assert {job_id: [1, 2] for job_id in ODD_IDS} == delivered
+    assert {} == left_behind(app, worker)
+
+
+def test_e60_ids_of_any_text_go_to_the_morgue_as_they_are(app: Lowkiq, queue_name: str) -> None:
+    """E-60: one id's payloads are never buried under another that starts alike."""
+    notes = Notes(failing(*ODD_IDS))
+    worker = declare(app, queue_name, notes, batch_size=50, max_retry_count=0)
+    worker.perform_async({"id": job_id, "payload": position} for position, job_id in enumerate(ODD_IDS))
+
+    app.drain()
+
+    buried = {job.id: [payload for payload, _ in job.payloads] for job in notes.buried}
+    assert {job_id: [position] for position, job_id in enumerate(ODD_IDS)} == buried
+
+
+@pytest.mark.parametrize("given", [None, True, False, 1.0, 0.5, b"a", b"", (1,), [1], {"a": 1}, object()])
+def test_e60_e61_what_is_no_id_is_refused(app: Lowkiq, queue_name: str, given: object) -> None:
+    """E-60, E-61, LB-19: None, bools, floats, bytes and other objects are no ids."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 1: id: must be a str, an int or a UUID, not "):
+        worker.perform_async([{"id": "fine"}, {"id": given}])
+
+    assert {} == app.drain()
+
+
+@pytest.mark.parametrize("given", ["\ud800", "a\udfffb", "\ude00\ud83d"])
+def test_e60_lone_surrogates_are_refused(app: Lowkiq, queue_name: str, given: str) -> None:
+    """E-60: a text that UTF-8 has no bytes for cannot be stored, and says so."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 0: id: holds a lone surrogate"):
+        worker.perform_async([{"id": given}])
+
+
+def test_e60_ids_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
+    """E-60: `max_id_bytes` counts bytes, not letters; at the limit an id passes."""
+    worker = declare(make_app(max_id_bytes=8), queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 0: id: has 12 bytes, more than max_id_bytes=8"):
+        worker.perform_async([{"id": "😀" * 3}])
+
+    assert ["😀" * 2, "12345678"] == [one.id for one in worker.perform_async(jobs_of(["😀" * 2, "12345678"]))]
+
+
+@pytest.mark.parametrize("given", [0, -1, 2**53, 10**30])
+def test_e61_integers_are_their_text(app: Lowkiq, queue_name: str, given: int) -> None:
+    """E-61: an int and its text are one id, of any size."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": given, "payload": 1}, {"id": str(given), "payload": 2}])
+    app.drain()
+
+    assert [{str(given): [1, 2]}] == notes.batches
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "a:processing"), ("a{b}", "a"), ("{", "}"), ("a%7Bb%7D", "a{b}"), ("ä", "a\u0308"), ("a b", "a+b")]
+)
+def test_e60_queue_names_cannot_forge_each_other(app: Lowkiq, queue_name: str, names: tuple[str, str]) -> None:
+    """E-60, LB-18: whatever two queues are called, neither has a key of the other."""
+    first, second = (
+        declare(app, f"{queue_name} {name}", Notes(), shards_count=shards_count)
+        for name, shards_count in zip(names, (2, 3), strict=True)
+    )
+    keys = [{key for shard in app.queue_of(worker).shards for key in shard.keys} for worker in (first, second)]
+
+    assert set() == keys[0] & keys[1]
+    assert all(key.count("{") == key.count("}") == 1 for key in keys[0] | keys[1])
+
+
+def test_e60_a_queue_name_of_any_text_works(app: Lowkiq) -> None:
+    """E-60: a queue may be called anything that can be stored."""
+    notes = Notes()
+    for name in ("{}", "a:b", "день\n", "\x00", "*", "x" * 1_000, "a{b}c"):
+        declare(app, f"{name}{uuid4().hex}", notes).perform_async(jobs_of("a", payload=name))
+
+    app.drain()
+
+    assert 7 == len(notes.batches)

@@ -1,0 +1,185 @@
+"""What a payload may be (E-62), and what merging takes for equal (LB-13)."""
+
+import math
+from collections import OrderedDict
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import IntEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import pytest
+
+from lowkiq_lambda import JobError, Lowkiq
+from tests.rules.support import MakeApp, Notes, declare
+
+
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    left: int
+    right: int
+
+
+class Level(IntEnum):
+    """An int that JSON would not give back."""
+
+    LOW = 1
+
+
+class Text(str):
+    """A str that JSON would not give back."""
+
+    __slots__ = ()
+
+
+def nested(depth: int) -> list[Any]:
+    """Lists in lists."""
+    outer: list[Any] = []
+    for _ in range(depth):
+        outer = [outer]
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        (math.nan, "payload: JSON has no form for nan"),
+        (math.inf, "payload: JSON has no form for inf"),
+        ({"a": [1, {"b": -math.inf}]}, r"payload\.a\[1\]\.b: JSON has no form for -inf"),
+        (b"bytes", "payload: JSON has no form for bytes"),
+        (bytearray(b"x"), "payload: JSON has no form for bytearray"),
+        ({"at": datetime(2026, 1, 1, tzinfo=UTC)}, r"payload\.at: JSON has no form for datetime"),
+        (date(2026, 1, 1), "payload: JSON has no form for date"),
+        ([Decimal("1.5")], r"payload\[0\]: JSON has no form for Decimal"),
+        ({"tags": {"a"}}, r"payload\.tags: JSON has no form for set"),
+        (frozenset(), "payload: JSON has no form for frozenset"),
+        (UUID(int=1), "payload: JSON has no form for UUID"),
+        (object(), "payload: JSON has no form for object"),
+        (1j, "payload: JSON has no form for complex"),
+        (Level.LOW, "payload: JSON has no form for Level"),
+        ({"text": Text("x")}, r"payload\.text: JSON has no form for Text"),
+        ({1: "a"}, "payload: the key 1 is no text"),
+        ({"a": {None: 1}}, r"payload\.a: the key None is no text"),
+        ({Text("k"): 1}, "payload: the key 'k' is no text"),
+        ("\ud800", r"payload: .* does not come back"),
+        ({"a": "x\udfff"}, r"payload\.a: .* does not come back"),
+        ({"\ud800": 1}, "payload: the key .* is no text"),
+        (nested(100_000), "payload is nested too deeply"),
+    ],
+)
+def test_e62_what_json_does_not_give_back_is_refused_with_its_path(
+    app: Lowkiq, queue_name: str, payload: object, why: str
+) -> None:
+    """E-62: no value is silently turned into null or a text: the error names where it stands."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=f"job 1: payload: {why}") as caught:
+        worker.perform_async([{"id": "fine"}, {"id": "a", "payload": payload}])
+
+    assert (1, "payload") == (caught.value.position, caught.value.field)
+    assert {} == app.drain()
+
+
+@pytest.mark.parametrize(
+    ("payload", "delivered"),
+    [
+        ((1, 2), [1, 2]),
+        ({"pair": Pair(1, 2)}, {"pair": [1, 2]}),
+        (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+        (-0.0, -0.0),
+        (1.0, 1.0),
+        (5e-324, 5e-324),
+        (1.7976931348623157e308, 1.7976931348623157e308),
+        (2**64, 2**64),
+        (-(10**40), -(10**40)),
+        ({"": {"": ""}}, {"": {"": ""}}),
+        (nested(200), nested(200)),
+        ("\x00\u2028\uffff😀", "\x00\u2028\uffff😀"),
+    ],
+)
+def test_e62_what_json_gives_back_passes(app: Lowkiq, queue_name: str, payload: object, delivered: object) -> None:
+    """E-62: a payload is delivered equal and of the same types; tuples pass as lists."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": "a", "payload": payload}])
+    app.drain()
+
+    assert repr(delivered) == repr(notes.batches[0]["a"][0])
+
+
+def test_e62_payloads_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
+    """E-62: `max_payload_bytes` is checked before Redis is asked; at the limit a payload passes."""
+    app, notes = make_app(max_payload_bytes=100), Notes()
+    worker = declare(app, queue_name, notes)
+
+    with pytest.raises(JobError, match="job 0: payload: has 101 bytes, more than max_payload_bytes=100"):
+        worker.perform_async([{"id": "a", "payload": "x" * 99}])
+    worker.perform_async([{"id": "a", "payload": "x" * 98}])
+    app.drain()
+
+    assert [{"a": ["x" * 98]}] == notes.batches
+
+
+def test_e62_a_payload_of_five_megabytes_passes(app: Lowkiq, queue_name: str) -> None:
+    """E-62: a payload larger than a whole claim may carry is still delivered."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=5)
+
+    worker.perform_async([{"id": "a", "payload": "x" * 5_000_000}, {"id": "b"}])
+    app.drain()
+
+    assert [5_000_000, 0] == sorted((len(p) for batch in notes.batches for (p,) in batch.values()), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": [1, {"c": 2, "d": 3}]}, {"b": [1, {"d": 3, "c": 2}], "a": 1}),
+        ((1, 2), [1, 2]),
+        ("\u00e9", "é"),
+    ],
+)
+def test_lb13_equal_payloads_are_equal_whatever_the_order_of_keys(
+    app: Lowkiq, queue_name: str, one: object, other: object
+) -> None:
+    """LB-13, E-62: what is one value is one payload."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": "a", "payload": one, "score": 2}, {"id": "a", "payload": other, "score": 1}])
+    app.drain()
+
+    assert [1.0] == notes.last.scores
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, "1"), (1, True), (0, False), ("", None), ([], {}), ("é", "e\u0301")])
+def test_different_payloads_stay_different(app: Lowkiq, queue_name: str, one: object, other: object) -> None:
+    """Values that only look alike are two payloads."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": "a", "payload": one}, {"id": "a", "payload": other}])
+    app.drain()
+
+    assert [repr(one), repr(other)] == [repr(payload) for payload in notes.last.payloads]
+
+
+@pytest.mark.parametrize("dumped", ["text", None, 5])
+def test_a_codec_must_give_bytes(make_app: MakeApp, queue_name: str, dumped: object) -> None:
+    """What a codec of the user's own does wrong is an error of the job, before anything is written."""
+    app = make_app(dump_payload=lambda _payload: dumped, load_payload=bytes.decode)
+
+    with pytest.raises(JobError, match="job 0: payload: dump_payload must return bytes, not"):
+        declare(app, queue_name, Notes()).perform_async([{"id": "a"}])
+
+
+def test_a_codec_that_raises_is_an_error_of_the_job(make_app: MakeApp, queue_name: str) -> None:
+    """The codec's own error is named and kept as the cause."""
+    app = make_app(dump_payload=lambda payload: bytes([payload]), load_payload=list)
+
+    with pytest.raises(JobError, match="job 0: payload: dump_payload raised ValueError") as caught:
+        declare(app, queue_name, Notes()).perform_async([{"id": "a", "payload": 1_000}])
+
+    assert isinstance(caught.value.__cause__, ValueError)

@@ -1,0 +1,119 @@
+"""What follows a failure (L-20 to L-24)."""
+
+import pytest
+
+from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
+
+
+def test_l20_a_failed_job_waits_for_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-20: retry_count goes up, perform_in is now + retry_in(retry_count), and the job is back in the queue."""
+    worker = declare(app, queue_name, raising(Broken("no luck")))
+    worker.perform_async([{"id": "a", "payload": "v", "score": 1}])
+
+    app.drain()
+    assert ([("v", 1.0)], clock.time() + 10, 0.0, "no luck") == look(app, worker, "a")
+    clock.advance(10)
+    app.drain()
+
+    assert ([("v", 1.0)], clock.time() + 20, 1.0, "no luck") == look(app, worker, "a")
+
+
+def test_l20_the_delay_counts_from_the_failure(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-20: now is when the job failed, not when it was claimed."""
+
+    def slowly(_batch: object) -> None:
+        clock.advance(5)
+        raise Broken
+
+    worker = declare(app, queue_name, slowly)
+    worker.perform_async(jobs_of("a"))
+    started = clock.time()
+
+    app.drain(seconds=5)
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert started + 5 + 10 == waiting.perform_in
+
+
+def test_l21_time_is_computed_before_the_limit_is_compared(app: Lowkiq, queue_name: str) -> None:
+    """L-21, L-23: at the limit the job does not wait once more, it goes to the morgue at once."""
+    asked: list[int] = []
+
+    def retry_in(_self: object, retry_count: int) -> float:
+        asked.append(retry_count)
+        return 0
+
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=2, retry_in=retry_in)
+    worker.perform_async(jobs_of("a"))
+
+    app.drain()
+
+    assert ([0, 1], 3, ["a"]) == (asked[:2], len(notes.batches), [job.id for job in notes.buried])
+    assert look(app, worker, "a") is None
+
+
+def test_l22_the_table_of_failures(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-22: new: -1, given time; new failed: 0, now + retry_in(0); retry failed: 1, now + retry_in(1)."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes)
+    given = clock.time() + 100
+    table = []
+    worker.perform_async([{"id": "a", "perform_in": given}])
+
+    for wait in (100, 10, 0):
+        waiting = look(app, worker, "a")
+        assert waiting is not None
+        table.append((waiting.retry_count, waiting.perform_in))
+        clock.advance(wait)
+        app.drain()
+
+    assert [(-1, given), (0, given + 10), (1, given + 10 + 20)] == table
+
+
+def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name: str) -> None:
+    """L-23: of several payloads the one with the smallest score is buried, with its score and error."""
+    notes = Notes()
+    notes.then = lambda _batch: raising(Broken("no luck"))(_batch) if len(notes.batches) == 1 else None
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": f"v{score}", "score": score} for score in (3, 1, 2)])
+
+    app.drain()
+
+    (buried,) = notes.buried
+    assert ("a", [("v1", 1.0)], "no luck") == (buried.id, [tuple(one) for one in buried.payloads], buried.error)
+    assert [["v1", "v2", "v3"], ["v2", "v3"]] == [batch["a"] for batch in notes.batches]
+
+
+def test_l24_one_retry_is_the_last(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-24: with max_retry_count = 1 the first retry is the last execution."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=1)
+    worker.perform_async(jobs_of("a"))
+
+    for _ in range(4):
+        app.drain()
+        clock.advance(1_000)
+
+    assert [-1.0, 0.0] == [job.retry_count for (job,) in notes.jobs]
+
+
+@pytest.mark.parametrize("times", [1, 5, 20])
+def test_l37_default_delays_stay_within_their_noise(
+    app: Lowkiq, clock: ManualClock, queue_name: str, times: int
+) -> None:
+    """L-37, S-14: by default failure n waits n**4 + 15 seconds and up to 29 times n + 1 more."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, retry_in=Worker.retry_in)
+    worker.perform_async(jobs_of("a"))
+
+    for count in range(times):
+        app.drain()
+        waiting = look(app, worker, "a")
+        assert waiting is not None
+        delay = waiting.perform_in - clock.time()
+        assert count**4 + 15 <= round(delay, 3) <= count**4 + 15 + 29 * (count + 1)
+        clock.advance(delay + 0.001)

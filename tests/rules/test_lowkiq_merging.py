@@ -1,0 +1,115 @@
+"""How payloads that meet under one id are united (L-25 to L-30)."""
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Broken, Notes, Then, declare, look, raising
+
+
+def pushing_once(notes: Notes, push: Then, then: Then) -> Then:
+    """Pushes during the first execution, and then does the rest."""
+
+    def handler(batch: Batch) -> None:
+        notes.then = None
+        push(batch)
+        then(batch)
+
+    return handler
+
+
+def test_l25_a_push_meets_an_id_that_waits(app: Lowkiq, queue_name: str) -> None:
+    """L-25, L-26: payload sets are united, and for equal payloads the smaller score wins."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async([{"id": "a", "payload": "v1", "score": 5}, {"id": "a", "payload": "v2", "score": 6}])
+
+    worker.perform_async([{"id": "a", "payload": "v2", "score": 1}, {"id": "a", "payload": "v3", "score": 7}])
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert [("v2", 1.0), ("v1", 5.0), ("v3", 7.0)] == waiting.payloads
+
+
+def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-25, L-28: payload sets are united; time and retry_count come from the failed one."""
+    later = clock.time() + 7_000
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": "v1", "score": 1}, {"id": "a", "payload": "v2", "score": 2}])
+    pushed = [
+        {"id": "a", "payload": "v2", "score": 3, "perform_in": later},
+        {"id": "a", "payload": "v0", "score": 0},
+    ]
+    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
+
+    app.drain()
+
+    expected = [("v0", 0.0), ("v1", 1.0), ("v2", 2.0)], clock.time() + 10, 0.0, "broken"
+    assert expected == look(app, worker, "a")
+
+
+def test_l27_a_push_changes_neither_time_nor_retry_count(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-27: new meets queued: both come from the queued one, and `Pushed` shows the time that holds."""
+    worker = declare(app, queue_name, raising())
+    at = clock.time() + 50
+    worker.perform_async([{"id": "fresh", "perform_in": at}, {"id": "failed"}])
+    app.drain()
+
+    pushed = worker.perform_async(
+        [
+            {"id": "fresh", "payload": 2},
+            {"id": "failed", "payload": 2, "delay": 5_000},
+            {"id": "other", "delay": 3},
+            {"id": "other", "delay": 1},
+        ]
+    )
+
+    now = clock.time()
+    assert [at, now + 10, now + 3, now + 3] == [one.perform_in for one in pushed]
+    assert [True, True, False, True] == [one.merged for one in pushed]
+    waiting = look(app, worker, "failed")
+    assert waiting is not None
+    assert 0.0 == waiting.retry_count
+
+
+def test_l28_a_success_takes_nothing_with_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-28: where the running job succeeds, what was pushed meanwhile keeps its own time and is new."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    at = clock.time() + 30
+    notes.then = pushing_once(
+        notes,
+        lambda _batch: worker.perform_async([{"id": "a", "payload": 2, "perform_in": at, "score": 2}]),
+        lambda _batch: None,
+    )
+
+    app.drain()
+
+    assert ([(2, 2.0)], at, -1.0, None) == look(app, worker, "a")
+
+
+def test_l28_a_burial_leaves_what_was_pushed_meanwhile(app: Lowkiq, queue_name: str) -> None:
+    """L-28, D-2: where the running job is buried, the rest and what was pushed meanwhile start anew, now."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (1, 3)])
+    pushed = [{"id": "a", "payload": n, "score": n, "delay": 99} for n in (0, 2)]
+    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
+
+    app.drain()
+
+    assert [(1, 1.0)] == [tuple(one) for job in notes.buried for one in job.payloads]
+    assert [{"a": [1, 3]}, {"a": [0, 2, 3]}] == notes.batches
+    assert -1.0 == notes.last.retry_count
+
+
+def test_l30_the_worked_example(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-30: {v1: 1, v2: 2} in retry at T, and {v2: 3, v3: 4} added: still in retry at T, v2 as D-1 wants it."""
+    notes = Notes(raising(Broken("first")))
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n} for n in (1, 2)])
+    app.drain()
+    at = clock.time() + 10
+
+    worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n + 1} for n in (2, 3)])
+
+    assert ([("v1", 1.0), ("v2", 2.0), ("v3", 4.0)], at, 0.0, "first") == look(app, worker, "a")
