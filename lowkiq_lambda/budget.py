@@ -50,7 +50,9 @@ class Budget:
 
     def note_batch(self) -> None:
         """A batch has been started on this budget."""
-        self._ran.set()
+        # For each batch: looking is cheap, setting takes a lock.
+        if not self._ran.is_set():
+            self._ran.set()
 
     def against_batch(self, predicted: float) -> str | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 TURN = 0.25
 """Seconds after which a visit ends if another shard has work."""
+PROBES = 10
+"""How often, at most, all shards are probed in a poll interval."""
 CRASHED = "crashed: the process died each time that this job ran alone"
 
 
@@ -102,27 +104,36 @@ class Drainer:
                 self._running.discard(visit)
 
     def drain(self, budget: Budget) -> Counter[str]:
-        """Visit the most lagging shard, again and again, until nothing is due or the budget ends; ids by outcome."""
+        """Visit shards, the most lagging first, until nothing is due or the budget ends; ids by outcome."""
         counts: Counter[str] = Counter()
         refused: dict[ShardRef, float] = {}
-        while not budget.against_batch(0.0):
-            states = [
-                state
-                for state in self.probe(self.shards(), min(self._config.patience, budget.remaining()))
-                if state.has_work
-            ]
-            due = [state for state in states if refused.get(state.ref, -math.inf) < self._clock.monotonic()]
-            if not due:
-                break
-            shard = max(due, key=lambda state: state.lag).ref
-            result = self.visit(shard, budget.for_turn(TURN if len(due) > 1 else math.inf))
-            counts += result.counts
-            if result.token is None or result.reason == "lease lost":
-                refused[shard] = self._clock.monotonic() + self._config.poll_interval
-            elif result.reason == "out of time":
-                # No further batch of this queue is predicted to fit; one of another queue may.
-                refused.update(dict.fromkeys(self._queues[shard.queue_name].shards, math.inf))
+        while due := self._due(refused, budget):
+            stale_at = self._clock.monotonic() + self._config.poll_interval / PROBES
+            turn = TURN if len(due) > 1 else math.inf
+            for shard in due:
+                if refused.get(shard, -math.inf) < self._clock.monotonic():
+                    counts += self._take_turn(shard, budget.for_turn(turn), refused)
+                if budget.against_batch(0.0) or self._clock.monotonic() >= stale_at:
+                    break
         return counts
+
+    def _due(self, refused: Mapping[ShardRef, float], budget: Budget) -> list[ShardRef]:
+        """The shards to visit, most lagging first; none where the budget has ended."""
+        if budget.against_batch(0.0):
+            return []
+        states = self.probe(self.shards(), min(self._config.patience, budget.remaining()))
+        now = self._clock.monotonic()
+        due = [state for state in states if state.has_work and refused.get(state.ref, -math.inf) < now]
+        return [state.ref for state in sorted(due, key=lambda state: state.lag, reverse=True)]
+
+    def _take_turn(self, shard: ShardRef, turn: Budget, refused: dict[ShardRef, float]) -> Counter[str]:
+        result = self.visit(shard, turn)
+        if result.token is None or result.reason == "lease lost":
+            refused[shard] = self._clock.monotonic() + self._config.poll_interval
+        elif result.reason == "out of time":
+            # No further batch of this queue is predicted to fit; one of another queue may.
+            refused.update(dict.fromkeys(self._queues[shard.queue_name].shards, math.inf))
+        return result.counts
 
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked interrupted, its shards are free after `seconds`."""

@@ -12,12 +12,12 @@ Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 # What users write; `Any` because a function that names its own worker's type must fit too.
-ServerMiddleware: TypeAlias = Callable[[Any, Any, Callable[[], Any]], Any]
-ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[[], Any]], Any]
+ServerMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
+ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 
 
 def compose(
-    middlewares: Sequence[Callable[[Worker, Batch, Callable[[], Result]], Result]],
+    middlewares: Sequence[Callable[[Worker, Batch, Callable[..., Result]], Result]],
     inner: Callable[[Worker, Batch], Result],
 ) -> Callable[[Worker, Batch], Result]:
     """`inner` wrapped in the middlewares; without any, `inner` itself."""
@@ -27,7 +27,7 @@ def compose(
 
 
 def _around(
-    middleware: Callable[[Worker, Batch, Callable[[], Result]], Result],
+    middleware: Callable[[Worker, Batch, Callable[..., Result]], Result],
     inner: Callable[[Worker, Batch], Result],
 ) -> Callable[[Worker, Batch], Result]:
-    return lambda worker, batch: middleware(worker, batch, lambda: inner(worker, batch))
+    return lambda worker, batch: middleware(worker, batch, lambda *other: inner(*(other or (worker, batch))))

@@ -39,6 +39,8 @@ class Performer:
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, circumstances, self.load_error)
         error = self._run(batch)
         marks, left = batch.close()
+        if error is None and not marks and not left:
+            return performed
         performed.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         performed.interrupted = left
         rest = [job_id for job_id in payloads if job_id not in marks and job_id not in left]

@@ -23,6 +23,8 @@ from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.demo.faults import Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import choose_history
+from lowkiq_lambda.local.embedded import open_embedded
+from lowkiq_lambda.local.embedded.server import DEFAULT_DATA_DIR
 from lowkiq_lambda.local.loading import AppNotFound, load_app
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
@@ -44,31 +46,42 @@ _DEMO: Final = Group("Options of the demo")
 _HELP: Final = """
 Drain the queues of an app: a fixed number of threads perform its jobs, until the process is told to stop.
 
-Without MODULE:APP, and without LOWKIQ_APP, the bundled demo runs: it replays the history of a git repository into
-a table and compares the two. Without a Redis URL a server is started that keeps its data in a folder.
+Without MODULE:APP, and without LOWKIQ_APP, the bundled demo runs: it replays the history of a git repository \
+into a table and compares the two. Without a Redis URL a server is started that keeps its data in a folder.
 """
 _EPILOGUE: Final = """
-SETTINGS come from the app's Config, or from the environment, where each is called LOWKIQ_ and its name:
-  LOWKIQ_REDIS_URL (or REDIS_URL), LOWKIQ_THREADS_PER_NODE, LOWKIQ_POLL_INTERVAL, LOWKIQ_SHUTDOWN_TIMEOUT,
-  LOWKIQ_NUMBER_OF_NODES and LOWKIQ_NODE_NUMBER (from 0) where several daemons divide the shards among them.
-  Options win over both. Times are in seconds.
+SETTINGS come from the app's Config, or from the environment, where each is
+called LOWKIQ_ and its name. The options above win over both.
+  LOWKIQ_REDIS_URL         the server; REDIS_URL serves too
+  LOWKIQ_THREADS_PER_NODE  how many drain threads (5)
+  LOWKIQ_POLL_INTERVAL     seconds after which work is found that no bell
+                           was rung for (1)
+  LOWKIQ_SHUTDOWN_TIMEOUT  seconds that running handlers have to end (25)
+  LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
+  LOWKIQ_NODE_NUMBER       which of them this is, from 0
+  LOWKIQ_DATA_DIR          as --data-dir, for the embedded server
 
 SIGNALS
-  TERM, INT  Stop: nothing new is started, and what runs has LOWKIQ_SHUTDOWN_TIMEOUT (25) to end. What has not
-             ended by then is given back, to run again elsewhere. A second one: at once.
-  TSTP       Quiet: start nothing new, finish what runs, stay alive until TERM.
+  TERM, INT  Stop: start nothing new, and let running handlers end. What has
+             not ended in time is given back, to run again elsewhere, and the
+             process exits. A second signal: at once.
+  TSTP       Quiet: start nothing new, finish what runs, live on until TERM.
   TTIN       Log what each thread is doing, and write it to lowkiq_ttin.txt.
 
 EXIT CODES
   0  All that ran came to its end.
-  1  Something was given back unfinished, or did not work; in the demo, the table differs.
+  1  Something was given back unfinished or did not work, or the demo's table
+     differs from git.
   2  The command line, the settings or the app cannot work.
 
 EXAMPLES
-  python -m lowkiq_lambda.local                      the demo, on a server of its own
-  python -m lowkiq_lambda.local shop.jobs:app        the app called app in the module shop.jobs
-  LOWKIQ_REDIS_URL=redis://cache:6379/0 LOWKIQ_THREADS_PER_NODE=20 python -m lowkiq_lambda.local shop.jobs:app
-  LOWKIQ_NUMBER_OF_NODES=2 LOWKIQ_NODE_NUMBER=0 python -m lowkiq_lambda.local shop.jobs:app --log-format json
+  The demo, on a server of its own:
+    python -m lowkiq_lambda.local
+  The app called app in the module shop.jobs, with 20 threads:
+    python -m lowkiq_lambda.local shop.jobs:app --threads 20
+  The first of two daemons, with logs for machines:
+    LOWKIQ_NUMBER_OF_NODES=2 LOWKIQ_NODE_NUMBER=0 \\
+      python -m lowkiq_lambda.local shop.jobs:app --log-format json
 """
 
 cli = cyclopts.App(
@@ -138,7 +151,7 @@ def main() -> None:
 def _run_app(spec: str, options: Options) -> int:
     app = load_app(spec)
     _configure(app, options)
-    with _server_for(app, options.data_dir) as folder:
+    with _server_for(app, options.data_dir, Path(tempfile.gettempdir())) as folder:
         config = app.config
         logger.info(
             "daemon",
@@ -157,7 +170,7 @@ def _run_demo(environment: Config, options: Options) -> int:
     app = Lowkiq(environment)
     _configure(app, options)
     history = choose_history(options.repository)
-    with _server_for(app, options.data_dir) as folder:
+    with _server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
         faults = Faults(_FAILURES, _INTERRUPTIONS, seed=randbits(32))
         return Demo(app, Daemon, folder, Console(), faults).run(history)
 
@@ -176,18 +189,15 @@ def _configure(app: Lowkiq, options: Options) -> None:
 
 
 @contextmanager
-def _server_for(app: Lowkiq, data_dir: Path | None) -> Iterator[Path]:
+def _server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Iterator[Path]:
     """The app has a server inside the block, one of our own where it names none; gives the folder for files."""
     if app.config.redis_url is not None:
-        yield data_dir or Path(tempfile.gettempdir())
+        yield data_dir or default
         return
-    # Only here, as the package with the server is not there for every platform.
-    from lowkiq_lambda.local.embedded import open_embedded  # noqa: PLC0415 - see above
-
     with open_embedded(data_dir) as embedded:
         app.configure(redis_url=embedded.url)
-        logger.info("embedded server", extra={"data": embedded.data_dir, "url": embedded.url})
-        yield Path(embedded.data_dir)
+        logger.info("embedded server", extra={"data": embedded.data_dir, "url": without_password(embedded.url)})
+        yield embedded.data_dir
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Conductor:
         """Start the daemon and let it run until it is told to stop; 0 where all that ran came to its end.
 
         Does not return, but ends the process, where handlers still run when `shutdown_timeout` is over or a
-        second INT or TERM comes.
+        second INT or TERM comes, and where the daemon broke off.
         """
         with Signals([SIGTERM, SIGINT, SIGTSTP, SIGTTIN]) as signals:
             self._daemon.start()
@@ -45,7 +45,7 @@ class Conductor:
             self._daemon.stop()
             if not self._has_ended_in_time(signals):
                 self._leave_at_once()
-        return FORCED if self._daemon.broke_off else 0
+        return 0
 
     def _wake_at_the_end(self, signals: Signals) -> None:
         self._daemon.join()
@@ -85,7 +85,7 @@ class Conductor:
         logger.handle(record)
 
     def _leave_at_once(self) -> None:
-        logger.error("handlers still run: their jobs are given back and the process ends at once")
+        logger.error("the process ends at once: the jobs of handlers that still run are given back")
         self._daemon.abandon()
         sys.stdout.flush()
         sys.stderr.flush()

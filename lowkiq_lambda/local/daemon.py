@@ -19,7 +19,7 @@ from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.crew import Crew, Job
-from lowkiq_lambda.local.doorbell import Doorbell
+from lowkiq_lambda.local.doorbell import PROBE, Doorbell
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import Roster
@@ -58,14 +58,22 @@ class Daemon:
         shards = drainer.shards()
         self._rosters = [Roster(hand, self._clock) for hand in _split(config, shards)]
         self._warn_of_shards(config)
+        last_words = partial(call_hook, "last_words", config.last_words)
+        outage = Outage(self._clock, last_words)
         # What no waiting heals is better known before anything has begun.
         try:
             drainer.probe(shards)
         except BackendUnavailable as error:
-            logger.warning("Redis is out of reach, trying on: %s", error)
+            outage.failed(PROBE, error)
         self._watch = Watch(config, self._clock, drainer.begin)
-        watching = Thread(target=self._watch.run, args=(self._crew(),), name="lowkiq-watch", daemon=True)
-        watching.start()
+        crew = Crew(
+            [*self._drains(config, outage), *self._doorbells(config, outage)],
+            pause=config.poll_interval,
+            clock=self._clock,
+            notify=self._watch.notify,
+            last_words=last_words,
+        )
+        Thread(target=self._watch.run, args=(crew,), name="lowkiq-watch", daemon=True).start()
 
     def quiet(self) -> None:
         """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
@@ -116,18 +124,6 @@ class Daemon:
                     worker.queue_name,
                     extra={"shards": worker.shards_count, "threads": threads},
                 )
-
-    def _crew(self) -> Crew:
-        config = self._app.config
-        last_words = partial(call_hook, "last_words", config.last_words)
-        outage = Outage(self._clock, last_words)
-        return Crew(
-            [*self._drains(config, outage), *self._doorbells(config, outage)],
-            pause=config.poll_interval,
-            clock=self._clock,
-            notify=self._watch.notify,
-            last_words=last_words,
-        )
 
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
         for number, roster in enumerate(self._rosters):

@@ -14,7 +14,7 @@ from typing import Final
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.drainer import Drainer
-from lowkiq_lambda.errors import BackendError, QueueMismatch
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster, Word
 from lowkiq_lambda.store.bell import Bell
@@ -65,7 +65,7 @@ class Doorbell:
                     attempt = 0
                     self._listen()
                 except BackendError as error:
-                    self._lost(error)
+                    self._lost(error, attempt)
                     self._sit_out(backoff(attempt, self.rng))
                     attempt += 1
 
@@ -81,10 +81,12 @@ class Doorbell:
                 for roster in self._owners.get(shard, ()):
                     roster.ring(shard)
 
-    def _lost(self, error: BackendError) -> None:
-        if not self._is_deaf:
+    def _lost(self, error: BackendError, attempt: int) -> None:
+        # Connections break now and then, and of an outage there is a report already.
+        is_passing = isinstance(error, BackendUnavailable) and (attempt == 0 or self.outage.is_on)
+        if not (self._is_deaf or is_passing):
+            self._is_deaf = True
             logger.warning("the doorbell is not heard, work is found by polling: %s", error)
-        self._is_deaf = True
 
     def _sit_out(self, seconds: float) -> None:
         """Wait before the bell is opened again; polls go on meanwhile."""

@@ -53,4 +53,3 @@ def _failed(name: str, error: Exception) -> AppNotFound:
 def _hint(module: ModuleType) -> str:
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, Lowkiq))
     return f"; it has {', '.join(f'{module.__name__}:{name}' for name in apps)}" if apps else ""
-

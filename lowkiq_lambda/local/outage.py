@@ -19,6 +19,11 @@ class Outage:
         self._began_at = 0.0
         self._lock = Lock()
 
+    @property
+    def is_on(self) -> bool:
+        """Whether something failed that has not worked again."""
+        return bool(self._failing)
+
     def failed(self, what: Hashable, error: Exception) -> None:
         """`what` (a shard, the probe) got this error from Redis."""
         with self._lock:

@@ -20,29 +20,21 @@ UNCHOSEN: Final = 0.1
 """Seconds until a scheduler that chose none of the shards with work is asked again."""
 
 
-@dataclass(slots=True)
-class _Entry:
-    """Times are the clock's monotonic ones. `ready_at`: since when, or from when on, the shard has work."""
+@dataclass(slots=True, eq=False)
+class Standing:
+    """A shard as its thread's scheduler sees it: `ref`, `has_work` and `lag`, as of the last look.
+
+    Times are the clock's monotonic ones. `ready_at`: since when, or from when on, the shard has work.
+    """
 
     ref: ShardRef
+    has_work: bool = False
+    lag: float = -math.inf
     ready_at: float = math.inf
     told_at: float = -math.inf
     rung_at: float = -math.inf
     rests_until: float = -math.inf
     failures: int = 0
-
-    @property
-    def free_at(self) -> float:
-        return max(self.ready_at, self.rests_until)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A shard as its thread's scheduler sees it."""
-
-    ref: ShardRef
-    has_work: bool
-    lag: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ class Roster:
     """The shards of one drain thread. Other threads may tell it things; only its own may `take`."""
 
     def __init__(self, shards: Iterable[ShardRef], clock: Clock) -> None:
-        self._entries = {shard: _Entry(shard) for shard in shards}
+        self._standings = {shard: Standing(shard) for shard in shards}
         self._clock = clock
         self._changed = Condition()
         self._version = 0
@@ -66,7 +58,7 @@ class Roster:
     @property
     def shards(self) -> list[ShardRef]:
         """The shards, as the splitter dealt them."""
-        return list(self._entries)
+        return list(self._standings)
 
     @property
     def is_closed(self) -> bool:
@@ -79,8 +71,9 @@ class Roster:
             with self._changed:
                 if self._closed:
                     return None
-                version, standings = self._version, self._standings()
+                version = self._version
             # Outside the lock: a scheduler may be the user's, and whoever rings must not wait for it.
+            standings = self._survey()
             chosen = scheduler.next(standings)
             if chosen is not None:
                 return chosen.ref
@@ -92,9 +85,9 @@ class Roster:
     def ring(self, shard: ShardRef) -> None:
         """Somebody pushed: the shard has work now, or sooner than was known."""
         with self._changed:
-            entry, now = self._entries[shard], self._clock.monotonic()
-            entry.rung_at = entry.told_at = now
-            entry.ready_at = min(entry.ready_at, now)
+            standing, now = self._standings[shard], self._clock.monotonic()
+            standing.rung_at = standing.told_at = now
+            standing.ready_at = min(standing.ready_at, now)
             self._change()
 
     def learn(self, words: Iterable[Word], asked_at: float) -> None:
@@ -102,36 +95,40 @@ class Roster:
         with self._changed:
             now = self._clock.monotonic()
             for word in words:
-                entry = self._entries[word.ref]
-                if entry.told_at < asked_at:
-                    entry.ready_at = _at(now, word.ready_in)
-                    entry.told_at = now
+                standing = self._standings[word.ref]
+                if standing.told_at < asked_at:
+                    standing.ready_at = _at(now, word.ready_in)
+                    standing.told_at = now
             self._change()
 
     def visited(self, shard: ShardRef, began_at: float, ready_in: float | None) -> None:
         """The thread's visit is over and left the shard so; a bell that rang meanwhile may be about more."""
         with self._changed:
-            entry, now = self._entries[shard], self._clock.monotonic()
-            entry.failures = 0
-            entry.told_at = now
-            entry.ready_at = now if entry.rung_at >= began_at else _at(now, ready_in)
+            standing, now = self._standings[shard], self._clock.monotonic()
+            standing.failures = 0
+            standing.told_at = now
+            standing.ready_at = now if standing.rung_at >= began_at else _at(now, ready_in)
 
     def failed(self, shard: ShardRef, rest: float) -> None:
         """The thread's visit failed: the shard is left alone for so many seconds, and tried again then."""
         with self._changed:
-            entry, now = self._entries[shard], self._clock.monotonic()
-            entry.failures += 1
-            entry.rests_until = now + rest
-            entry.ready_at = min(entry.ready_at, now)
+            standing, now = self._standings[shard], self._clock.monotonic()
+            standing.failures += 1
+            standing.rests_until = now + rest
+            standing.ready_at = min(standing.ready_at, now)
 
     def failures(self, shard: ShardRef) -> int:
         """How many visits failed in a row."""
-        return self._entries[shard].failures
+        return self._standings[shard].failures
 
     def others_have_work(self, shard: ShardRef) -> bool:
         """Whether another shard of the thread waits for its turn."""
         now = self._clock.monotonic()
-        return any(entry.free_at <= now for entry in self._entries.values() if entry.ref != shard)
+        return any(
+            standing.ready_at <= now and standing.rests_until <= now
+            for standing in self._standings.values()
+            if standing.ref is not shard
+        )
 
     def close(self) -> None:
         """Nothing is taken any more; a thread that waits returns."""
@@ -139,15 +136,18 @@ class Roster:
             self._closed = True
             self._change()
 
-    def _standings(self) -> Sequence[Standing]:
+    def _survey(self) -> Sequence[Standing]:
+        """All shards, with what they look like now. Only the roster's own thread may look."""
         now = self._clock.monotonic()
-        return [
-            Standing(entry.ref, entry.free_at <= now, now - entry.ready_at if entry.ready_at <= now else None)
-            for entry in self._entries.values()
-        ]
+        standings = list(self._standings.values())
+        for standing in standings:
+            standing.lag = now - standing.ready_at
+            standing.has_work = standing.ready_at <= now and standing.rests_until <= now
+        return standings
 
     def _rest(self) -> float | None:
-        first = min((entry.free_at for entry in self._entries.values()), default=math.inf)
+        free_at = (max(standing.ready_at, standing.rests_until) for standing in self._standings.values())
+        first = min(free_at, default=math.inf)
         return None if first == math.inf else max(0.0, first - self._clock.monotonic())
 
     def _change(self) -> None:

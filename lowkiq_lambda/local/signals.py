@@ -8,6 +8,7 @@ import os
 import select
 import signal
 from collections.abc import Iterable
+from threading import Lock
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
@@ -23,6 +24,7 @@ class Signals:
         self._before: list[Any] = []
         self._read_end, self._write_end = -1, -1
         self._wakeup_before = -1
+        self._open = Lock()
 
     def next(self, timeout: float | None = None) -> signal.Signals | None:
         """The next signal that came; None after `timeout` seconds without one, or when woken."""
@@ -40,8 +42,10 @@ class Signals:
                 return signal.Signals(number[0])
 
     def wake(self) -> None:
-        """Let `next` return; for other threads."""
-        os.write(self._write_end, _WOKEN)
+        """Let `next` return; for other threads. Behind the block it does nothing."""
+        with self._open:
+            if self._write_end >= 0:
+                os.write(self._write_end, _WOKEN)
 
     def __enter__(self) -> Self:
         self._read_end, self._write_end = os.pipe()
@@ -56,8 +60,11 @@ class Signals:
         for caught, before in zip(self._caught, self._before, strict=True):
             signal.signal(caught, before)
         signal.set_wakeup_fd(self._wakeup_before)
-        os.close(self._read_end)
-        os.close(self._write_end)
+        # A thread that wakes too late must not write to what has the number by then.
+        with self._open:
+            os.close(self._read_end)
+            os.close(self._write_end)
+            self._read_end = self._write_end = -1
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:

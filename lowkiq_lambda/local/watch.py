@@ -91,8 +91,8 @@ class Watch:
 
 
 def call_hook(name: str, hook: Callable[..., object], *arguments: object) -> None:
-    """Call what a user plugged in; an exception goes to the log and changes nothing."""
+    """Call what a user plugged in; whatever it raises goes to the log and changes nothing."""
     try:
         hook(*arguments)
-    except Exception:
+    except BaseException:
         logger.exception("%s raised", name)

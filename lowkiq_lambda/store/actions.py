@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.backend import Argument
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 from lowkiq_lambda.store.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
-from lowkiq_lambda.store.showing import by_shard
+from lowkiq_lambda.store.showing import by_shard, id_texts
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -125,10 +125,8 @@ class Actions:
         ]
 
     def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
-        shards = self._source.shards
-        of_shard = by_shard(ids, len(shards))
-        looks = self.look([shards[index] for index in of_shard])
-        return self._carry_out(order, ((look, of_shard[look.shard.index]) for look in looks))
+        of_shard = by_shard(id_texts(ids), self._source.shards)
+        return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
 
     def _to_all_buried(self, order: Order) -> int:
         looks = [look for look in self.look() if look.buried]

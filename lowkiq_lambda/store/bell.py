@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SILENCE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is still there."""
 
+_MAX_DIGITS: Final = 10
+
 
 class Bell:
     """Subscribes to the channels of these shards' queues. For one thread."""
@@ -96,7 +98,7 @@ class Bell:
         if message["type"] != "message" or shards is None:
             return
         for index in message["data"].split(b","):
-            if index.isdigit() and int(index) in shards:
+            if index.isdigit() and len(index) < _MAX_DIGITS and int(index) in shards:
                 yield shards[int(index)]
 
     def _check_silence(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, Self
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
 from lowkiq_lambda.store.ranges import Bound, Listed, Place, Range, list_places
 from lowkiq_lambda.store.scans import Search, scan
-from lowkiq_lambda.store.showing import Found, View, Viewer, Where
+from lowkiq_lambda.store.showing import Found, View, Viewer, Where, id_texts
 from lowkiq_lambda.views import Page
 
 LARGEST_PAGE: Final = 10_000
@@ -127,9 +127,9 @@ class Queries:
         return self._page("morgue", places, limit, self._viewer.morgue_job, cut=cut)
 
     def _fetch(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> list[View]:
-        asked = ids if isinstance(ids, str) else list(ids)
+        asked = id_texts(ids)
         found = self._viewer.look_up(where, asked, view)
-        return [found[text] for text in dict.fromkeys(map(id_text, asked)) if text in found]
+        return [found[job_id] for job_id in asked if job_id in found]
 
     def _list(self, listed: Listed, within: Range, limit: int) -> list[Place]:
         return list_places(self._viewer.source, listed, within, limit)

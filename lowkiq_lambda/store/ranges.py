@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
 from lowkiq_lambda.job import is_number
@@ -13,6 +14,9 @@ Listed: TypeAlias = Literal["due", "retry", "morgue"]
 IDS_AT_ONCE: Final = 500
 """How many ids one call of a script is given; it also ends at `ID_BYTES_AT_ONCE`."""
 ID_BYTES_AT_ONCE: Final = 1024 * 1024
+
+
+_INFINITE: Final = {"-": "-inf", "+": "inf"}
 
 
 class Source(NamedTuple):
@@ -53,20 +57,18 @@ class Bound(NamedTuple):
 
     @classmethod
     def of(cls, given: float | str) -> Self:
-        """As in Redis: a number, or a text of one, behind "(" to leave it out; "-inf" and "+inf"."""
-        text = given.removeprefix("[") if isinstance(given, str) else ""
-        try:
+        """As in Redis: a number, or a text of one, behind "(" to leave it out; "-inf" or "-", "+inf" or "+"."""
+        value = math.nan
+        text = _INFINITE.get(given, given) if isinstance(given, str) else ""
+        # What is no number is left at what is no bound.
+        with suppress(ValueError, OverflowError):
             if isinstance(given, str):
-                bound = cls(float(text.removeprefix("(")), text.startswith("("))
+                value = float(text[1:] if text[:1] in ("(", "[") else text)
             elif is_number(given) or given in (math.inf, -math.inf):
-                bound = cls(float(given))
-            else:
-                bound = cls(math.nan)
-        except (ValueError, OverflowError):
-            bound = cls(math.nan)
-        if math.isnan(bound.value):
+                value = float(given)
+        if math.isnan(value):
             raise ValueError(f'{given!r} is no bound: give a number, "(" and a number, "-inf" or "+inf".')
-        return bound
+        return cls(value, text.startswith("("))
 
     def __str__(self) -> str:
         return f"{'(' * self.exclusive}{self.value!r}"

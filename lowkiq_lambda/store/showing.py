@@ -23,14 +23,19 @@ Found: TypeAlias = Sequence[Any]
 """A job as show.lua and processing.lua return it."""
 
 
-def by_shard(ids: Iterable[object], shards_count: int) -> dict[int, list[str]]:
-    """The ids, each once, by the shard that has them. Raises JobError for what can be no id."""
+def id_texts(ids: Iterable[object]) -> list[str]:
+    """The ids as they are stored, each once. Raises JobError for what can be no id, TypeError for a lone one."""
     if isinstance(ids, str | bytes):
         raise TypeError(f"ids are given as a list, not as one {type(ids).__name__}")
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for job_id in dict.fromkeys(id_text(given) for given in ids):
-        found[shard_for(job_id, shards_count)].append(job_id)
-    return dict(found)
+    return list(dict.fromkeys(map(id_text, ids)))
+
+
+def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, Sequence[str]]:
+    """The ids by the shard that has them."""
+    found: defaultdict[ShardRef, list[str]] = defaultdict(list)
+    for job_id in ids:
+        found[shards[shard_for(job_id, len(shards))]].append(job_id)
+    return {**found}
 
 
 class Viewer:
@@ -46,12 +51,9 @@ class Viewer:
         self._load_payload = load_payload
         self._load_error = load_error
 
-    def look_up(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> dict[str, View]:
-        """What is there now, by id. Raises JobError for what can be no id."""
-        shards = self.source.shards
-        left: dict[ShardRef, Sequence[str]] = {
-            shards[index]: of_shard for index, of_shard in by_shard(ids, len(shards)).items()
-        }
+    def look_up(self, where: Where, ids: Iterable[str], view: Callable[[Found], View]) -> dict[str, View]:
+        """What is there now, by id."""
+        left = by_shard(ids, self.source.shards)
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))

@@ -93,9 +93,9 @@ def test_a_push_killed_after_its_write_is_present_once(server: Server, stage: St
     assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(stage).performed()
 
 
-@pytest.mark.parametrize(("point", "told"), [("before settle", 2), ("after settle", 0), ("in hook", 1)])
+@pytest.mark.parametrize(("point", "told"), [("before settle", "ab"), ("after settle", ""), ("in hook", "ab")])
 def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
-    server: Server, stage: Stage, point: str, told: int
+    server: Server, stage: Stage, point: str, told: str
 ) -> None:
     """E-17, E-18, LB-6: a job is in the queue or in the morgue, never in both, and the hook is not called twice."""
     stage = msgspec.structs.replace(stage, handler="fail", max_retry_count=0)
@@ -109,9 +109,7 @@ def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
     assert ["a", "b"] == sorted(end["morgue"])
     assert 2 == end["counters"]["dead"]
     # What a process did not come to tell is told by nobody: the hook is called at most once for a burial.
-    assert told == len({line.id for line in journal_of(stage).lines("exhausted")}) == len(
-        journal_of(stage).lines("exhausted")
-    )
+    assert told == "".join(sorted(line.id for line in journal_of(stage).lines("exhausted")))
 
 
 def test_a_recovery_can_be_killed_too(server: Server, stage: Stage) -> None:

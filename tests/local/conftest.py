@@ -1,7 +1,7 @@
 """Stages for daemons in processes of their own, and apps for daemons in this one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,12 +24,14 @@ def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
 @pytest.fixture
 def make_app(server_url: str) -> Iterator[MakeApp]:
     """Builds apps with the settings that they are given, on the shared server."""
-    with ExitStack() as stack:
+    made: list[Lowkiq] = []
 
-        def make(**settings: Any) -> Lowkiq:  # noqa: ANN401 - any setting
-            app = Lowkiq(Config(**{"redis_url": server_url, **settings}))
-            stack.callback(lambda: app.backend.client.close())
-            stack.callback(lambda: app.drainer._backend.client.close())
-            return app
+    def make(**settings: Any) -> Lowkiq:  # noqa: ANN401 - any setting
+        made.append(Lowkiq(Config(**{"redis_url": server_url, **settings})))
+        return made[-1]
 
-        yield make
+    yield make
+    for app in made:
+        for used in (app._client_backend, app._drainer and app._drainer._backend):
+            if used:
+                used.client.close()

@@ -86,9 +86,7 @@ class Stage:
         """Start a daemon; settings as in the environment, without `LOWKIQ_`."""
         given = {f"LOWKIQ_{name.upper()}": str(value) for name, value in settings.items()}
         log = self.folder / f"daemon-{len(self.daemons)}.log"
-        daemon = DaemonProcess(
-            ["tests.local.stage:app", *arguments], {**self.environment, **given}, log
-        )
+        daemon = DaemonProcess(["tests.local.stage:app", *arguments], {**self.environment, **given}, log)
         self.daemons.append(daemon)
         return daemon
 

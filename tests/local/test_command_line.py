@@ -37,9 +37,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(
-    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """The command line, run to its end."""
     return subprocess.run(
         [sys.executable, "-m", "lowkiq_lambda.local", *arguments],
@@ -59,9 +57,7 @@ def run(
         ("shop.jobs:other", "The app declares no worker: import the modules that declare them."),
     ],
 )
-def test_an_app_that_cannot_be_run_is_told_in_a_sentence(
-    shop: Path, server_url: str, spec: str, sentence: str
-) -> None:
+def test_an_app_that_cannot_be_run_is_told_in_a_sentence(shop: Path, server_url: str, spec: str, sentence: str) -> None:
     """L-70: what is wrong with MODULE:APP stands on one line, with the exit code for misuse."""
     done = run(spec, "--log-level", "error", cwd=shop, environment={"LOWKIQ_REDIS_URL": server_url})
 
@@ -142,6 +138,39 @@ def test_the_app_may_be_named_by_the_environment(shop: Path, server: Server) -> 
         assert 0 == daemon.exit_code()
     finally:
         daemon.close()
+
+
+def test_without_a_url_the_daemon_has_a_server_of_its_own(shop: Path) -> None:
+    """The embedded server's folder is named in the log, its password is not, and it is gone after a clean end."""
+    folder = shop / "data"
+    daemon = DaemonProcess(["shop.jobs:app", "--data-dir", str(folder)], {}, shop / "log", cwd=shop)
+    try:
+        eventually(lambda: "INFO    daemon " in daemon.log, timeout=30)
+        daemon.send(signal.SIGTERM)
+
+        assert 0 == daemon.exit_code()
+    finally:
+        daemon.close()
+    assert f"data={folder}" in daemon.log
+    assert "redis=redis://***@127.0.0.1:" in daemon.log
+
+
+def test_without_an_app_the_demo_runs_and_ends(shop: Path, server_url: str) -> None:
+    """The bundled demo replays a history, compares, and its exit code says whether it was right."""
+    done = run("--data-dir", str(shop / "demo"), cwd=shop, environment={"LOWKIQ_REDIS_URL": server_url})
+
+    assert 0 == done.returncode, done.stderr
+    assert "state equal" in done.stdout
+    assert "" == done.stderr
+
+
+def test_a_repository_that_cannot_be_replayed_is_told_in_a_sentence(shop: Path, server_url: str) -> None:
+    """The demo's option names a checkout; where there is none, one line says so."""
+    done = run("--repository", str(shop), cwd=shop, environment={"LOWKIQ_REDIS_URL": server_url})
+
+    assert 1 == done.returncode
+    assert done.stderr.startswith("error: ")
+    assert 1 == done.stderr.count("\n")
 
 
 def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:

@@ -174,3 +174,25 @@ def test_l53_on_server_init_comes_before_the_first_job(stage: Stage) -> None:
     stage.await_told("end", id="a")
 
     assert "on_server_init" == stage.told()[0]["what"]
+
+
+def test_c18_a_hook_that_wants_to_end_the_process_does_not(stage: Stage) -> None:
+    """C-18: SystemExit from a hook ends nothing but the hook."""
+    stage.environment["STAGE_ENDED_BY"] = "on_heartbeat"
+    daemon = stage.daemon()
+    stage.await_told("on_heartbeat")
+    stage.push("a")
+    stage.await_told("end", id="a")
+    daemon.send(signal.SIGTERM)
+
+    assert 0 == daemon.exit_code()
+    assert "on_heartbeat wants to end" in daemon.log
+
+
+def test_a_daemon_that_breaks_off_ends_its_process(stage: Stage) -> None:
+    """C-15: the thread that watches over the others is watched by the process: it does not live on idly."""
+    stage.environment["STAGE_ENDED_BY"] = "on_server_init"
+    daemon = stage.daemon()
+
+    assert 1 == daemon.exit_code()
+    assert "CRITICAL the daemon's own thread broke off" in daemon.log

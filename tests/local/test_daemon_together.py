@@ -18,9 +18,7 @@ JOBS = 1_000
     "settings",
     [
         pytest.param([{}, {}], id="the same shards"),
-        pytest.param(
-            [{"number_of_nodes": 2, "node_number": node} for node in range(2)], id="shards divided by node"
-        ),
+        pytest.param([{"number_of_nodes": 2, "node_number": node} for node in range(2)], id="shards divided by node"),
     ],
 )
 def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
@@ -40,9 +38,7 @@ def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
 
         assert [0, 0] == [daemon.exit_code() for daemon in daemons]
         told = [json.loads(line) for line in path.read_text().splitlines()]
-        assert {str(number): 1 for number in range(JOBS)} == Counter(
-            one["id"] for one in told if one["what"] == "end"
-        )
+        assert {str(number): 1 for number in range(JOBS)} == Counter(one["id"] for one in told if one["what"] == "end")
         assert [] == [one for one in told if one["what"] == "overlap"]
         assert {daemon.pid for daemon in daemons} == {one["pid"] for one in told if one["what"] == "end"}
     finally:

@@ -261,7 +261,7 @@ class Model:
         strikes = self.trouble[id_].get("n", 0) + 1
         if len(flown.entries) == 1 and strikes == STRIKES:
             self.counters["dead"] += 1
-            del self.trouble[id_]
+            self.groups.pop(self.trouble.pop(id_)["g"], None)
             self._drop_suspect(id_)
             if id_ in self.waiting:
                 self._put_back(id_, [], self.now, -1.0)

@@ -10,9 +10,11 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.store.actions import Actions, Look
 from lowkiq_lambda.store.backend import Backend, Call, Reply
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.holding import ClaimLimits, HolderTerms, Holding, MorgueLimits, Next, Outcome, Settlement, Window
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.server_time import GivenTime
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Limits, NewJob
@@ -48,14 +50,32 @@ class Shard:
         self._worker = self._app.worker(type("Any", (Worker,), {"perform": lambda _self, _batch: None, **fields}))
         self.ref = self._app.queue_of(self._worker).shards[0]
         self._terms = HolderTerms(ttl, merge, morgue, b"crashed")
+        self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 
     def push(self, jobs: Sequence[NewJob]) -> list[Pushed]:
         """What `perform_async` returns; payloads are JSON."""
         return self._worker.perform_async([_as_given(job) for job in jobs])
 
+    def actions(self, seen: Look | None = None) -> "LateActions":
+        """What an operator may do, with a look that was taken before."""
+        actions = self._app.actions(self._worker)
+        late = LateActions(actions._source, self._terms.merge, self._morgue)
+        late.seen = seen
+        return late
+
     def holder(self) -> "Holder":
         """Somebody who may acquire the shard."""
         return Holder(self.backend, self.ref, uuid4().hex, self._terms)
+
+
+class LateActions(Actions):
+    """Actions that come some time after their look."""
+
+    seen: Look | None = None
+
+    def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
+        """What was seen."""
+        return [self.seen] if self.seen else super().look(shards)
 
 
 class Holder(Holding):

@@ -4,261 +4,120 @@ LOWKIQ_TEST_EXAMPLES=10000 lets it run for longer than it does by itself.
 """
 
 import os
-from contextlib import suppress
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.connection import Client, connect
-from lowkiq_lambda.store.holding import ClaimLimits, Grant, MorgueLimits, Next, Window
-from tests.properties.model import Claimed, Limits, Model, NewJob, Outcome
-from tests.properties.observed import entry_of, expected, stored
-from tests.properties.store import PATIENCE, Holder, Shard
+from lowkiq_lambda.store.actions import Look
+from lowkiq_lambda.store.connection import connect
+from tests.properties.machine import IDS, StoreMachine
+from tests.properties.observed import stored
+from tests.properties.operators import TICKS, OperatedModel
+from tests.properties.store import LateActions
 from tests.servers import Server
 
 EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", "300"))
 STEPS = 50
-TTL = 100.0
-MORGUE = (3, 250, 500.0)
 
-# Few ids and few payloads: then merges, and pushes to an id in flight with several payloads, happen often.
-IDS = st.sampled_from(["a", "b", "c", "é:{}\n"])
-PAYLOADS = st.sampled_from(['""', '"x"', '"y"', '"' + "z" * 50 + '"'])
-SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
-DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
-JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4)
-LIMITS = st.builds(Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]))
-ERRORS = st.sampled_from(["no", "never", "nö"])
-SIGNATURES = st.sampled_from(["s", "s", "t"])
+SEVERAL = st.lists(IDS, min_size=1, max_size=3, unique=True)
 
 
-class StoreMachine(RuleBasedStateMachine):
-    """Drives one shard and the model of it alike, and compares all of it after each step."""
+class OperatedMachine(StoreMachine):
+    """With an operator beside the holders, who acts on what was there at the look, perhaps much later."""
 
-    server: Server
-    client: Client
+    model: OperatedModel
+    seen: Look | None = None
 
-    @initialize(merge=st.sampled_from(["min", "max", "never"]))
-    def begin(self, merge: str) -> None:
-        """A shard of its own."""
-        self.shard = Shard(self.client, self.server.url, merge, TTL, MorgueLimits(*MORGUE))
-        self.clock = self.shard.clock
-        self.model = Model(merge, TTL, MORGUE, now=self.clock.time())
-        self.holder = self.shard.holder()
-        self.former: list[Holder] = []
-        self.pushed_at = 0.0
-
-    def teardown(self) -> None:
-        """The next example has a shard of its own."""
-        self.server.admin.unlink(*self.shard.ref.keys)
-
-    @invariant()
-    def store_is_as_the_model(self) -> None:
-        """The whole shard is as the model says."""
-        assert expected(self.model) == stored(self.server.admin, self.shard.ref)
-
-    @rule(given=JOBS)
-    def push(self, given: list[tuple[str, str, float | None, float | None]]) -> None:
-        """Payloads arrive."""
-        now = self.pushed_at = self.model.now
-        jobs = [NewJob(*job[:3], None if job[3] is None else now + job[3]) for job in given]
-        pushed = self.shard.push(jobs)
-        assert self.model.push(jobs) == [(one.merged, one.perform_in) for one in pushed]
-
-    @precondition(lambda self: self.pushed_at <= self.model.now < self.pushed_at + 60)
-    @rule()
-    def push_again(self) -> None:
-        """The reply of the last push was lost."""
-        self.shard.backend.push_again()
-
-    @rule(limits=LIMITS, twice=st.booleans())
-    def acquire(self, limits: Limits, twice: bool) -> None:
-        """Somebody tries to take the lease."""
-        holder = self.shard.holder()
-        answer = self.model.acquire(holder, limits)
-        granted = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
-        if not isinstance(granted, Grant):
-            assert answer == granted.reason
-            return
-        assert "ok" == answer
-        assert granted.token == self.model.token
-        self.check_window(granted.window)
-        self.former.append(self.holder)
-        self.holder = holder
-        if twice:
-            again = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
-            assert isinstance(again, Grant) == (granted.window is not None)
-            if isinstance(again, Grant):
-                assert granted.token == again.token
-                self.check_window(again.window)
-
-    @rule(limits=LIMITS)
-    def lose_and_acquire(self, limits: Limits) -> None:
-        """The holder, if any, is dead for longer than its lease, and somebody else comes."""
-        self.expire()
-        self.acquire(limits, twice=False)
-
-    @precondition(lambda self: self.has_window())
-    @rule(data=st.data(), next_step=st.sampled_from(["claim", "claim", "release", "part"]), limits=LIMITS)
-    def settle(self, data: st.DataObject, next_step: Next, limits: Limits) -> None:
-        """The holder writes what became of its window, perhaps twice."""
-        drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in self.model.flight]
-        outcomes = [outcome for outcome in drawn if outcome]
-        call = self.holder.call + 1
-        window = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
-        self.model.settle(call, outcomes, partial=next_step == "part")
-        if next_step == "part":
-            self.model.hold(TTL)
-        elif next_step == "claim":
-            self.model.go_on(limits)
-        else:
-            self.model.let_go()
-        self.check_window(window, told=next_step == "claim")
-        if data.draw(st.booleans(), label="twice"):
-            again = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
-            self.check_window(again, told=next_step == "claim")
-        if call > 1 and data.draw(st.booleans(), label="late"):
-            with pytest.raises(LeaseLost):
-                self.holder.settle_as(call - 1, _encoded(outcomes), next_step, limits)
-
-    @precondition(lambda self: self.has_window() and self.model.window.kind == "LONE" and self.model.flight)
-    @rule(twice=st.booleans())
-    def start(self, twice: bool) -> None:
-        """The handler of a lone suspect is about to run."""
-        (id_,) = self.model.flight
-        self.holder.start(id_, PATIENCE)
-        self.model.start(id_)
-        if twice:
-            self.holder.start_again(id_)
-
-    @precondition(lambda self: self.has_window())
-    @rule()
-    def renew(self) -> None:
-        """The keeper renews the lease."""
-        self.holder.renew(PATIENCE)
-        self.model.hold(TTL)
-
-    @precondition(lambda self: self.has_window())
-    @rule(seconds=st.sampled_from([20.0, 50.0]))
-    def abandon(self, seconds: float) -> None:
-        """The holder's process is about to exit with its handler still running."""
-        self.holder.abandon(seconds, PATIENCE)
-        self.model.abandon(seconds)
-
-    @rule(data=st.data(), limits=LIMITS)
-    def too_late(self, data: st.DataObject, limits: Limits) -> None:
-        """Who held the shard before wakes up: nothing that it writes is accepted."""
-        others = self.former if self.model.holder is self.holder and self.model.window else [*self.former, self.holder]
-        if others := [one for one in others if one.token]:
-            late = data.draw(st.sampled_from(others), label="late")
-            with pytest.raises(LeaseLost):
-                late.renew(PATIENCE)
-            with pytest.raises(LeaseLost):
-                late.abandon(1.0, PATIENCE)
-            if late is not self.model.holder:
-                with pytest.raises(LeaseLost):
-                    late.settle_as(late.call + 1, [], "claim", limits)
-                with pytest.raises(LeaseLost):
-                    late.settle_as(late.call, [], "claim", limits)
-                with pytest.raises(LeaseLost):
-                    late.start("a", PATIENCE)
-
-    @rule(seconds=st.sampled_from([0.5, 6.0, 40.0]))
-    def wait(self, seconds: float) -> None:
-        """Time passes; the lease key would outlive it."""
-        self.clock.advance(seconds)
-        self.model.now += seconds
+    def new_model(self, **fields: Any) -> OperatedModel:
+        """One that knows of operators."""
+        return OperatedModel(**fields)
 
     @rule()
-    def expire(self) -> None:
-        """Time passes, longer than any lease."""
-        self.wait(TTL + 1)
-        self.server.admin.delete(self.shard.ref.key("lease"))
-        self.model.lease_key = False
-
-    @rule()
-    def evict(self) -> None:
-        """A full cache drops the lease key, as it has a time to live."""
-        self.server.admin.delete(self.shard.ref.key("lease"))
-        self.model.lease_key = False
-
-    @rule(seconds=st.sampled_from([0.5, 30.0, 4000.0]))
-    def jump_back(self, seconds: float) -> None:
-        """The server's clock is put back."""
-        self.model.now -= seconds
-        self.clock.set_wall(self.model.now)
-
-    @rule()
-    def forget_scripts(self) -> None:
-        """The server loses its scripts."""
-        self.server.admin.script_flush()
-
-    def has_window(self) -> bool:
-        """Whether somebody holds the shard."""
-        return self.model.holder is self.holder and self.model.window is not None
-
-    def outcome_of(self, id_: str) -> "st.SearchStrategy[Outcome | None]":
-        """What may become of an id in flight; None is not to name it."""
-        window, flown = self.model.window, self.model.flight[id_]
-        assert window
-        at = self.model.now + 7.0
-        count = flown.retry_count + 1
-        if window.kind == "CHARGE":
-            assert window.charge
-            retry = st.just((id_, "retry", count, at, window.charge, "", False))
-            return retry | st.just((id_, "bury", window.charge, ""))
-        retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, st.booleans())
-        bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES)
-        plain = st.sampled_from([None, (id_, "done"), (id_, "back")])
-        suspect = st.sampled_from([(id_, "suspect", 0), (id_, "suspect", 0), (id_, "suspect", 1)])
-        return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
-
-    def check_window(self, window: Window | None, *, told: bool = True) -> None:
-        """The holder was given what the model claimed."""
-        claimed: Claimed | None = self.model.window if told else None
-        if claimed is None or window is None:
-            assert claimed is window
-            return
-        assert (claimed.kind == "LONE") == window.lone_suspect
-        assert claimed.charge == (None if window.charge is None else window.charge.decode())
-        flight = self.model.flight
-        assert sorted(claimed.ids) == sorted(delivery.id for delivery in window.deliveries)
-        times = [delivery.perform_in for delivery in window.deliveries]
-        assert sorted(times) == times
-        for delivery in window.deliveries:
-            flown, trouble = flight[delivery.id], self.model.trouble.get(delivery.id, {})
-            error = self.model.errors.get(delivery.id)
-            assert flown.entries == [entry_of(entry) for entry in delivery.entries]
-            assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
-            assert error == (None if delivery.error is None else delivery.error.decode())
-            assert ("b" in trouble, "g" in trouble) == (delivery.blamed, delivery.repeated)
-
-
-def _encoded(outcomes: list[Outcome]) -> list[Outcome]:
-    # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retry": 4, "bury": 2}
-    return [
-        tuple(
-            part.encode() if at == positions.get(outcome[1]) else part for at, part in enumerate(outcome)
+    def look(self) -> None:
+        """An operator looks at the shard."""
+        (self.seen,) = self.shard.actions().look()
+        failed = [job for job in self.model.waiting.values() if job.retry_count >= 0]
+        counts = len(self.model.waiting), len(failed), len(self.model.morgue)
+        assert (self.model.arrival, *counts) == (
+            self.seen.arrival,
+            self.seen.waiting,
+            self.seen.failed,
+            self.seen.buried,
         )
-        for outcome in outcomes
-    ]
+
+    @precondition(lambda self: self.seen)
+    @rule(ids=SEVERAL)
+    def delete(self, ids: list[str]) -> None:
+        """Delete what waits under ids."""
+        assert self.model.delete(self.seen, ids) == self.acting().delete(ids)
+
+    @precondition(lambda self: self.seen)
+    @rule()
+    def delete_failed(self) -> None:
+        """Delete what has failed."""
+        assert self.model.delete_failed(self.seen) == self.acting().delete_all_failed_jobs()
+
+    @precondition(lambda self: self.seen)
+    @rule()
+    def kill_failed(self) -> None:
+        """Send what has failed to the morgue."""
+        assert self.model.kill_failed(self.seen) == self.acting().kill_all_failed_jobs()
+
+    @precondition(lambda self: self.seen)
+    @rule(ids=SEVERAL)
+    def queue_up(self, ids: list[str]) -> None:
+        """Take ids from the morgue."""
+        assert self.model.queue_up(self.seen, ids) == self.acting().morgue_queue_up(ids)
+
+    @precondition(lambda self: self.seen)
+    @rule()
+    def queue_up_all(self) -> None:
+        """Take all that lies in the morgue."""
+        assert self.model.queue_up_all(self.seen) == self.acting().morgue_queue_up_all_jobs()
+
+    @precondition(lambda self: self.seen)
+    @rule(ids=SEVERAL)
+    def delete_buried(self, ids: list[str]) -> None:
+        """Delete ids from the morgue."""
+        assert self.model.delete_buried(self.seen, ids) == self.acting().morgue_delete(ids)
+
+    @precondition(lambda self: self.seen)
+    @rule()
+    def perform_now(self) -> None:
+        """Make all that waits for a later time due, in its order, before nothing that is due already."""
+        before = self.order()
+        later = self.model.due_later(self.seen)
+        assert len(later) == self.acting().perform_all_jobs_now()
+        times = {id_: job[1] for id_, job in stored(self.server.admin, self.shard.ref)["waiting"].items()}
+        if later:
+            assert all(times[id_] <= self.model.now for id_ in later)
+            for id_, job in self.model.waiting.items():
+                assert id_ in later or abs(times[id_] - job.perform_in) <= TICKS
+        self.model.take_times(times)
+        assert [id_ for id_ in before if id_ in later] == [id_ for id_ in self.order() if id_ in later]
+        due_before = [id_ for id_ in before if id_ not in later]
+        assert due_before == [id_ for id_ in self.order() if id_ not in later]
+
+    def order(self) -> list[str]:
+        """Waiting ids by their time."""
+        return sorted(self.model.waiting, key=lambda id_: (self.model.waiting[id_].perform_in, id_.encode()))
+
+    def acting(self) -> LateActions:
+        """Actions that begin with the look that was taken."""
+        assert self.seen
+        return self.shard.actions(self.seen)
 
 
 def test_store_does_what_the_model_does(server: Server) -> None:
-    """Whatever is pushed, claimed, settled, lost and recovered, in whatever order, the shard is as the model says."""
-    StoreMachine.server = server
-    StoreMachine.client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=5.0)
+    """Whatever is pushed, claimed, settled, lost, recovered and operated, in any order, the shard is as the model says."""
+    OperatedMachine.server = server
+    OperatedMachine.client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=5.0)
     try:
         run_state_machine_as_test(
-            StoreMachine,
+            OperatedMachine,
             settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None),
         )
     finally:
-        with suppress(OSError):
-            StoreMachine.client.close()
+        OperatedMachine.client.close()

@@ -4,10 +4,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
+import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.job import PLACE, score_of
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
@@ -119,26 +118,11 @@ class Look(NamedTuple):
 
 def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
     """The job, where it waits."""
-    client, shard = app.backend.client, shard_of(app, worker, job_id)
-    record: bytes | None = client.hget(shard.key("jobs"), job_id)  # type: ignore[assignment]  # not async
-    if record is None:
+    found = app.queries(worker).fetch([job_id])
+    if not found:
         return None
-    prefix = len(job_id.encode()).to_bytes(4) + job_id.encode()
-    entries = [record[7:] if record[:1] == b"t" else record[1:]]
-    if record[:1] == b"m":
-        low, high = b"[" + prefix, b"(" + prefix + b"\xff"
-        box: list[bytes] = client.zrangebylex(shard.key("box"), low, high)  # type: ignore[assignment]  # not async
-        entries = [member[len(prefix) :] for member in box]
-    perform_in = client.zscore(shard.key("due"), job_id)
-    retry_count = client.zscore(shard.key("retry"), job_id)
-    error: bytes | None = client.hget(shard.key("errors"), job_id)  # type: ignore[assignment]  # not async
-    assert isinstance(perform_in, float)
-    return Look(
-        [(msgspec.json.decode(entry[PLACE:]), score_of(entry)) for entry in entries],
-        perform_in,
-        -1.0 if retry_count is None else float(str(retry_count)),
-        None if error is None else error.decode(),
-    )
+    (job,) = found
+    return Look([(payload, score) for payload, score in job.payloads], job.perform_in, job.retry_count, job.error)
 
 
 def shard_of(app: Lowkiq, worker: type[Worker], job_id: str) -> ShardRef:
@@ -181,24 +165,36 @@ class Mortal:
         self._backend = app.drainer._backend
         self._run = self._backend.run
         self._dead = False
+        self.dies_before: Callable[[str], bool] = _never
+        """Asked at each call of a script, which does not reach the server any more where the answer is yes."""
         self._backend.run = self._run_if_alive  # type: ignore[method-assign]  # that is the point
 
     def die(self, *_arguments: object) -> None:
         """From now on."""
         self._dead = True
 
+    def die_before(self, call: str) -> None:
+        """At the next call of that script."""
+        self.dies_before = lambda name: name == call
+
     def drain(self) -> dict[str, int] | None:
         """What the drain counted, or None where it died; the lease of a dead one stays, and so do its jobs."""
         try:
             return self._app.drain()
         except Died:
-            self._dead = False
             return None
+        finally:
+            self._dead, self.dies_before = False, _never
 
-    def _run_if_alive(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+    def _run_if_alive(self, name: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+        self._dead = self._dead or self.dies_before(name)
         if self._dead:
             raise Died
-        return self._run(*args, **options)
+        return self._run(name, *args, **options)
+
+
+def _never(_call: str) -> bool:
+    return False
 
 
 def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
@@ -207,3 +203,8 @@ def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
     for worker in workers:
         for shard in app.queue_of(worker).shards:
             app.backend.client.delete(shard.key("lease"))
+
+
+def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the thread that renews leases stand still, as it does in a process that is frozen."""
+    monkeypatch.setattr(app.drainer._keeper, "beat", lambda: 3_600.0)

@@ -1,14 +1,12 @@
 """What a handler may do with its batch, and what its marks mean (E-55, E-56, E-57)."""
 
 import threading
-from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Batch, BatchClosed, Lowkiq
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, MakeApp, Mortal, Notes, declare, failing, jobs_of, look, outlive
+from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look
 
 
 def test_ids_that_were_not_failed_are_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -179,77 +177,3 @@ def test_job_of_another_id_is_a_key_error(app: Lowkiq, queue_name: str) -> None:
     app.drain()
 
     assert ["KeyError", "KeyError"] == raised
-
-
-def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-15: after a process died the job says that it may be a repeat; after an ordinary failure it does not."""
-    mortal, notes = Mortal(app), Notes()
-    notes.then = mortal.die
-    worker = declare(app, queue_name, notes)
-    worker.perform_async(jobs_of("a"))
-    mortal.drain()
-    outlive(app, clock, worker)
-    notes.then = failing("a")
-    app.drain()
-    clock.advance(10)
-    app.drain()
-
-    assert [False, True, False] == [job.repeated for (job,) in notes.jobs]
-
-
-def test_remaining_counts_down_the_budget(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """`batch.remaining` is the seconds that the drain has left, now."""
-    seen: list[float] = []
-
-    def take_two_seconds(batch: Batch) -> None:
-        clock.advance(2)
-        seen.extend([batch.remaining, batch.job("a").remaining])
-
-    declare(app, queue_name, take_two_seconds).perform_async(jobs_of("a"))
-    app.drain(seconds=5)
-
-    assert [3.0, 3.0] == seen
-
-
-def test_stopping_follows_the_stop_signal(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """`batch.stopping` is set once the process wants to end, and nothing new starts."""
-    stop, seen = threading.Event(), list[bool]()
-
-    def stop_in_the_middle(batch: Batch) -> None:
-        seen.append(batch.stopping)
-        stop.set()
-        seen.append(batch.stopping)
-
-    worker = declare(app, queue_name, stop_in_the_middle)
-    worker.perform_async(jobs_of("ab"))
-    result = app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
-
-    assert ([False, True], "stopping", {"done": 1}) == (seen, result.reason, result.counts)
-
-
-def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """E-8: a handler that wakes after its lease's trust has ended sees it, by either clock."""
-    seen: list[Any] = []
-
-    def oversleep(batch: Batch) -> None:
-        seen.append(batch.stopping)
-        clock.set_wall(clock.time() + 28)
-        seen.append(batch.stopping)
-
-    declare(app, queue_name, oversleep).perform_async(jobs_of("a"))
-    app.drain()
-
-    assert [False, True] == seen
-
-
-def test_token_is_the_lease_and_grows(make_app: MakeApp, queue_name: str) -> None:
-    """P4: the handler reads its fencing token, the same through a visit, larger with each later one."""
-    tokens: list[int] = []
-    for _ in range(3):
-        app = make_app()
-        worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
-        worker.perform_async(jobs_of("ab"))
-        app.drain()
-
-    assert tokens[::2] == tokens[1::2]
-    assert tokens[::2] == sorted(set(tokens))

@@ -77,3 +77,12 @@ def test_call_next_may_be_called_again() -> None:
     compose([twice], lambda worker, _batch: ran.append(worker))("w", "j")
 
     assert ran == ["w", "w"]
+
+
+def test_a_middleware_may_hand_on_another_batch() -> None:
+    """What is given to call_next takes the place of what the middleware was given."""
+
+    def doubled(worker: str, batch: int, call_next: Callable[..., str]) -> str:
+        return call_next(worker, batch * 2)
+
+    assert "w42" == compose([doubled], lambda worker, batch: f"{worker}{batch}")("w", 21)

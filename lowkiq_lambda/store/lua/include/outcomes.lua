@@ -53,12 +53,6 @@ end
 
 local settle_one = {}
 
-function settle_one.done(id)
-  clear_suspicion(id)
-  call('HDEL', errors, id)
-  return 'processed'
-end
-
 function settle_one.retry(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   put_back(merge, id, entries, outcome[4], outcome[3])
@@ -100,28 +94,42 @@ function settle_one.suspect(id, record, outcome, merge, groups_of_call)
   return 'suspected'
 end
 
+-- Most ids that are done never had an error or a trouble, and no suspect is without one.
+local function any_to_clear() return exists(errors) or exists(trouble) end
+
+local function clear(ids)
+  call('HDEL', errors, unpack(ids))
+  for i, troubled in ipairs(call('HMGET', trouble, unpack(ids))) do
+    if troubled then clear_suspicion(ids[i]) end
+  end
+end
+
 local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
-  local counts = {}
+  local counts, done = {}, {}
   for _, outcome in ipairs(outcomes) do
     local id = outcome[1]
-    local record = call('HGET', flight, id)
-    if record then
+    local record = outcome[2] ~= 'done' and call('HGET', flight, id)
+    if outcome[2] == 'done' then
+      done[#done + 1] = id
+    elseif record then
       local counter = settle_one[outcome[2]](id, record, outcome, merge, groups_of_call)
       call('HDEL', flight, id)
       counts[counter] = (counts[counter] or 0) + 1
     end
   end
+  if #done > 0 then
+    if any_to_clear() then clear(done) end
+    counts.processed = call('HDEL', flight, unpack(done))
+  end
   for counter, n in pairs(counts) do call('HINCRBY', meta, counter, n) end
   if counts.dead then trim_morgue(morgue_limits) end
 end
 
--- Everything that is still in flight was done; most of it never had an error or a trouble to clear.
+-- Everything that is still in flight was done.
 local function settle_rest()
   local n = call('HLEN', flight)
   if n == 0 then return end
-  if exists(errors) or exists(trouble) then
-    for _, id in ipairs(call('HKEYS', flight)) do settle_one.done(id) end
-  end
+  if any_to_clear() then clear(call('HKEYS', flight)) end
   call('DEL', flight)
   call('HINCRBY', meta, 'processed', n)
 end

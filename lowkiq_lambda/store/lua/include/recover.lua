@@ -23,6 +23,8 @@ local function strike(merge, id, record, t, crashed)
   else
     t.n = (t.n or 0) + 1
     if t.n >= STRIKES then
+      -- One that crashed is not like the rest of its group, which can't prove systemic any more.
+      if t.g then call('HDEL', groups, t.g) end
       bury_crashed(id, entries[1], crashed)
       return entries[1]
     end

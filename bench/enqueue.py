@@ -1,0 +1,30 @@
+"""Pushing: how fast, and what a queued job takes in Redis."""
+
+import time
+from dataclasses import dataclass
+
+import redis
+
+from bench.blank import Load, declare
+from bench.usage import used_memory
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """Jobs a second; bytes in Redis for each, beyond its id and its payload."""
+
+    rate: float
+    bytes_per_job: float
+
+
+def enqueue(url: str, load: Load, admin: redis.Redis) -> Enqueued:
+    """Push all jobs of the load from one thread; only the calls of perform_async are timed."""
+    app, worker = declare(url, load, lambda _batch: None)
+    app.queue_of(worker)
+    memory, seconds = used_memory(admin), 0.0
+    for jobs in load.pushes():
+        began_at = time.perf_counter()
+        worker.perform_async(jobs)
+        seconds += time.perf_counter() - began_at
+    taken = used_memory(admin) - memory - load.own_bytes()
+    return Enqueued(load.jobs / seconds, taken / load.jobs)

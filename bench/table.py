@@ -1,0 +1,99 @@
+"""Samples to markdown: medians with their spread, ratios within a repeat."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from bench.cases import BASE, Sample
+
+MILLISECONDS = 1_000.0
+
+_HEAD = (
+    "case",
+    "jobs",
+    "enqueue/s",
+    "drain/s",
+    f"x {BASE}",
+    "floor/s",
+    "drain : floor",
+    "jobs a call",
+    "bytes/job",
+    "round trips/job",
+    "commands/job",
+    "idle p50 ms",
+    "idle p99 ms",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All samples; a repeat's sample of one case stands at the same place as its sample of another."""
+
+    samples: Sequence[Sample]
+
+    def names(self) -> list[str]:
+        """The cases, in the order in which they were measured."""
+        return list(dict.fromkeys(sample.case for sample in self.samples))
+
+    def of(self, case: str) -> list[Sample]:
+        """One sample for each repeat."""
+        return [sample for sample in self.samples if sample.case == case]
+
+    def ratios(self, case: str, base: str) -> list[float]:
+        """How fast the case was drained, against another case of the same repeat."""
+        return [one.drain / other.drain for one, other in zip(self.of(case), self.of(base), strict=False)]
+
+    def latency(self, case: str) -> tuple[float, float] | None:
+        """The median and the 99th percentile of all repeats together, in milliseconds."""
+        found = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.latencies]
+        if len(found) < 2:
+            return None
+        return median(found), quantiles(found, n=100, method="inclusive")[98]
+
+
+def table(results: Results) -> str:
+    """One line for each case."""
+    return markdown(_HEAD, (_line(results, name) for name in results.names()))
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A markdown table, its first column to the left."""
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
+
+
+def spread(values: Sequence[float], text: Callable[[float], str]) -> str:
+    """The median, and where there are several values the smallest and the largest."""
+    if not values:
+        return ""
+    middle = text(median(values))
+    return middle if len(values) == 1 else f"{middle} ({text(min(values))} to {text(max(values))})"
+
+
+def whole(value: float) -> str:
+    """Without decimals, in groups of three digits."""
+    return f"{value:,.0f}"
+
+
+def ratio(value: float) -> str:
+    """With two decimals."""
+    return f"{value:.2f}"
+
+
+def _line(results: Results, name: str) -> list[str]:
+    samples, idle = results.of(name), results.latency(name)
+    return [
+        name,
+        whole(samples[0].jobs),
+        spread([sample.enqueue for sample in samples], whole),
+        spread([sample.drain for sample in samples], whole),
+        spread(results.ratios(name, BASE), ratio),
+        spread([sample.floor for sample in samples], whole),
+        spread([sample.drain / sample.floor for sample in samples], ratio),
+        whole(median(sample.window for sample in samples)),
+        whole(median(sample.bytes_per_job for sample in samples)),
+        f"{median(sample.round_trips for sample in samples):.4f}",
+        f"{median(sample.commands for sample in samples):.3f}",
+        *(ratio(value) for value in idle or ()),
+        *(() if idle else ("", "")),
+    ]

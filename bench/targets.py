@@ -1,0 +1,36 @@
+"""What is to be reached, and whether it was. The rates are for a machine on which the README's peers do theirs."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from bench.cases import BASE
+from bench.table import Results, markdown, ratio, whole
+
+_BESIDE_BASE = ("1,000 shards", "ten times the jobs")
+
+
+def targets(results: Results) -> str:
+    """One line for each target whose cases were measured."""
+    lines = [(what, goal, found, "reached" if reached else "**short**") for what, goal, found, reached in _all(results)]
+    return markdown(("target", "to reach", "measured", ""), lines)
+
+
+def _all(results: Results) -> Iterator[tuple[str, str, str, bool]]:
+    if base := results.of(BASE):
+        rate = median(sample.drain for sample in base)
+        beside_floor = median(sample.drain / sample.floor for sample in base)
+        taken = median(sample.bytes_per_job for sample in base)
+        yield "drain, batch_size 100", "90,000/s", f"{whole(rate)}/s", rate >= 90_000
+        yield "the same beside its floor", "0.50", ratio(beside_floor), beside_floor >= 0.5
+        yield "bytes a job beyond id and payload", "at most 130", whole(taken), taken <= 130
+    if single := results.of("batch 1"):
+        rate = median(sample.drain for sample in single)
+        yield "drain, batch_size 1", "25,000/s", f"{whole(rate)}/s", rate >= 25_000
+    if results.samples:
+        rate = median(sample.enqueue for sample in base or results.samples)
+        yield "enqueue", "60,000/s", f"{whole(rate)}/s", rate >= 60_000
+    if idle := results.latency(BASE):
+        yield "idle latency, median", "under 2 ms", f"{ratio(idle[0])} ms", idle[0] < 2
+    for name in _BESIDE_BASE:
+        if found := results.ratios(name, BASE):
+            yield f"drain with {name}, beside {BASE}", "0.80", ratio(median(found)), median(found) >= 0.8

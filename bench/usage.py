@@ -1,0 +1,47 @@
+"""What the server says that it did."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import redis
+
+_OWN: Final = ("info", "config|resetstat", "flushall")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Since the last reset: calls by command, those inside scripts too, and how often the server read from a client."""
+
+    commands: dict[str, int]
+    reads: int
+
+    @classmethod
+    def of(cls, admin: redis.Redis) -> Self:
+        """As the server counts now."""
+        commands = {
+            name.removeprefix("cmdstat_"): int(stat["calls"]) for name, stat in _info(admin, "commandstats").items()
+        }
+        for name in _OWN:
+            commands.pop(name, None)
+        return cls(commands, int(_info(admin, "stats")["total_reads_processed"]))
+
+    @property
+    def script_calls(self) -> int:
+        """Calls of scripts without probes, which alone ask how long a lease lasts."""
+        scripts = self.commands.get("evalsha", 0) + self.commands.get("eval", 0)
+        return scripts - self.commands.get("pttl", 0)
+
+
+def reset(admin: redis.Redis) -> None:
+    """Begin to count anew."""
+    admin.config_resetstat()
+
+
+def used_memory(admin: redis.Redis) -> int:
+    """Bytes."""
+    return int(_info(admin, "memory")["used_memory"])
+
+
+def _info(admin: redis.Redis, section: str) -> dict[str, Any]:
+    found: dict[str, Any] = admin.info(section)
+    return found

@@ -1,0 +1,85 @@
+"""Holders that a test plays itself, call by call."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from random import Random
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import uuid4
+
+from lowkiq_lambda.client import Checker
+from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.connection import connect
+from lowkiq_lambda.store.holding import (
+    ClaimLimits,
+    Grant,
+    HolderTerms,
+    Holding,
+    MorgueLimits,
+    Next,
+    Outcome,
+    Refused,
+    Settlement,
+    Window,
+)
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.pushing import Pusher
+from lowkiq_lambda.store.server_time import NodeTime, ServerTime
+
+PATIENCE: Final = 5.0
+LIMITS: Final = ClaimLimits(10, 100, 10_000)
+
+
+class Holder(Holding):
+    """One who may take the shard. Each call is tried for some seconds."""
+
+    def take(self) -> Grant | Refused:
+        """Try to acquire."""
+        return self.acquire("somebody", LIMITS, PATIENCE)
+
+    def write(self, outcomes: Sequence[Outcome] = (), next_step: Next = "claim") -> Window | None:
+        """Settle."""
+        return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, patience=PATIENCE)
+
+    def give_back(self, ids: Iterable[str]) -> None:
+        """Release, with these ids as they were."""
+        self.write([(job_id, "back") for job_id in ids], "release")
+
+
+class Holders:
+    """Makes holders of one shard; all share one client. `new_time` tells what time they go by."""
+
+    def __init__(
+        self,
+        url: str,
+        shard: ShardRef,
+        *,
+        ttl: float = 0.5,
+        timeout: float = PATIENCE,
+        clock: Clock | None = None,
+        new_time: Callable[[Clock], NodeTime] = ServerTime,
+    ) -> None:
+        clock = clock or SystemClock()
+        self._client = connect(url, max_connections=8, timeout=timeout, pool_timeout=5.0)
+        self.backend = Backend(self._client, clock, partial(new_time, clock), clock.sleep, Random(0))
+        self._shard = shard
+        self.ttl = ttl
+        self._terms = HolderTerms(ttl, "min", MorgueLimits(100, 100_000, 1_000.0), b"crashed")
+
+    def new(self) -> Holder:
+        """One more."""
+        return Holder(self.backend, self._shard, uuid4().hex, self._terms)
+
+    def push(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        """Push to the shard, the only one of its queue."""
+        checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
+        Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE).push(checker.check_all(jobs), len(jobs))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()

@@ -1,0 +1,165 @@
+"""Clocks that jump, and caches that evict: neither opens a lease to others, or reverses an id."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+import redis
+
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.store.holding import Grant, Refused
+from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.testing import ManualClock
+from tests.chaos.holders import Holders
+from tests.chaos.stage import Stage
+from tests.chaos.support import numbered, shard_of, state_of
+from tests.servers import MakeServer, Server
+
+TTL = 30.0
+
+
+class ByHand:
+    """An app whose time, the server's too, is a clock that the test moves; `during` runs in each batch."""
+
+    def __init__(self, url: str, queue_name: str) -> None:
+        self.clock = ManualClock()
+        self.app = Lowkiq(Config(redis_url=url, lease_ttl=TTL), clock=self.clock)
+        self.batches: list[dict[str, list[object]]] = []
+        self.during: Callable[[Batch], object] = lambda _batch: None
+        fields = {"queue_name": queue_name, "shards_count": 1, "perform": lambda _self, batch: self._perform(batch)}
+        self.worker: type[Worker] = self.app.worker(type("ByHand", (Worker,), fields))
+
+    def visit(self) -> str:
+        """Why a visit ended."""
+        return self.app.drainer.visit(self.app.drainer.shards()[0], Budget(self.clock, 100 * TTL)).reason
+
+    def learn_the_pace(self) -> None:
+        """Perform something quick, after which several batches are claimed at once."""
+        self.worker.perform_async(numbered("z", 1))
+        self.visit()
+        self.batches.clear()
+
+    def _perform(self, batch: Batch) -> None:
+        self.batches.append(dict(batch))
+        self.during(batch)
+
+
+@pytest.fixture
+def by_hand(server: Server, queue_name: str) -> Iterator[ByHand]:
+    """Such an app."""
+    made = ByHand(server.url, queue_name)
+    yield made
+    made.app.backend.client.close()
+    made.app.drainer._backend.client.close()
+
+
+def test_a_wall_clock_that_jumps_ends_the_trust_in_a_lease(by_hand: ByHand) -> None:
+    """E-6, E-8: the process was frozen and its monotonic clock with it: it starts nothing more, and gives back."""
+    stopping: list[bool] = []
+
+    def freeze(batch: Batch) -> None:
+        stopping.append(batch.stopping)
+        by_hand.clock.set_wall(by_hand.clock.time() + TTL)
+        stopping.append(batch.stopping)
+
+    by_hand.learn_the_pace()
+    by_hand.during = freeze
+    by_hand.worker.perform_async(numbered("ab", 1, 2))
+    assert "lease lost" == by_hand.visit()
+    assert [False, True] == stopping
+    assert [{"a": [1, 2]}] == by_hand.batches
+    by_hand.during = lambda _batch: None
+    assert "empty" == by_hand.visit()
+    assert {"b": [1, 2]} == by_hand.batches[-1]
+
+
+def test_a_monotonic_clock_that_runs_on_ends_the_trust_until_the_server_confirms(by_hand: ByHand) -> None:
+    """E-6: the wall clock was put back, yet the handler is told to stop; a write that is accepted proves the lease."""
+    stopping: list[bool] = []
+
+    def oversleep(batch: Batch) -> None:
+        wall = by_hand.clock.time()
+        stopping.append(batch.stopping)
+        by_hand.clock.advance(TTL)
+        by_hand.clock.set_wall(wall)
+        stopping.append(batch.stopping)
+
+    by_hand.learn_the_pace()
+    by_hand.during = oversleep
+    by_hand.worker.perform_async(numbered("ab", 1))
+    assert "empty" == by_hand.visit()
+    assert [False, True, False, True] == stopping
+
+
+def test_p3_a_server_clock_that_jumps_back_reverses_nothing(by_hand: ByHand) -> None:
+    """E-7: after a failover to a server whose clock is behind, payloads keep their order, and new ids their turn."""
+    clock = by_hand.clock
+    by_hand.worker.perform_async([{"id": "a", "payload": 1}])
+    clock.set_wall(clock.time() - 3_600.0)
+    by_hand.worker.perform_async([{"id": "a", "payload": 2}, {"id": "b", "payload": 1}])
+    assert "empty" == by_hand.visit()
+    assert [{"b": [1]}] == by_hand.batches
+    clock.advance(3_600.0)
+    assert "empty" == by_hand.visit()
+    assert {"a": [1, 2]} == by_hand.batches[-1]
+
+
+class Mistaken(GivenTime):
+    """What a process believes that measured a node's time wrongly: it is ten seconds behind."""
+
+    measured = 0
+
+    def now(self) -> float | None:
+        """What it believes, until it measures again."""
+        at = super().now()
+        return at if at is None or self.measured > 1 else at - 10.0
+
+    def observe(self, seconds: float, asked_at: float) -> float:
+        """The right time."""
+        self.measured += 1
+        return super().observe(seconds, asked_at)
+
+
+def test_who_is_behind_the_shard_measures_again(server: Server, stage: Stage) -> None:
+    """E-6: a time that lies behind what the shard has seen is refused; the caller asks the server, and goes on."""
+    clock, times = ManualClock(), list[Mistaken]()
+
+    def mistaken(given: Clock) -> Mistaken:
+        times.append(Mistaken(given))
+        return times[-1]
+
+    with (
+        Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime) as right,
+        Holders(server.url, shard_of(stage), clock=clock, new_time=mistaken) as wrong,
+    ):
+        right.push(numbered("a", 1))
+        first, second = right.new(), wrong.new()
+        first.take()
+        first.give_back("a")
+        assert isinstance(second.take(), Grant)
+        assert state_of(server, stage)["lease"][1] == clock.time() + right.ttl
+    assert 1 < times[0].measured
+
+
+def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer, stage: Stage) -> None:
+    """A full cache drops keys with a time to live first: the shard stays its holder's until the lease's time."""
+    server = make_server(maxmemory="8mb", maxmemory_policy="volatile-lru")
+    clock = ManualClock()
+    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
+        holders.push(numbered("a", 1))
+        holder, other = holders.new(), holders.new()
+        holder.take()
+        ballast = b"x" * 100_000
+        for number in range(200):
+            with suppress(redis.RedisError):
+                server.admin.set(f"ballast {number}", ballast)
+        assert not server.admin.exists(shard_of(stage).key("lease"))
+        clock.advance(TTL - 0.001)
+        refused = other.take()
+        assert isinstance(refused, Refused)
+        assert ("held", clock.time() + 0.001) == (refused.reason, pytest.approx(refused.until))
+        clock.advance(0.001)
+        assert isinstance(other.take(), Grant)
+        assert holder.token < other.token

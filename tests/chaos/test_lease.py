@@ -1,0 +1,168 @@
+"""Who holds a shard, for how long, and what becomes of a holder that lost it: E-1 to E-12, P1, P4."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.store.holding import Grant, Refused
+from lowkiq_lambda.store.scripts import script
+from tests.chaos.holders import PATIENCE, Holder, Holders
+from tests.chaos.stage import Stage
+from tests.chaos.support import (
+    child,
+    drain_to_the_end,
+    journal_of,
+    numbered,
+    opened,
+    push,
+    shard_of,
+    state_of,
+    visit,
+    wait_until_free,
+)
+from tests.servers import FaultProxy, MakeServer, Server
+from tests.waiting import eventually
+
+RENEW = script("renew").sha.encode()
+
+
+def test_p1_nobody_else_gets_a_shard_while_its_holder_lives(server: Server, stage: Stage) -> None:
+    """E-2: a handler that blocks for longer than the TTL keeps its lease, as another thread renews it."""
+    push(stage, numbered("a", 1))
+    with child(stage, stops=["in handler"]) as holder, opened(stage) as app:
+        holder.wait_at("in handler")
+        first_until = state_of(server, stage)["lease"][1]
+        eventually(lambda: state_of(server, stage)["lease"][1] > first_until + 2 * stage.lease_ttl)
+        assert "held" == visit(app).reason
+        holder.go_on()
+        assert "empty" == holder.ended().reason
+    assert {"a": [[1]]} == journal_of(stage).performed()
+
+
+def test_p4_a_holder_that_was_frozen_is_refused_after_a_takeover(server: Server, stage: Stage) -> None:
+    """E-1, E-8: it sees that it should stop, none of its writes counts, and it says that its lease is lost."""
+    stage = msgspec.structs.replace(stage, handler="heed")
+    push(stage, numbered("a", 1))
+    with child(stage, stops=["in handler"]) as frozen:
+        frozen.wait_at("in handler")
+        frozen.freeze()
+        push(stage, numbered("a", 2))
+        wait_until_free(server, stage)
+        with child(stage, stops=["in handler"]) as successor:
+            successor.wait_at("in handler")
+            before = state_of(server, stage)
+            frozen.go_on()
+            frozen.thaw()
+            assert "lease lost" == frozen.ended().reason
+            after = state_of(server, stage)
+            successor.kill()
+    for unchanged in ("flight", "waiting", "counters", "trouble"):
+        assert before[unchanged] == after[unchanged]
+    assert before["lease"][0] == after["lease"][0]
+    assert [True] == [line.stopping for line in journal_of(stage).lines("end")]
+    first, second = (line.token for line in journal_of(stage).lines("begin"))
+    assert first < second
+    end = drain_to_the_end(server, msgspec.structs.replace(stage, handler="note"))
+    # The successor was killed with both in its hands: they come one by one.
+    assert [[1], [2]] == journal_of(stage).performed()["a"][-2:]
+    assert {} == end["morgue"] == end["trouble"]
+
+
+def test_p4_a_thawed_holder_hands_nothing_more_to_its_handler(server: Server, stage: Stage) -> None:
+    """E-8: thawed before anybody took over, it starts none of what it still has, and gives it back."""
+    push(stage, numbered("ab", 1))
+    with child(stage, stops=["after acquire"]) as frozen:
+        frozen.wait_at("after acquire")
+        frozen.freeze()
+        wait_until_free(server, stage)
+        frozen.go_on()
+        frozen.thaw()
+        assert "lease lost" == frozen.ended().reason
+    assert {} == journal_of(stage).performed("begin")
+    assert 2 == drain_to_the_end(server, stage)["counters"]["processed"]
+
+
+def test_of_many_that_come_at_once_one_gets_the_shard(server: Server, stage: Stage) -> None:
+    """E-9: exactly one lease is given, and the others are told to leave the shard alone."""
+    push(stage, numbered("ab", 1))
+    with Holders(server.url, shard_of(stage), ttl=30.0) as holders, ThreadPoolExecutor(8) as pool:
+        barrier = threading.Barrier(8)
+
+        def take(_: int) -> tuple[Holder, Grant | Refused]:
+            holder = holders.new()
+            barrier.wait()
+            return holder, holder.take()
+
+        for _ in range(10):
+            answers = list(pool.map(take, range(8)))
+            (winner,) = (holder for holder, answer in answers if isinstance(answer, Grant))
+            assert {"held"} == {answer.reason for _, answer in answers if isinstance(answer, Refused)}
+            winner.give_back("ab")
+
+
+def test_a_drain_leaves_held_shards_and_goes_to_the_next(server: Server, stage: Stage) -> None:
+    """E-9: what another holder has is passed over at once, without a busy loop."""
+    stage = msgspec.structs.replace(stage, shards_count=3)
+    push(stage, numbered("abcdefghij", 1))
+    with Holders(server.url, shard_of(stage, 1), ttl=30.0) as holders, opened(stage) as app:
+        granted = holders.new().take()
+        assert isinstance(granted, Grant)
+        assert granted.window is not None
+        held = {delivery.id for delivery in granted.window.deliveries}
+        assert {"done": 10 - len(held)} == app.drain(10.0)
+    assert set("abcdefghij") - held == journal_of(stage).performed().keys()
+
+
+def test_release_by_one_who_lost_the_shard_changes_nothing(server: Server, stage: Stage) -> None:
+    """E-4, E-5, U-9: the release compares; the next holder's token is larger, even in the same process."""
+    push(stage, numbered("ab", 1))
+    with Holders(server.url, shard_of(stage)) as holders:
+        first, second = holders.new(), holders.new()
+        first.take()
+        wait_until_free(server, stage)
+        assert isinstance(second.take(), Grant)
+        assert 0 < first.token < second.token
+        before = state_of(server, stage)
+        for refused in (
+            lambda: first.write([], "release"),
+            lambda: first.renew(PATIENCE),
+            lambda: first.abandon(0.1, PATIENCE),
+        ):
+            with pytest.raises(LeaseLost):
+                refused()
+        assert before == state_of(server, stage)
+
+
+def test_a_lost_reply_of_a_renewal_costs_nothing(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+    """E-3: whether it counted is not known, so the next one tells; the batch goes on undisturbed."""
+    push(stage, numbered("a", 1))
+    fault_proxy.drop_reply_after(RENEW, times=2)
+    behind = msgspec.structs.replace(stage, url=fault_proxy.url)
+    with child(behind, stops=["in handler"]) as holder:
+        holder.wait_at("in handler")
+        fault_proxy.wait_dropped()
+        fault_proxy.wait_dropped()
+        until = state_of(server, stage)["lease"][1]
+        eventually(lambda: state_of(server, stage)["lease"][1] > until + stage.lease_ttl)
+        holder.go_on()
+        assert "empty" == holder.ended().reason
+    assert {"a": [[1]]} == journal_of(stage).performed()
+
+
+def test_tokens_grow_after_all_data_is_gone(make_server: MakeServer, stage: Stage) -> None:
+    """E-11, E-49: with the counter lost the server's clock carries the tokens on; the former holder is refused."""
+    server = make_server()
+    stage = msgspec.structs.replace(stage, url=server.url)
+    with Holders(server.url, shard_of(stage)) as holders:
+        push(stage, numbered("a", 1))
+        first, second = holders.new(), holders.new()
+        first.take()
+        server.admin.flushall()
+        with pytest.raises(LeaseLost):
+            first.write([], "release")
+        push(stage, numbered("a", 1))
+        second.take()
+        assert 0 < first.token < second.token

@@ -1,0 +1,113 @@
+"""What operators may do to the shard of the model: only to what was there when they looked."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from lowkiq_lambda.store.actions import Look
+from tests.properties.model import Buried, Entry, Job, Model
+
+TICKS = 0.001
+"""Seconds: more than the order of what is made due at once may take."""
+
+
+class OperatedModel(Model):
+    """A shard with operators. Each action returns how many ids it changed."""
+
+    def delete(self, look: Look, ids: Iterable[str]) -> int:
+        """What waits under the ids."""
+        return sum(self._withdraw(look, id_, lambda _entry: None) for id_ in ids)
+
+    def delete_failed(self, look: Look) -> int:
+        """What waits and has failed."""
+        return self.delete(look, self._failed(look))
+
+    def kill_failed(self, look: Look) -> int:
+        """What waits and has failed goes to the morgue."""
+        failed = self._failed(look)
+        changed = 0
+        for id_ in failed:
+            error = self.errors.get(id_, "")
+            changed += self._withdraw(look, id_, lambda entry, of=id_, why=error: self._to_morgue(of, entry, why))
+        self.to_trim = bool(failed)
+        self._trim()
+        return changed
+
+    def queue_up(self, look: Look, ids: Iterable[str]) -> int:
+        """From the morgue to where the payloads' scores belong, due now, with no retries used up."""
+        known = {id_: self.morgue[id_].error for id_ in ids if id_ in self.morgue}
+        exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
+        self.arrival += bool(exhumed)
+        for id_, entries in exhumed.items():
+            job = self._put(id_, entries, self.now)
+            job.touched = self.arrival
+            self._anew(id_, job)
+            self.errors.setdefault(id_, known[id_])
+        return len(exhumed)
+
+    def queue_up_all(self, look: Look) -> int:
+        """All of the morgue."""
+        return self.queue_up(look, list(self.morgue)) if look.buried else 0
+
+    def delete_buried(self, look: Look, ids: Iterable[str]) -> int:
+        """What lies in the morgue under the ids."""
+        return sum(bool(self._exhume(look, id_)) for id_ in ids)
+
+    def due_later(self, look: Look) -> set[str]:
+        """Ids that the look saw waiting for a later time."""
+        return {
+            id_
+            for id_, job in self.waiting.items()
+            if look.waiting and job.perform_in > self.now and _seen(look, job)
+        }
+
+    def take_times(self, times: Mapping[str, float]) -> None:
+        """Ids are due at other times now; those of suspects too."""
+        for id_, job in self.waiting.items():
+            if id_ in self.suspects and job.perform_in != times[id_]:
+                self.suspects[id_] = times[id_]
+            job.perform_in = times[id_]
+
+    def _failed(self, look: Look) -> list[str]:
+        return [id_ for id_, job in self.waiting.items() if job.retry_count >= 0] if look.failed else []
+
+    def _withdraw(self, look: Look, id_: str, take: Callable[[Entry], object]) -> bool:
+        job = self.waiting.get(id_)
+        if job is None or job.touched > look.arrival:
+            return False
+        old = [entry for entry in job.entries if entry.arrival <= look.arrival]
+        for entry in old:
+            take(entry)
+            job.entries.remove(entry)
+        if not job.entries:
+            self._forget(id_)
+        elif old and job.retry_count >= 0:
+            self.errors.pop(id_, None)
+            self._anew(id_, job)
+        return bool(old)
+
+    def _forget(self, id_: str) -> None:
+        del self.waiting[id_]
+        if id_ not in self.flight:
+            self.errors.pop(id_, None)
+            self.trouble.pop(id_, None)
+            self._drop_suspect(id_)
+
+    def _anew(self, id_: str, job: Job) -> None:
+        job.perform_in, job.retry_count, job.since = self.now, -1.0, None
+        self._note(id_, b=None)
+        if id_ in self.suspects:
+            self.suspects[id_] = self.now
+
+    def _exhume(self, look: Look, id_: str) -> list[Entry]:
+        buried = self.morgue.get(id_, Buried(0.0, "", []))
+        if buried.at > look.newest_burial:
+            return []
+        old = [entry for entry in buried.entries if entry.arrival <= look.arrival]
+        buried.entries = [entry for entry in buried.entries if entry not in old]
+        if not buried.entries:
+            self.morgue.pop(id_, None)
+        return old
+
+
+def _seen(look: Look, job: Job) -> bool:
+    touched_since = job.touched > look.arrival and len(job.entries) == 1
+    return not touched_since and any(entry.arrival <= look.arrival for entry in job.entries)

@@ -1,0 +1,132 @@
+"""Who shares a batch with whom after a failure, and payloads that cannot be decoded (E-51, LB-9)."""
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.store.codec import load_json
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import (
+    MakeApp,
+    Notes,
+    declare,
+    failing,
+    jobs_of,
+    left_behind,
+    look,
+    raising_with,
+    shard_of,
+)
+
+
+def test_a_blamed_id_stays_out_of_batches_with_fresh_ones(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """An id whose last failure was its own runs alone, so that it takes no fresh ones down with it."""
+    notes = Notes(raising_with("b"))
+    worker = declare(app, queue_name, notes, batch_size=5)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+    clock.advance(10)
+    notes.clear()
+    clock.advance(1)
+    worker.perform_async(jobs_of("cde"))
+
+    assert {"done": 3, "failed": 1, "retried": 1} == app.drain()
+    assert [["b"], ["c", "d", "e"]] == notes.ids
+
+
+def test_two_blamed_ids_share_no_batch(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Each of those that failed by themselves runs alone again."""
+    notes = Notes(failing("a", "b"))
+    worker = declare(app, queue_name, notes, batch_size=5)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+    clock.advance(10)
+    app.drain()
+
+    assert [["a", "b"], ["a"], ["b"]] == notes.ids
+
+
+def test_a_success_ends_the_blame(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Once it succeeded, the id is in batches with others again."""
+    notes = Notes(failing("a"))
+    worker = declare(app, queue_name, notes, batch_size=5)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+    clock.advance(10)
+    notes.then = None
+    app.drain()
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+
+    assert [["a", "b"], ["a"], ["a", "b"]] == notes.ids
+    assert {} == left_behind(app, worker)
+
+
+def test_others_in_retry_share_batches(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Ids in retry that are not to blame share batches with each other, not with fresh ones."""
+    notes = Notes(raising_with("a", "b", "c"))
+    worker = declare(app, queue_name, notes, batch_size=6, isolate=False)
+    worker.perform_async(jobs_of("abc"))
+    app.drain()
+    clock.advance(11)
+    worker.perform_async(jobs_of("xyz"))
+    notes.clear()
+    notes.then = None
+    app.drain()
+
+    assert [["a", "b", "c"], ["x", "y", "z"]] == notes.ids
+
+
+def undecodable_until_upgraded(upgraded: list[bool]) -> dict[str, object]:
+    """Settings of a codec that cannot read a payload before it is upgraded."""
+
+    def load(dumped: bytes) -> object:
+        if b"newer" in dumped and not upgraded:
+            raise LookupError("unknown version")
+        return load_json(dumped)
+
+    return {"dump_payload": lambda payload: f'"{payload}"'.encode(), "load_payload": load}
+
+
+def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """E-51, LB-9: its id fails with retries, the others of the batch run, and a newer codec gets it through."""
+    upgraded: list[bool] = []
+    app, notes = make_app(**undecodable_until_upgraded(upgraded)), Notes()
+    worker = declare(app, queue_name, notes, batch_size=3)
+    worker.perform_async([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
+
+    assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
+    stored = app.backend.client.hget(shard_of(app, worker, "b").key("errors"), "b")
+    assert b"a payload cannot be decoded: LookupError: unknown version" == stored
+    upgraded.append(True)
+    clock.advance(10)
+    app.drain()
+
+    assert [{"a": ["old"], "c": [""]}, {"b": ["newer"]}] == notes.batches
+
+
+def test_an_undecodable_payload_is_buried_as_raw_bytes(make_app: MakeApp, queue_name: str) -> None:
+    """E-51: when its retries are used up it lies in the morgue as it was stored; the rest of its id goes on."""
+    app, notes = make_app(**undecodable_until_upgraded([])), Notes()
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(("newer", "old"))])
+
+    app.drain()
+
+    assert [("a", [(b'"newer"', 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.buried]
+    assert [{"a": ["old"]}] == notes.batches
+
+
+def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LB-9: bytes that are no payload at all harm their own id only, however often the process starts."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
+    worker.perform_async(jobs_of("ab"))
+    key = shard_of(app, worker, "a").key("jobs")
+    record = app.backend.client.hget(key, "a")
+    assert isinstance(record, bytes)
+    app.backend.client.hset(key, "a", record[:-2] + b"\xff{")
+
+    assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
+    clock.advance(10)
+    assert {"failed": 1, "dead": 1} == app.drain()
+
+    assert ["a"] == [job.id for job in notes.buried]
+    assert look(app, worker, "a") is None

@@ -1,0 +1,206 @@
+"""Jobs that kill their process (E-50, LB-8): suspects, strikes, and the morgue for the culprit alone."""
+
+from collections.abc import Callable
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Broken, Mortal, Notes, declare, failing, jobs_of, left_behind, look, outlive
+
+
+def drain_through(app: Lowkiq, clock: ManualClock, mortal: Mortal, worker: type[Worker], deaths: int = 50) -> int:
+    """Start a new process each time that one died, until one ends by itself; how many died."""
+    for died in range(deaths):
+        if mortal.drain() is not None:
+            return died
+        outlive(app, clock, worker)
+    raise AssertionError(f"{deaths} processes died")
+
+
+def killed_by(mortal: Mortal, kills: Callable[[Batch], object]) -> Callable[[Batch], None]:
+    """A handler that dies of some batches."""
+
+    def then(batch: Batch) -> None:
+        if kills(batch):
+            mortal.die()
+
+    return then
+
+
+def test_a_crash_counts_nothing_and_makes_all_in_flight_suspects(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """What a dead process had in flight runs alone next, each id as it was; nothing is counted."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
+    worker = declare(app, queue_name, notes, batch_size=3)
+    worker.perform_async(jobs_of("abc"))
+
+    assert 1 == drain_through(app, clock, mortal, worker)
+
+    assert [["a", "b", "c"], ["a"], ["b"], ["c"]] == notes.ids
+    assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}
+    assert {} == left_behind(app, worker)
+
+
+def test_e50_the_culprit_is_buried_alone_and_soon(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-50, LB-8: an id that kills its process each time is in the morgue after three strikes, as "crashed"."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = killed_by(mortal, lambda batch: "b" in batch)
+    worker = declare(app, queue_name, notes, batch_size=4)
+    worker.perform_async(jobs_of("abcd", payload="v", score=5))
+
+    assert 4 == drain_through(app, clock, mortal, worker)
+
+    (buried,) = notes.buried
+    assert ("b", [("v", 5.0)]) == (buried.id, [tuple(one) for one in buried.payloads])
+    assert str(buried.error).startswith("crashed: ")
+    assert [["a", "b", "c", "d"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]] == notes.ids
+    assert {} == left_behind(app, worker)
+
+
+def test_a_crash_tells_its_group_apart(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A group of suspects of which one crashed for the last time is not systemic, and nothing of it is left."""
+    mortal, notes = Mortal(app), Notes()
+
+    def then(batch: Batch) -> None:
+        if list(batch) == ["b"]:
+            mortal.die()
+        raise Broken
+
+    notes.then = then
+    worker = declare(app, queue_name, notes, batch_size=4, max_retry_count=0)
+    worker.perform_async(jobs_of("abcd"))
+
+    drain_through(app, clock, mortal, worker)
+
+    assert [["a", "b", "c", "d"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]] == notes.ids
+    assert {} == left_behind(app, worker)
+
+
+def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """Only a lone suspect whose handler had started gets a strike: else the process died of something else."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    mortal.drain()
+    for _ in range(5):
+        outlive(app, clock, worker)
+        mortal.die_before("start")
+        assert mortal.drain() is None
+    outlive(app, clock, worker)
+
+    assert {"recovered": 1, "done": 2} == app.drain()
+    assert [] == notes.buried
+
+
+def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Two strikes and then an outcome: the next two strikes are the first again."""
+    mortal, notes, deaths = Mortal(app), Notes(), [3, 3]
+
+    def then(batch: Batch) -> None:
+        if deaths[0] > 0:
+            deaths[0] -= 1
+            mortal.die()
+        else:
+            deaths.pop(0)
+            if deaths:
+                failing("a")(batch)
+
+    notes.then = then
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    died = 0
+    for _ in range(2):
+        died += drain_through(app, clock, mortal, worker)
+        clock.advance(10)
+
+    assert (6, []) == (died, notes.buried)
+    assert {} == left_behind(app, worker)
+
+
+def test_a_strike_halves_the_next_slice_until_the_culprit_is_found(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """Of an id with many payloads only the one that kills is buried; the others run, in order."""
+    mortal, notes, done = Mortal(app), Notes(), list[int]()
+
+    def then(batch: Batch) -> None:
+        if 5 in batch["a"]:
+            mortal.die()
+        else:
+            done.extend(batch["a"])
+
+    notes.then = then
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(8)])
+
+    drain_through(app, clock, mortal, worker)
+
+    assert [5] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert [0, 1, 2, 3, 4, 6, 7] == done
+    assert [8, 8, 4] == [len(batch["a"]) for batch in notes.batches[:3]]
+    assert {} == left_behind(app, worker)
+
+
+def test_after_a_crashed_payload_the_rest_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """D-2: what was pushed behind the buried payload is due now, with retry_count -1."""
+    mortal, notes = Mortal(app), Notes(failing("a"))
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": "deadly", "score": 1}])
+    app.drain()
+    clock.advance(10)
+    notes.then = killed_by(mortal, lambda batch: "deadly" in batch["a"])
+    mortal.drain()
+    outlive(app, clock, worker)
+    worker.perform_async([{"id": "a", "payload": "later", "score": 2}])
+
+    drain_through(app, clock, mortal, worker)
+
+    assert ["deadly"] == [payload for job in notes.buried for payload, _ in job.payloads]
+    assert ({"a": ["later"]}, -1.0) == (notes.batches[-1], notes.last.retry_count)
+
+
+def test_what_was_pushed_meanwhile_merges_with_what_is_recovered(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """E-21: recovered payloads merge in order of score with those that came while the process was dying."""
+    mortal, notes = Mortal(app), Notes()
+    worker = declare(app, queue_name, notes)
+
+    def push_and_die(_batch: Batch) -> None:
+        notes.then = None
+        worker.perform_async({"id": "a", "payload": n, "score": n, "delay": 500} for n in (0, 2, 4))
+        mortal.die()
+
+    notes.then = push_and_die
+    worker.perform_async({"id": "a", "payload": n, "score": n} for n in (1, 3))
+    at = clock.time()
+
+    drain_through(app, clock, mortal, worker)
+
+    assert [[1, 3], [0, 1, 2, 3, 4]] == [batch["a"] for batch in notes.batches]
+    assert at == notes.last.perform_in
+
+
+def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """What a process gave back before it ended, though it was running, comes back in one batch, uncounted."""
+    mortal, notes = Mortal(app), Notes()
+
+    def abandon_and_die(_batch: Batch) -> None:
+        app.drainer.abandon_all(0.01)
+        mortal.die()
+
+    notes.then = abandon_and_die
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    mortal.drain()
+    notes.then = None
+    clock.advance(0.02)
+    app.backend.client.delete(app.queue_of(worker).shards[0].key("lease"))
+
+    assert {"recovered": 2, "done": 2} == app.drain()
+    assert [["a", "b"], ["a", "b"]] == notes.ids
+    assert look(app, worker, "a") is None

@@ -1,0 +1,135 @@
+"""The morgue as Lowkiq describes it, and the way back from it (L-29, L-31 to L-34, D-3, E-76)."""
+
+from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Mortal, Notes, declare, jobs_of, left_behind, look, outlive, raising
+
+
+def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
+    """Payloads with scores in the morgue, by id."""
+    jobs = app.queries(worker).morgue_range_by_id("-", "+")
+    return {job.id: [(payload, score) for payload, score in job.payloads] for job in jobs}
+
+
+def test_l31_nothing_in_the_morgue_is_executed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-31: what was buried stays where it is, however often the queue is drained."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a", payload=1, score=1))
+    app.drain()
+    clock.advance(86_400)
+
+    assert ({}, 1) == (app.drain(), len(notes.batches))
+    assert {"a": [(1, 1.0)]} == lying(app, worker)
+
+
+def test_l32_payloads_of_an_id_meet_in_the_morgue(app: Lowkiq, queue_name: str) -> None:
+    """L-32: a morgue job is an id with payloads, in order of their scores, however they came there."""
+    worker = declare(app, queue_name, raising(), max_retry_count=0)
+    for score in (3, 1, 2):
+        worker.perform_async([{"id": "a", "payload": score, "score": score}])
+        app.drain()
+
+    assert {"a": [(1, 1.0), (2, 2.0), (3, 3.0)]} == lying(app, worker)
+
+
+def test_l33_morgue_jobs_sort_by_change_or_by_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-33: the time of change is that of the last burial."""
+    worker = declare(app, queue_name, raising(), max_retry_count=0)
+    for job_id in "bca":
+        worker.perform_async(jobs_of(job_id))
+        app.drain()
+        clock.advance(1)
+    worker.perform_async(jobs_of("b", payload="again"))
+    app.drain()
+
+    queries = app.queries(worker)
+    assert list("cab") == [job.id for job in queries.morgue_range_by_updated_at("-inf", "+inf")]
+    assert list("abc") == [job.id for job in queries.morgue_range_by_id("-", "+")]
+    assert clock.time() == queries.morgue_fetch(["b"])[0].updated_at
+
+
+def test_l34_d3_a_morgue_job_is_queued_up_as_new(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-34, D-3: it is back with its score and error, retry_count -1, due now, and leaves the morgue."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a", payload="v", score=7))
+    app.drain()
+    clock.advance(100)
+
+    assert 1 == app.actions(worker).morgue_queue_up(["a", "nobody"])
+
+    assert ([("v", 7.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
+    assert {} == lying(app, worker)
+    notes.then = None
+    assert {"done": 1} == app.drain()
+    assert {} == left_behind(app, worker)
+
+
+def test_l29_a_morgue_job_meets_one_in_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-29: payloads are united by score, due now, with retry_count -1; a redriven one takes its place in order."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=1)
+    worker.perform_async(jobs_of("a", payload="old", score=1))
+    app.drain()
+    clock.advance(10)
+    app.drain()
+    worker.perform_async([{"id": "a", "payload": "new", "score": 2}, {"id": "a", "payload": "older", "score": 0}])
+    app.drain()
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert 0.0 == waiting.retry_count
+
+    app.actions(worker).morgue_queue_up(["a"])
+
+    assert ([("older", 0.0), ("old", 1.0), ("new", 2.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
+
+
+def test_l29_an_equal_payload_keeps_the_smaller_score(app: Lowkiq, queue_name: str) -> None:
+    """L-26, L-29: a payload that comes out of the morgue merges with an equal one as any other."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a", payload="v", score=1))
+    app.drain()
+    worker.perform_async(jobs_of("a", payload="v", score=5, delay=50))
+
+    app.actions(worker).morgue_queue_up_all_jobs()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert [("v", 1.0)] == waiting.payloads
+
+
+def test_e76_queued_up_while_in_flight_it_waits_its_turn(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-76: what is queued up while its id runs waits under it, and is performed after it."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a", payload="buried", score=1))
+    app.drain()
+    clock.advance(1)
+    notes.clear()
+
+    def queue_up(_batch: object) -> None:
+        notes.then = None
+        app.actions(worker).morgue_queue_up(["a"])
+
+    notes.then = queue_up
+    worker.perform_async(jobs_of("a", payload="running", score=2))
+    app.drain()
+
+    assert [{"a": ["running"]}, {"a": ["buried"]}] == notes.batches
+
+
+def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LB-6, E-17: a process that dies before the burial is written leaves the job in the queue alone."""
+    mortal, notes = Mortal(app), Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a", payload=1, score=1))
+    mortal.die_before("settle")
+    assert mortal.drain() is None
+    assert ({}, []) == (lying(app, worker), notes.buried)
+
+    outlive(app, clock, worker)
+    app.drain()
+
+    assert ({"a": [(1, 1.0)]}, None, 1) == (lying(app, worker), look(app, worker, "a"), len(notes.buried))

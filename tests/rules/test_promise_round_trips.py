@@ -1,0 +1,108 @@
+"""P8: few round trips, and a budget of commands for each job."""
+
+from typing import Any
+
+import pytest
+from redis.connection import AbstractConnection
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import Notes, declare
+from tests.servers import MakeServer, Server
+
+
+class Counted:
+    """An app on a server of its own, and what it sends."""
+
+    def __init__(self, server: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+        # Claims of ten payloads at most, so that windows can be counted.
+        self.app = Lowkiq(Config(redis_url=server.url, claim_payloads=10), clock=clock)
+        self.round_trips = 0
+        self._server = server
+        send: Any = AbstractConnection.send_packed_command
+
+        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:  # noqa: ANN401
+            # One for a command, and one for a pipeline of many.
+            self.round_trips += 1
+            send(connection, *args, **options)
+
+        monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
+
+    def commands(self, *names: str) -> int:
+        """How many commands the server has run, those inside scripts too; only these where some are named."""
+        stats = self._server.admin.info("commandstats")
+        self.round_trips -= 1
+        return sum(one["calls"] for name, one in stats.items() if not names or name[8:] in names)
+
+
+@pytest.fixture
+def counted(make_server: MakeServer, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """An app that is counted."""
+    return Counted(make_server(), clock, monkeypatch)
+
+
+def test_p8_one_round_trip_for_each_claim_window(counted: Counted, queue_name: str) -> None:
+    """P8: on a warm connection settling, renewing and claiming the next window is one call."""
+    worker = declare(counted.app, queue_name, Notes(), batch_size=10)
+    worker.perform_async({"id": n} for n in range(10))
+    counted.app.drain()
+    worker.perform_async({"id": n} for n in range(1_000))
+    calls, trips = counted.commands("evalsha"), counted.round_trips
+
+    counted.app.drain()
+
+    # A probe, the acquisition with the first of 100 windows, a settling for each window, a probe that finds nothing.
+    assert (1 + 1 + 100 + 1, 1 + 1 + 100 + 1) == (counted.commands("evalsha") - calls, counted.round_trips - trips)
+
+
+def test_p8_an_idle_tick_over_all_shards_is_one_round_trip(counted: Counted, queue_name: str) -> None:
+    """P8, E-31: with nothing due, three queues of 20 shards are looked at in one round trip."""
+    for n in range(3):
+        declare(counted.app, f"{queue_name}-{n}", Notes(), shards_count=20)
+    counted.app.drain()
+    trips = counted.round_trips
+
+    counted.app.drain()
+
+    assert 1 == counted.round_trips - trips
+
+
+def test_p8_a_push_is_one_round_trip_and_a_ring(counted: Counted, queue_name: str) -> None:
+    """P8: jobs for all shards travel together; the bell is the second trip, only where somebody waits for it."""
+    worker = declare(counted.app, queue_name, Notes(), shards_count=10)
+    worker.perform_async([{"id": "warm"}])
+    trips = counted.round_trips
+
+    worker.perform_async({"id": n} for n in range(100))
+    rung = counted.round_trips - trips
+    worker.perform_async({"id": n, "payload": 1} for n in range(100))
+
+    assert (2, 3) == (rung, counted.round_trips - trips)
+
+
+@pytest.mark.parametrize(("batch_size", "most"), [(1, 0.05), (10, 0.05), (100, 0.05)])
+def test_p8_commands_for_each_job_stay_within_their_budget(
+    counted: Counted, clock: ManualClock, queue_name: str, batch_size: int, most: float
+) -> None:
+    """Item 22: all commands that the server runs for a drained blank job, inside scripts too, have a budget."""
+    app = Lowkiq(counted.app.config.evolve(claim_payloads=1_000), clock=clock)
+    worker = declare(app, queue_name, lambda _batch: None, shards_count=2, batch_size=batch_size)
+    worker.perform_async({"id": n} for n in range(10))
+    app.drain()
+    worker.perform_async({"id": n} for n in range(10_000))
+    before = counted.commands()
+
+    assert {"done": 10_000} == app.drain()
+
+    assert (counted.commands() - before) / 10_000 <= most
+
+
+def test_p8_commands_for_each_push_stay_within_their_budget(counted: Counted, queue_name: str) -> None:
+    """Item 22: fresh jobs are pushed by a few commands for each call."""
+    worker = declare(counted.app, queue_name, Notes(), shards_count=2)
+    worker.perform_async([{"id": "warm"}])
+    before = counted.commands()
+
+    worker.perform_async({"id": n} for n in range(10_000))
+
+    assert (counted.commands() - before) / 10_000 <= 0.01

@@ -1,0 +1,254 @@
+"""The promises, each as far as one process can show it; whole processes die in the chaos tests."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import (
+    Broken,
+    MakeApp,
+    Mortal,
+    Notes,
+    declare,
+    failing,
+    jobs_of,
+    left_behind,
+    outlive,
+    raising,
+    shard_of,
+    stop_renewing,
+)
+from tests.servers import MakeServer
+
+
+def test_p1_one_at_a_time(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: until the lease's time is over *and* its key is gone, nobody else gets what a holder is running."""
+    first, second = make_app(), make_app()
+    stop_renewing(first, monkeypatch)
+    others, tries = Notes(), list[tuple[dict[str, int], int]]()
+
+    def let_others_try(_batch: Batch) -> None:
+        tries.append((second.drain(), len(others.batches)))
+        clock.advance(29.9)
+        second.backend.client.delete(key)
+        tries.append((second.drain(), len(others.batches)))
+        clock.advance(0.2)
+        second.backend.client.set(key, "evicted and set again", px=60_000)
+        tries.append((second.drain(), len(others.batches)))
+        second.backend.client.delete(key)
+        tries.append((second.drain(), len(others.batches)))
+
+    worker = declare(first, queue_name, let_others_try)
+    declare(second, queue_name, others)
+    key = shard_of(first, worker, "a").key("lease")
+    worker.perform_async(jobs_of("a"))
+    first.drain()
+
+    assert [({}, 0), ({}, 0), ({}, 0), ({"recovered": 1, "done": 1}, 1)] == tries
+
+
+@pytest.mark.parametrize("death", range(9))
+def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, death: int) -> None:
+    """P2: wherever between two calls the process dies, each payload is performed, or in the morgue with its error."""
+    mortal, calls = Mortal(app), Counter[str]()
+    done: list[tuple[str, int]] = []
+
+    def perform(batch: Batch) -> None:
+        for job_id, payloads in batch.items():
+            if job_id == "bad":
+                batch.fail(job_id, "bad")
+            else:
+                done.extend((job_id, payload) for payload in payloads)
+
+    def dies_before(name: str) -> bool:
+        calls[name] += 1
+        return calls.total() == death + 1
+
+    notes = Notes(perform)
+    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
+    worker.perform_async({"id": job_id, "payload": n} for job_id in ("a", "bad", "b", "c") for n in range(2))
+    mortal.dies_before = dies_before
+    mortal.drain()
+    for _ in range(10):
+        outlive(app, clock, worker)
+        app.drain()
+
+    assert {(job_id, n) for job_id in "abc" for n in range(2)} == set(done)
+    (buried,) = app.queries(worker).morgue_fetch(["bad"])
+    assert ([0, 1], "bad") == ([payload for payload, _ in buried.payloads], buried.error)
+    assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_p3_order(make_app: MakeApp, clock: ManualClock, queue_name: str, seed: int) -> None:
+    """P3: what is handed over is always the oldest of what is queued, by score and arrival, whatever happened."""
+    rng, app = Random(seed), make_app(claim_payloads=4)
+    mortal, queued, arrivals = Mortal(app), list[tuple[int, int]](), 0
+
+    def perform(batch: Batch) -> None:
+        payloads = [tuple(payload) for payload in batch["a"]]
+        assert sorted(queued)[: len(payloads)] == payloads
+        match rng.randrange(4):
+            case 0:
+                raise Broken
+            case 1:
+                mortal.die()
+            case _:
+                queued[:] = sorted(queued)[len(payloads) :]
+
+    worker = declare(app, queue_name, perform, retry_in=lambda _self, _count: rng.randrange(3), max_retry_count=1_000)
+    for _ in range(60):
+        pushed = [(rng.randrange(20), arrivals + n) for n in range(rng.randrange(4))]
+        arrivals += len(pushed)
+        queued += pushed
+        worker.perform_async({"id": "a", "payload": place, "score": place[0]} for place in pushed)
+        if mortal.drain() is None:
+            outlive(app, clock, worker)
+        clock.advance(1)
+    while queued:
+        if mortal.drain() is None:
+            outlive(app, clock, worker)
+        clock.advance(3)
+
+    assert {} == left_behind(app, worker)
+    assert [] == app.queries(worker).morgue_fetch(["a"])
+
+
+def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P4: a holder that overslept has a smaller token, is told to stop, and its outcomes are refused."""
+    late, other = make_app(), make_app()
+    stop_renewing(late, monkeypatch)
+    tokens: list[int] = []
+    stopping: list[bool] = []
+
+    def oversleep(batch: Batch) -> None:
+        tokens.append(batch.token)
+        outlive(late, clock, worker)
+        other.drain()
+        stopping.append(batch.stopping)
+        batch.fail("a", "too late to count")
+
+    worker = declare(late, queue_name, oversleep)
+    declare(other, queue_name, lambda batch: tokens.append(batch.token))
+    worker.perform_async(jobs_of("a"))
+    result = late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+
+    assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
+    assert tokens[0] < tokens[1]
+    assert {} == left_behind(late, worker)
+
+
+def test_p4_tokens_grow_though_the_counter_is_lost(
+    make_server: MakeServer, clock: ManualClock, queue_name: str
+) -> None:
+    """P4, E-11: after FLUSHALL the clock carries the tokens on; and a clock that went back, the counter."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url), clock=clock)
+    tokens: list[int] = []
+    worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
+
+    def once() -> None:
+        worker.perform_async(jobs_of("a"))
+        app.drain()
+
+    once()
+    clock.set_wall(clock.time() - 0.5)
+    once()
+    server.admin.flushall()
+    clock.set_wall(clock.time() + 1)
+    once()
+
+    assert 3 == len(tokens)
+    assert tokens == sorted(set(tokens))
+
+
+def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: str) -> None:
+    """P4: settling, starting, renewing and abandoning are refused once somebody else has come."""
+    refused: list[str] = []
+
+    def refuse(name: str, call: Callable[[], None]) -> None:
+        with pytest.raises(LeaseLost, match="has another holder by now"):
+            call()
+        refused.append(name)
+
+    def try_all(_batch: Batch) -> None:
+        (visit,) = app.drainer._running
+        holding = visit._holding
+        app.backend.client.hset(shard.key("meta"), "nonce", "another")
+        refuse("start", lambda: holding.start("a", 0.0))
+        refuse("renew", lambda: holding.renew(0.0))
+        refuse("abandon", lambda: holding.abandon(0.1, 0.0))
+
+    worker = declare(app, queue_name, try_all)
+    (shard,) = app.queue_of(worker).shards
+    worker.perform_async(jobs_of("a"))
+
+    assert {} == app.drain()
+    assert ["start", "renew", "abandon"] == refused
+
+
+def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: a failing id, an undecodable payload and a hook that raises, all in one batch, cost the others nothing."""
+
+    def retries_exhausted(_self: object, _jobs: object) -> None:
+        raise Broken("hook")
+
+    notes = Notes(failing("bad"))
+    worker = declare(app, queue_name, notes, batch_size=5, max_retry_count=0, retries_exhausted=retries_exhausted)
+    worker.perform_async(jobs_of(["a", "bad", "b", "corrupt", "c"]))
+    key = shard_of(app, worker, "corrupt").key("jobs")
+    record = app.backend.client.hget(key, "corrupt")
+    assert isinstance(record, bytes)
+    app.backend.client.hset(key, "corrupt", record[:-2] + b"}")
+
+    assert {"done": 3, "failed": 2, "dead": 2} == app.drain()
+    clock.advance(1_000)
+    assert ({}, [["a", "b", "bad", "c"]]) == (app.drain(), notes.ids)
+
+
+def test_p7_equal_chances(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: each payload is the oldest of its id in exactly max_retry_count + 1 failures, alone or in an outage."""
+    oldest: Counter[tuple[str, int]] = Counter()
+
+    def note_and_raise(batch: Batch) -> None:
+        if len(batch) == 1:
+            oldest.update((job_id, payloads[0]) for job_id, payloads in batch.items())
+        raise Broken
+
+    worker = declare(app, queue_name, note_and_raise, batch_size=2, max_retry_count=2)
+    worker.perform_async({"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3))
+    for _ in range(20):
+        app.drain()
+        clock.advance(100)
+
+    assert dict.fromkeys([(job_id, n) for job_id in "ab" for n in range(3)], 3) == oldest
+    assert 2 == app.stats()["by_worker"][queue_name]["morgue_length"]
+
+
+def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: only attributed failures count: neither a stop, nor a death, nor a failure in company does."""
+    mortal, notes = Mortal(app), Notes()
+    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
+    worker.perform_async(jobs_of("ab"))
+    stop = threading.Event()
+    stop.set()
+    app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    notes.then = mortal.die
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = raising(SystemExit())
+    with pytest.raises(SystemExit):
+        app.drain()
+    notes.then = None
+    app.drain()
+
+    assert ([], {}) == (notes.buried, left_behind(app, worker))
+    assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}

@@ -1,0 +1,1 @@
+"""What people look at and do, on a real server."""

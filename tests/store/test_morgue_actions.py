@@ -1,0 +1,168 @@
+"""What operators do to the morgue."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lowkiq_lambda.store.actions import Actions
+from tests.store.support import Desk, MakeDesk, ids_of, pairs
+
+Act = Callable[[Actions], int]
+
+
+def test_d3_a_job_comes_back_from_the_morgue_as_new(desk: Desk) -> None:
+    """D-3, L-34, LN-11: due now, retry_count -1, with all its payloads and its error; then it is performed."""
+    desk.bury([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}])
+    desk.clock.advance(5)
+
+    assert 1 == desk.actions.morgue_queue_up(["a", "unknown"])
+    (job,) = desk.queries.fetch(["a"])
+    assert [(1, 1.0), (2, 2.0)] == pairs(job)
+    assert (desk.clock.time(), -1.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
+    assert ["b"] == ids_of(desk.queries.morgue_range_by_id())
+    desk.drain()
+    assert {"a": [1, 2]} == desk.handler.batches[-1]
+    assert desk.is_empty()
+
+
+def test_it_merges_into_what_waits(desk: Desk) -> None:
+    """L-25, L-26, L-29: payloads unite in order of score, equal ones by the queue's rule; due now, retry_count -1."""
+    desk.bury([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate("xyz")])
+    desk.fail([{"id": "a", "payload": payload, "score": n} for n, payload in ((0.5, "w"), (9, "y"))])
+    desk.clock.advance(1)
+
+    assert 1 == desk.actions.morgue_queue_up(["a"])
+    (job,) = desk.queries.fetch(["a"])
+    assert [("x", 0.0), ("w", 0.5), ("y", 1.0), ("z", 2.0)] == pairs(job)
+    assert (desk.clock.time(), -1.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
+
+
+def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:
+    """E-76: an id that comes back while it runs is performed afterwards; were it to fail, both wait for its retry."""
+    desk.bury([{"id": "a", "payload": "dead", "score": 1}])
+    desk.push([{"id": "a", "payload": "runs", "score": 2}])
+    desk.handler.meanwhile, desk.handler.failing = lambda: desk.actions.morgue_queue_up(["a"]), {"a"}
+    desk.drain()
+
+    (job,) = desk.queries.fetch(["a"])
+    assert ([("dead", 1.0), ("runs", 2.0)], 0.0) == (pairs(job), job.retry_count)
+    assert {} == desk.state()["morgue"]
+
+
+def test_what_was_buried_twice_comes_back_whole(desk: Desk) -> None:
+    """E-76: payloads of several burials, the same one among them twice, are one job in the order of scores."""
+    for payloads in ([3, 1], [2, 1]):
+        desk.bury([{"id": "a", "payload": n, "score": n} for n in payloads])
+        desk.clock.advance(1)
+    assert [(1, 1), (1, 1), (2, 2), (3, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
+
+    assert 1 == desk.actions.morgue_queue_up_all_jobs()
+    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queries.fetch(["a"])[0])
+
+
+def test_ties_keep_their_order_of_arrival_through_the_morgue(desk: Desk) -> None:
+    """E-63: equal scores stand as they were pushed, also between what came back and what waits."""
+    desk.bury([{"id": "a", "payload": payload, "score": 1} for payload in "zx"])
+    desk.push([{"id": "a", "payload": "a", "score": 1}])
+    desk.actions.morgue_queue_up(["a"])
+
+    assert ["z", "x", "a"] == [payload for payload, _ in desk.queries.fetch(["a"])[0].payloads]
+
+
+EVERY_ACTION: dict[str, tuple[str, Act]] = {
+    "queue up": ("requeue", lambda actions: actions.morgue_queue_up(["a"])),
+    "queue up all": ("requeue", lambda actions: actions.morgue_queue_up_all_jobs()),
+    "delete": ("delete_morgue", lambda actions: actions.morgue_delete(["a"])),
+    "delete all": ("delete_morgue", lambda actions: actions.morgue_delete_all_jobs()),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_ACTION)
+def test_what_is_buried_after_the_look_stays(desk: Desk, name: str) -> None:
+    """LB-11: an operator who saw one burial does not act on the next: whose payloads are whose is not known."""
+    script, act = EVERY_ACTION[name]
+    desk.bury([{"id": "a", "payload": "old", "score": 1}])
+
+    def bury_another() -> None:
+        desk.clock.advance(1)
+        desk.bury([{"id": job_id, "payload": "new", "score": 2} for job_id in "ab"])
+
+    desk.before(script, bury_another)
+
+    assert 0 == act(desk.actions)
+    a, b = desk.queries.morgue_fetch(["a", "b"])
+    assert ([("old", 1.0), ("new", 2.0)], [("new", 2.0)]) == (pairs(a), pairs(b))
+
+
+@pytest.mark.parametrize("name", EVERY_ACTION)
+def test_payloads_pushed_after_the_look_stay_in_the_morgue(desk: Desk, name: str) -> None:
+    """Where the clock cannot tell two burials apart, the arrival number can."""
+    script, act = EVERY_ACTION[name]
+    desk.bury([{"id": "a", "payload": "old", "score": 2}])
+    desk.before(script, lambda: desk.bury([{"id": "a", "payload": "new", "score": 1}]))
+
+    assert 1 == act(desk.actions)
+    (job,) = desk.queries.morgue_fetch(["a"])
+    assert ([("new", 1.0)], "a is broken") == (pairs(job), job.error)
+    back = [("old", 2.0)] if script == "requeue" else []
+    assert back == [pair for job in desk.queries.fetch(["a"]) for pair in pairs(job)]
+
+
+def test_what_came_back_is_a_push_to_other_operators(desk: Desk) -> None:
+    """Who looked before an id came back does not delete it."""
+    desk.bury([{"id": "a", "payload": n, "score": n} for n in range(2)] + [{"id": "b"}])
+    desk.before("delete", lambda: desk.actions.morgue_queue_up(["a", "b"]))
+
+    assert 0 == desk.actions.delete(["a", "b"])
+    assert 2 == desk.actions.delete(["a", "b"])
+
+
+@pytest.mark.parametrize("name", EVERY_ACTION)
+def test_the_second_of_two_operators_changes_nothing(desk: Desk, name: str) -> None:
+    """E-81: two click at the same moment, and one is told 0."""
+    script, act = EVERY_ACTION[name]
+    desk.bury([{"id": "a", "payload": n, "score": n} for n in range(2)])
+    first: list[int] = []
+    desk.before(script, lambda: first.append(act(desk.actions)))
+
+    assert (0, [1]) == (act(desk.actions), first)
+
+
+def test_delete_leaves_nothing_behind(desk: Desk) -> None:
+    """One id, then all: payloads, dates, errors and bytes are gone, and what waits under the same id is not."""
+    desk.bury([{"id": job_id, "payload": n, "score": n} for job_id in "abc" for n in range(2)])
+    desk.push([{"id": "b", "payload": "waits"}])
+
+    assert 1 == desk.actions.morgue_delete(["a"])
+    assert {"b", "c"} == set(desk.state()["morgue"])
+    assert 2 == desk.actions.morgue_delete_all_jobs()
+    found = desk.state()
+    assert ({}, 0, ["b"]) == (found["morgue"], found["morgue_bytes"], list(found["waiting"]))
+
+
+def test_very_much_comes_back_in_parts(make_desk: MakeDesk) -> None:
+    """E-78: one id with 30,000 payloads and 3,000 ids with one, over many calls, each id counted once."""
+    desk = make_desk(morgue_max_entries=100_000)
+    jobs = [{"id": "big", "payload": n, "score": n} for n in range(30_000)] + [{"id": n} for n in range(3_000)]
+    desk.bury(jobs)
+
+    assert 3_001 == desk.actions.morgue_queue_up_all_jobs()
+    found = desk.state()
+    assert ({}, 3_001, 30_000) == (found["morgue"], len(found["waiting"]), len(found["waiting"]["big"][0]))
+    desk.fail(jobs[:1])
+    desk.actions.kill_all_failed_jobs()
+    assert 1 == desk.actions.morgue_delete_all_jobs()
+    assert {} == desk.state()["morgue"]
+
+
+def test_who_comes_back_is_heard_of(desk: Desk) -> None:
+    """A daemon that waits is told, as by a push."""
+    desk.bury([{"id": "a"}])
+    with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
+        bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
+        bell.get_message(timeout=5)
+        desk.actions.morgue_queue_up(["a"])
+        heard = bell.get_message(timeout=5)
+
+    assert heard is not None
+    assert b"0" == heard["data"]

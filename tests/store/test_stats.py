@@ -1,0 +1,172 @@
+"""Numbers mean what they say."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq, QueueMismatch
+from lowkiq_lambda.store import backend, pipelines
+from lowkiq_lambda.testing import ManualClock
+from tests.servers import Cluster, Server
+from tests.store.support import LATER, Desk, Handler, MakeApp, MakeDesk, declare
+
+
+def test_stats_are_zeros_where_there_is_no_worker() -> None:
+    """LN-20: without workers all is 0, and nobody asks Redis."""
+    app = Lowkiq(Config(redis_url="redis://127.0.0.1:1"))
+
+    stats: object = app.stats()
+
+    assert {"total": {"length": 0, "morgue_length": 0, "lag": 0}, "by_worker": {}} == stats
+    assert {} == app.metrics()
+
+
+def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
+    """L-46, LN-20, LN-12: lengths are summed up, the total lag is the largest."""
+    other = declare(desk.app, f"{desk.worker.queue_name}-other", Handler(), shards_count=3)
+    desk.bury([{"id": "dead"}])
+    other.perform_async([{"id": job_id} for job_id in range(5)])
+    desk.clock.advance(20)
+    desk.push([{"id": job_id} for job_id in "ab"])
+    desk.clock.advance(10)
+    stats: object = desk.app.stats()
+
+    assert {
+        "total": {"length": 7, "morgue_length": 1, "lag": 30.0},
+        "by_worker": {
+            desk.worker.queue_name: {"length": 2, "morgue_length": 1, "lag": 10.0},
+            other.queue_name: {"length": 5, "morgue_length": 0, "lag": 30.0},
+        },
+    } == stats
+
+
+def test_a_delayed_job_has_no_lag_until_it_is_due(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LN-12, check 27: who waits for its time is not late."""
+    worker = declare(app, queue_name, Handler())
+    worker.perform_async([{"id": "later", "delay": 100}])
+
+    lags = []
+    for seconds in (0, 99, 1, 7):
+        clock.advance(seconds)
+        lags.append(app.stats()["total"]["lag"])
+
+    assert [0.0, 0.0, 0.0, 7.0] == lags
+
+
+def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A job that takes long is not done yet: the lag is its age too."""
+    handler = Handler()
+    worker = declare(app, queue_name, handler)
+    worker.perform_async([{"id": "slow"}])
+    clock.advance(30)
+    seen = []
+    handler.meanwhile = lambda: seen.append(app.metrics()[queue_name])
+    app.drain()
+
+    assert [(30.0, 1, 0)] == [(one.lag, one.busy, one.length) for one in seen]
+    assert 0.0 == app.stats()["total"]["lag"]
+
+
+def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Between its slices an id queues behind others, but it has waited since its own time."""
+    app, handler = make_app(claim_payloads=2), Handler()
+    worker = declare(app, queue_name, handler)
+    worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(5)])
+    clock.advance(50)
+    lags: list[float] = []
+
+    def look() -> None:
+        lags.append(app.stats()["total"]["lag"])
+        handler.meanwhile = look
+
+    handler.meanwhile = look
+    app.drain()
+
+    assert [50.0, 50.0, 50.0] == lags
+    assert [0, 1, 2, 3, 4] == [payload for batch in handler.batches for payload in batch["many"]]
+
+
+def test_metrics_tell_fresh_from_retries(make_desk: MakeDesk) -> None:
+    """LN-12: length = fresh + retries, and a retry is not late before its time."""
+    desk = make_desk({"shards_count": 4})
+    desk.fail([{"id": job_id} for job_id in range(6)])
+    desk.push([{"id": f"fresh {n}"} for n in range(3)])
+    metrics = desk.app.metrics()[desk.worker.queue_name]
+
+    assert (9, 3, 6, 0.0) == (metrics.length, metrics.fresh, metrics.retries, metrics.lag)
+    assert 4 == len(metrics.shards)
+    assert 9 == sum(shard.length for shard in metrics.shards)
+    desk.clock.advance(LATER + 5)
+    assert LATER + 5 == desk.app.metrics()[desk.worker.queue_name].lag
+
+
+def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
+    """Check 25: processed, failed and dead count ids; payloads count what the handler was given and did."""
+    desk = make_desk({"max_retry_count": 0})
+    desk.push([{"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3)])
+    desk.drain()
+    desk.fail([{"id": "broken"}])
+    metrics = desk.app.metrics()[desk.worker.queue_name]
+
+    assert (2, 6) == (metrics.processed, metrics.payloads)
+    assert (1, 1, 1) == (metrics.failed, metrics.dead, metrics.morgue_length)
+
+
+def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P8: whatever the number of shards, the node is asked once."""
+    for number in range(3):
+        declare(app, f"{queue_name}-{number}", Handler(), shards_count=40)
+    app.stats()
+    sent: list[int] = []
+
+    def send_each(client: object, commands: list[object]) -> list[object]:
+        sent.append(len(commands))
+        return send(client, commands)  # type: ignore[arg-type]  # as they come
+
+    send = pipelines.send_each
+    monkeypatch.setattr(backend, "send_each", send_each)
+    app.stats()
+
+    assert [1 + 3 * 40] == sent
+
+
+def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
+    """Shards on several nodes are told together."""
+    desk = make_desk({"shards_count": 12}, redis_url=cluster.url)
+    desk.bury([{"id": n} for n in range(20)])
+    desk.push([{"id": n} for n in range(30)])
+
+    assert {"length": 30, "morgue_length": 20, "lag": 0.0} == desk.app.stats()["total"]
+
+
+def test_stats_refuse_a_queue_that_was_made_otherwise(make_app: MakeApp, queue_name: str) -> None:
+    """With another shards_count the numbers would be those of shards that nobody uses."""
+    declare(make_app(), queue_name, Handler(), shards_count=2).perform_async([{"id": 1}])
+    app = make_app()
+    declare(app, queue_name, Handler(), shards_count=3)
+
+    with pytest.raises(QueueMismatch, match="shards_count=3"):
+        app.stats()
+
+
+def test_a_drain_never_loads_what_people_look_with(server: Server) -> None:
+    """The cold start of a drain pays for nothing that it does not use."""
+    code = """
+import sys
+from lowkiq_lambda import Lowkiq
+app = Lowkiq()
+app.worker(lambda batch: None)
+app.drain()
+print(sorted(name for name in sys.modules if name.split(".")[-1] in
+    {"queries", "actions", "metrics", "views", "ranges", "scans", "showing"} and name.startswith("lowkiq")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"LOWKIQ_REDIS_URL": server.url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ("[]\n", "") == (done.stdout, done.stderr)

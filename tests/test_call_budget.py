@@ -1,0 +1,222 @@
+"""What jobs cost in calls of Redis: a budget, so that a change that makes them dearer is noticed.
+
+A bound is what is used today. Lower one that has become too large; think twice before one is raised.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.worker import FunctionWorker
+from tests.servers import MakeServer, Server
+
+JOBS = 1_000
+
+
+class Cost:
+    """What the server was asked: round trips, commands (those inside scripts too), and calls of scripts."""
+
+    def __init__(self, round_trips: int, commands: Counter[str]) -> None:
+        self.round_trips = round_trips
+        self.commands = commands
+        self.scripts = commands["evalsha"] + commands["eval"]
+
+
+CostOf = Callable[[Callable[[], object]], Cost]
+
+
+@pytest.fixture
+def own_server(make_server: MakeServer) -> Server:
+    """A server whose counters nobody else moves."""
+    started: Server = make_server()
+    return started
+
+
+@pytest.fixture
+def cost_of(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> CostOf:
+    """Tells what the server is asked while something is called."""
+    sent = []
+    send = redis.Connection.send_packed_command
+
+    def noting(connection: redis.Connection, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        sent.append(connection)
+        return send(connection, *args, **kwargs)  # type: ignore[no-untyped-call]  # redis-py has no types
+
+    def measure(call: Callable[[], object]) -> Cost:
+        own_server.admin.config_resetstat()
+        sent.clear()
+        call()
+        return Cost(len(sent), _commands(own_server.admin))
+
+    monkeypatch.setattr(redis.Connection, "send_packed_command", noting)
+    return measure
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Stands still, so that a handler takes no time unless it moves the clock."""
+    return ManualClock()
+
+
+@pytest.fixture
+def app(own_server: Server, clock: ManualClock) -> Iterator[Lowkiq]:
+    """An app with default settings."""
+    app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
+    yield app
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+def warm_worker(app: Lowkiq, handler: Callable[[Batch], object], **options: Any) -> FunctionWorker:  # noqa: ANN401
+    """A worker whose queue is declared, with scripts loaded, connections made and a pace that is known."""
+
+    def handle(batch: Batch) -> object:
+        return handler(batch)
+
+    worker = app.worker(queue_name="queue", **options)(handle)
+    worker.perform_async(jobs(10 * worker.worker.shards_count))
+    app.drain()
+    return worker
+
+
+def jobs(count: int = JOBS, start: int = 0) -> list[dict[str, Any]]:
+    """So many jobs, each of its own id."""
+    return [{"id": number, "payload": str(number)} for number in range(start, start + count)]
+
+
+def nothing(_batch: Batch) -> None:
+    """A handler for blank jobs."""
+
+
+def visit(app: Lowkiq, clock: ManualClock) -> DrainResult:
+    """A visit to the first shard."""
+    return app.drainer.visit(app.drainer.shards()[0], Budget(clock))
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 100])
+def test_p8_fast_jobs_are_drained_a_thousand_at_a_time(
+    app: Lowkiq, clock: ManualClock, cost_of: CostOf, batch_size: int
+) -> None:
+    """P8: one call takes the lease and the first thousand, one settles them and lets go, whatever the batch size."""
+    worker = warm_worker(app, nothing, shards_count=1, batch_size=batch_size)
+    worker.perform_async(jobs())
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (2, 2) == (cost.round_trips, cost.scripts)
+    assert cost.commands.total() <= 43
+
+
+def test_p8_a_claim_window_in_the_steady_state_is_one_round_trip(
+    app: Lowkiq, clock: ManualClock, cost_of: CostOf
+) -> None:
+    """P8: settling, renewing and claiming are one call, so five windows more are five calls more."""
+    worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
+    worker.perform_async(jobs(6 * JOBS))
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (1 + 6, 1 + 6) == (cost.round_trips, cost.scripts)
+    assert cost.commands.total() <= 178
+
+
+def test_p8_slow_batches_cost_one_round_trip_each(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """P8: where a batch takes longer than the interval of acknowledging, each has its own, and no call more."""
+    worker = warm_worker(app, lambda _batch: clock.advance(1.0), shards_count=1, batch_size=10)
+    worker.perform_async(jobs(100))
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (1 + 10, 1 + 10) == (cost.round_trips, cost.scripts)
+
+
+def test_an_id_in_retry_makes_its_neighbours_little_dearer(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """A shard in which some id has failed still settles and claims the others with a handful of commands."""
+
+    def fail_first(batch: Batch) -> None:
+        if "0" in batch:
+            batch.fail("0", "broken")
+
+    worker = warm_worker(app, fail_first, shards_count=1, batch_size=100)
+    worker.perform_async(jobs(JOBS, start=1))
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (2, 2) == (cost.round_trips, cost.scripts)
+    assert cost.commands.total() <= 49
+
+
+def test_p8_an_idle_look_at_all_shards_is_one_round_trip(app: Lowkiq, cost_of: CostOf) -> None:
+    """P8: a drain that finds nothing to do asks once, however many shards there are."""
+    warm_worker(app, nothing, shards_count=100)
+
+    cost = cost_of(app.drain)
+
+    assert (1, 100) == (cost.round_trips, cost.scripts)
+    assert cost.commands.total() <= 1 + 6 * 100
+
+
+def test_a_drain_looks_at_all_shards_before_and_after(app: Lowkiq, cost_of: CostOf) -> None:
+    """Draining five shards costs two calls for each visit, and two looks at all of them together."""
+    worker = warm_worker(app, nothing, batch_size=100)
+    worker.perform_async(jobs())
+
+    cost = cost_of(app.drain)
+
+    assert 1 + 5 * 2 + 1 == cost.round_trips
+
+
+def test_a_visit_to_an_empty_shard_is_one_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """Nothing is written where there is nothing to do."""
+    warm_worker(app, nothing, shards_count=1)
+
+    cost = cost_of(lambda: visit(app, clock))
+
+    assert (1, 1) == (cost.round_trips, cost.scripts)
+    assert cost.commands.total() <= 8
+
+
+def test_a_push_of_many_jobs_is_one_round_trip_and_one_bell(app: Lowkiq, cost_of: CostOf) -> None:
+    """All shards are written to in one round trip, each by one call, and one bell rings for all of them."""
+    worker = warm_worker(app, nothing)
+
+    cost = cost_of(lambda: worker.perform_async(jobs()))
+
+    assert (2, 5, 1) == (cost.round_trips, cost.scripts, cost.commands["publish"])
+    assert cost.commands.total() <= 56
+
+
+def test_a_push_behind_others_rings_no_bell(app: Lowkiq, cost_of: CostOf) -> None:
+    """Where work waits already, nobody is told of more."""
+    worker = warm_worker(app, nothing)
+    worker.perform_async(jobs())
+
+    cost = cost_of(lambda: worker.perform_async(jobs(JOBS, start=JOBS)))
+
+    assert (1, 5, 0) == (cost.round_trips, cost.scripts, cost.commands["publish"])
+
+
+def test_a_single_push_is_one_call_and_a_bell(app: Lowkiq, cost_of: CostOf) -> None:
+    """A push of one job costs one call of a script, and a bell where the shard had nothing to do."""
+    worker = warm_worker(app, nothing, shards_count=1)
+
+    first = cost_of(lambda: worker.perform_async(jobs(1)))
+    second = cost_of(lambda: worker.perform_async(jobs(1, start=1)))
+
+    assert (2, 1, 1) == (first.round_trips, first.scripts, first.commands["publish"])
+    assert (1, 1, 0) == (second.round_trips, second.scripts, second.commands["publish"])
+    assert second.commands.total() <= 11
+
+
+def _commands(admin: redis.Redis) -> Counter[str]:
+    stats: dict[str, Any] = admin.info("commandstats")
+    counts = Counter({name.removeprefix("cmdstat_"): int(stat["calls"]) for name, stat in stats.items()})
+    del counts["config|resetstat"]
+    return counts
