@@ -40,6 +40,9 @@ class Checker:
                 new = self._check(position, job)
             except JobError as error:
                 raise error.at(position) from error.__cause__
+            except ValueError as error:
+                # Python itself refuses to write out an integer of thousands of digits.
+                raise JobError(str(error), position=position) from error
             by_shard.setdefault(shard_for(new.id, self.shards_count), []).append(new)
         return by_shard
 
@@ -57,11 +60,15 @@ class Checker:
         return NewJob(position, job_id, packed(score, at, self._payload(job.get("payload", _NO_PAYLOAD))), at)
 
     def _id(self, given: object) -> str:
-        if type(given) is int:
-            return str(given)
-        if not isinstance(given, str | UUID):
+        if type(given) is str:
+            job_id = given
+        elif type(given) is int or isinstance(given, UUID):
+            job_id = str(given)
+        elif isinstance(given, str):
+            # What it holds: the member of an enumeration says something else of itself.
+            job_id = str.__str__(given)
+        else:
             raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
-        job_id = str(given)
         try:
             size = len(job_id) if job_id.isascii() else len(job_id.encode())
         except UnicodeEncodeError:
@@ -123,6 +130,8 @@ def _delay(delay: object) -> float:
         delay = delay.total_seconds()
     if not is_number(delay) or not isinstance(delay, int | float) or delay < 0:
         raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {delay!r}", field="delay")
+    if delay >= LATEST:
+        raise JobError("lies beyond the year 9999", field="delay")
     return float(delay)
 
 

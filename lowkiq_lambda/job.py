@@ -122,4 +122,6 @@ def decode_score(encoded: bytes) -> float:
 
 def is_number(value: object) -> bool:
     """Whether it is a finite int or float, and no bool."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return isinstance(value, float) and math.isfinite(value)

@@ -157,7 +157,7 @@ def _run_app(spec: str, options: Options) -> int:
             "daemon",
             extra={
                 "app": spec,
-                "queues": ",".join(worker.queue_name for worker in app.workers),
+                "queues": [worker.queue_name for worker in app.workers],
                 "threads": config.threads_per_node,
                 "redis": without_password(config.redis_url or ""),
                 "pid": os.getpid(),

@@ -33,7 +33,7 @@ from lowkiq_lambda.store.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 
-ABANDONED_LEASE: Final = 0.5
+ABANDONED_LEASE: Final = 0.8
 """Seconds for which the shards of abandoned jobs stay closed: the process must be gone by then."""
 ABANDON_TIMEOUT: Final = 0.25
 """Seconds that giving jobs back may take; what is not given back by then waits for its lease to run out."""

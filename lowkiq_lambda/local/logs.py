@@ -84,7 +84,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _quoted(value: object) -> str:
-    text = str(value)
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) else text.translate(_CONTROLS)
 
 

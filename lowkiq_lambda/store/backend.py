@@ -55,7 +55,8 @@ class Backend:
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
         with translated():
-            return float(self._stamp(shard)[1])
+            now = self._time_of(self._node_of(shard)).now()
+            return float(self._stamp(shard, measure=True)[1]) if now is None else now
 
     def run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], *, patience: float, ask_time: bool = False

@@ -55,18 +55,16 @@ class Bell:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
 
     def hear(self, seconds: float) -> list[ShardRef]:
-        """The shards that were rung for; waits at most `seconds` for the first.
+        """The shards that the next message rings for; none after `seconds` without one.
 
         Raises BackendError where the connection is lost, or the server silent though it was asked.
         """
-        rung: dict[ShardRef, None] = {}
         with translated():
             message = self._next(seconds)
-            while message is not None:
-                rung.update(dict.fromkeys(self._named(message)))
-                message = self._next(0.0)
+            if message is not None:
+                return list(self._named(message))
             self._check_silence()
-        return list(rung)
+        return []
 
     def close(self) -> None:
         """Let the connection go; `open` makes another."""

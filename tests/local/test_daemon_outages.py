@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -80,6 +81,33 @@ def test_an_outage_is_reported_once_and_when_it_is_over(
     assert 1 == len(messages(caplog, "Redis is out of reach"))
     assert 1 == len(messages(caplog, "Redis is back"))
     assert 1 == len(words)
+    assert [] == messages(caplog, "a thread died")
+
+
+def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
+    make_app: MakeApp, queue_name: str, fault_proxy: FaultProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E-44: a handler whose end cannot be told in time is run again; its thread lives on."""
+    app = make_app(redis_url=fault_proxy.url, poll_interval=0.1, redis_timeout=0.5, lease_ttl=0.6)
+    runs: list[bool] = []
+    going = threading.Event()
+
+    @app.worker(queue_name=queue_name, shards_count=1)
+    def wait(batch: Batch) -> None:
+        runs.append(batch.job("a").repeated)
+        assert going.wait(30)
+
+    with Daemon(app):
+        wait.perform_async([{"id": "a"}])
+        eventually(lambda: runs)
+        fault_proxy.refuse()
+        fault_proxy.cut()
+        going.set()
+        eventually(lambda: not app.drainer._running, what="the visit to give up")
+        fault_proxy.accept()
+        eventually(lambda: len(runs) == 2)
+
+    assert [False, True] == runs
     assert [] == messages(caplog, "a thread died")
 
 

@@ -52,11 +52,11 @@ def root_logger() -> Iterator[logging.Logger]:
 
 def test_a_line_for_people_has_time_level_message_and_fields() -> None:
     """Fields stand behind the message, quoted where they would be taken for several."""
-    line = TextLines(is_terminal=False).format(record("started", threads=5, queue="a b", empty=""))
+    line = TextLines(is_terminal=False).format(record("started", threads=5, queue="a b", empty="", all=["a", 1]))
 
     time, rest = line.split(" ", 1)
     assert time.startswith("2027-01-15T")
-    assert 'INFO    started threads=5 queue="a b" empty=""' == rest
+    assert 'INFO    started threads=5 queue="a b" empty="" all=a,1' == rest
 
 
 def test_a_line_for_people_stays_one_line() -> None:

@@ -87,6 +87,9 @@ class OperatedMachine(StoreMachine):
     @rule()
     def perform_now(self) -> None:
         """Make all that waits for a later time due, in its order, before nothing that is due already."""
+        if self.seen and self.seen.at > self.model.now:
+            # The clock was put back since, and "now" is what the look says.
+            self.look()
         before = self.order()
         later = self.model.due_later(self.seen)
         assert len(later) == self.acting().perform_all_jobs_now()

@@ -5,7 +5,7 @@ import threading
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Mortal, Notes, declare, failing, jobs_of, outlive
+from tests.rules.support import MakeApp, Mortal, Notes, declare, failing, jobs_of, left_behind, outlive
 
 
 def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -63,10 +63,13 @@ def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: Ma
         clock.set_wall(clock.time() + 28)
         seen.append(batch.stopping)
 
-    declare(app, queue_name, oversleep).perform_async(jobs_of("a"))
-    app.drain()
+    worker = declare(app, queue_name, oversleep, batch_size=2)
+    worker.perform_async(jobs_of("abcd"))
+    result = app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock))
 
-    assert [False, True] == seen
+    # Nobody else had come, so what was finished is settled; the rest waits for a lease that can be trusted.
+    assert ([False, True], "lease lost", {"done": 2, "interrupted": 2}) == (seen, result.reason, result.counts)
+    assert {"due": 2, "jobs": 2} == left_behind(app, worker)
 
 
 def test_token_is_the_lease_and_grows(make_app: MakeApp, queue_name: str) -> None:

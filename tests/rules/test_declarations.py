@@ -71,7 +71,7 @@ def test_handlers_that_cannot_work_are_refused(app: Lowkiq, body: dict[str, Any]
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *[("shards_count", value) for value in (0, -1, 1.0, "5", None, True, math.inf, 10**9)],
+        *[("shards_count", value) for value in (0, -1, 1.0, "5", None, True, math.inf, 10**9, 10**400)],
         *[("batch_size", value) for value in (0, -5, 1_001, 2.5, "1", None, True)],
         *[("max_retry_count", value) for value in (-1, 0.5, "3", None, False, math.nan)],
     ],

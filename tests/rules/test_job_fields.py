@@ -75,6 +75,18 @@ def test_e64_negative_zero_and_tiny_scores_have_their_place(app: Lowkiq, queue_n
     assert (sorted(scores), "[0.0]") == (a.scores, str(b.scores))
 
 
+@pytest.mark.parametrize("field", ["score", "perform_in", "delay"])
+@pytest.mark.parametrize("digits", [400, 5_000])
+def test_e64_integers_that_no_float_holds_are_refused(app: Lowkiq, queue_name: str, field: str, digits: int) -> None:
+    """E-64: however large a number is, the error is the job's, with its position."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 1: ") as caught:
+        worker.perform_async([{"id": "a"}, {"id": "b", field: 10**digits}])
+
+    assert 1 == caught.value.position
+
+
 @pytest.mark.parametrize(
     ("perform_in", "why"),
     [

@@ -1,6 +1,7 @@
 """What an id may be (E-60, E-61): any text, kept byte for byte, and nothing that only looks like one."""
 
 import unicodedata
+from enum import Enum
 from uuid import uuid4
 
 import pytest
@@ -102,6 +103,8 @@ def test_e60_ids_have_a_limit(make_app: MakeApp, queue_name: str) -> None:
     with pytest.raises(JobError, match="job 0: id: has 12 bytes, more than max_id_bytes=8"):
         worker.perform_async([{"id": "😀" * 3}])
 
+    with pytest.raises(JobError, match="job 0: id: has 9 bytes"):
+        worker.perform_async([{"id": 123_456_789}])
     assert ["😀" * 2, "12345678"] == [one.id for one in worker.perform_async(jobs_of(["😀" * 2, "12345678"]))]
 
 
@@ -115,6 +118,21 @@ def test_e61_integers_are_their_text(app: Lowkiq, queue_name: str, given: int) -
     app.drain()
 
     assert [{str(given): [1, 2]}] == notes.batches
+
+
+class Stock(str, Enum):  # noqa: UP042 - the older form, which says something else of itself
+    """Texts with names."""
+
+    APPLE = "apple"
+
+
+def test_e60_a_text_of_another_type_is_what_it_holds(app: Lowkiq, queue_name: str) -> None:
+    """E-60: a member of an enumeration of texts is its text."""
+    worker = declare(app, queue_name, Notes())
+
+    (pushed,) = worker.perform_async([{"id": Stock.APPLE}])
+
+    assert ("apple", str) == (pushed.id, type(pushed.id))
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,19 @@ def test_l28_a_success_takes_nothing_with_it(app: Lowkiq, clock: ManualClock, qu
     assert ([(2, 2.0)], at, -1.0, None) == look(app, worker, "a")
 
 
+def test_e66_an_equal_payload_pushed_while_it_runs_is_a_new_event(app: Lowkiq, queue_name: str) -> None:
+    """E-66: what succeeds does not swallow the same change that was pushed meanwhile."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    again = [{"id": "a", "payload": "v", "score": 1}]
+    notes.then = pushing_once(notes, lambda _batch: worker.perform_async(again), lambda _batch: None)
+    worker.perform_async(again)
+
+    app.drain()
+
+    assert [{"a": ["v"]}] * 2 == notes.batches
+
+
 def test_l28_a_burial_leaves_what_was_pushed_meanwhile(app: Lowkiq, queue_name: str) -> None:
     """L-28, D-2: where the running job is buried, the rest and what was pushed meanwhile start anew, now."""
     notes = Notes()

@@ -45,6 +45,26 @@ def test_l1_jobs_of_one_id_never_run_at_one_time(make_app: MakeApp, queue_name: 
     assert {} == left_behind(apps[0], workers[0])
 
 
+def test_l1_threads_of_one_app_share_its_queues(app: Lowkiq, queue_name: str) -> None:
+    """L-1, L-4: several threads that drain one app perform each job once, none beside another of its shard."""
+    inside: dict[int, int] = {}
+    performed: list[str] = []
+
+    def perform(batch: Batch) -> None:
+        shard = shard_for(next(iter(batch)), 3)
+        assert inside.setdefault(shard, threading.get_ident()) == threading.get_ident()
+        performed.extend(batch)
+        del inside[shard]
+
+    worker = declare(app, queue_name, perform, shards_count=3, batch_size=5)
+    worker.perform_async([{"id": n} for n in range(500)])
+    in_threads(app, app, app, app)
+    app.drain()
+
+    assert sorted(str(n) for n in range(500)) == sorted(performed)
+    assert {} == left_behind(app, worker)
+
+
 def test_l2_death_of_a_process_loses_no_job(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-2: what a dead process had in its hands, and what it had not, is performed."""
     mortal = Mortal(app)

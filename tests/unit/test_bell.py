@@ -57,20 +57,6 @@ def test_a_ring_names_the_shards(open_bell: OpenBell, server: Server, shards: li
     assert [shards[0], shards[2]] == heard(bell, 2)
 
 
-def test_rings_that_came_together_are_heard_together(
-    open_bell: OpenBell, server: Server, shards: list[ShardRef]
-) -> None:
-    """A hundred pushes while nobody listened are one answer, with each shard once."""
-    bell = open_bell(server.url)
-    for _ in range(100):
-        server.admin.publish(bell_channel(shards[0].queue_name), "1")
-    server.admin.publish(bell_channel(shards[0].queue_name), "0")
-    found = heard(bell, 2)
-
-    assert {shards[0], shards[1]} == set(found)
-    assert len(found) < 10
-
-
 @pytest.mark.parametrize("message", ["", "x", "-1", "3", "1e3", "²", b"\xff,\x00", "9" * 5_000, ",,"])
 def test_what_is_no_index_is_passed_over(
     open_bell: OpenBell, server: Server, shards: list[ShardRef], message: str | bytes
