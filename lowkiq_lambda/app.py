@@ -128,8 +128,8 @@ class Lowkiq:
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.queries import Queries  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415
-        from lowkiq_lambda.store.showing import Viewer  # noqa: PLC0415
+        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.showing import Viewer  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         load = config.load_payload or load_json
@@ -139,7 +139,7 @@ class Lowkiq:
     def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
         """What an operator may do to the worker's jobs. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.actions import Actions  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415
+        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age

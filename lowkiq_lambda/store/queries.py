@@ -54,7 +54,7 @@ class Queries:
     def range_by_perform_in(
         self,
         min: float | str = "-inf",  # noqa: A002 - as Redis calls it
-        max: float | str = "+inf",  # noqa: A002
+        max: float | str = "+inf",  # noqa: A002 - as above
         limit: int = 100,
         *,
         reverse: bool = False,
@@ -67,7 +67,7 @@ class Queries:
     def range_by_retry_count(
         self,
         min: float | str = "-inf",  # noqa: A002 - as Redis calls it
-        max: float | str = "+inf",  # noqa: A002
+        max: float | str = "+inf",  # noqa: A002 - as above
         limit: int = 100,
         *,
         reverse: bool = False,
@@ -88,7 +88,7 @@ class Queries:
     def morgue_range_by_updated_at(
         self,
         min: float | str = "-inf",  # noqa: A002 - as Redis calls it
-        max: float | str = "+inf",  # noqa: A002
+        max: float | str = "+inf",  # noqa: A002 - as above
         limit: int = 100,
         *,
         reverse: bool = False,
@@ -101,7 +101,7 @@ class Queries:
     def range_by_id(
         self,
         min: str | int = "-",  # noqa: A002 - as Redis calls it
-        max: str | int = "+",  # noqa: A002
+        max: str | int = "+",  # noqa: A002 - as above
         limit: int = 100,
         *,
         reverse: bool = False,
@@ -115,7 +115,7 @@ class Queries:
     def morgue_range_by_id(
         self,
         min: str | int = "-",  # noqa: A002 - as Redis calls it
-        max: str | int = "+",  # noqa: A002
+        max: str | int = "+",  # noqa: A002 - as above
         limit: int = 100,
         *,
         reverse: bool = False,

@@ -17,7 +17,7 @@ FOLDER = Path(os.environ["REPLAY_FOLDER"])
 CHUNK = 50
 BACKLOG = 60
 """Files that may wait before the next chunk is pushed."""
-LONGEST_WORK = 0.016
+LONGEST_WORK = 0.012
 """Seconds for one change."""
 FAILURES = 0.05
 """Of deliveries."""

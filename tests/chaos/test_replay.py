@@ -6,8 +6,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+
+import pytest
 
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.views import QueueMetrics
@@ -16,7 +19,7 @@ from tests.local.daemons import ROOT, DaemonProcess, clean_environment
 from tests.servers import MakeServer
 from tests.waiting import eventually
 
-KILLS = range(10, 41)
+KILLS = range(5, 31)
 """Fewer say little; after the most of them the daemons live, so that a slow machine comes to the end too."""
 TIMEOUT = 60.0
 
@@ -84,10 +87,11 @@ class Replaying:
         return DaemonProcess(["tests.chaos.replay_app:app", "--log-level", "error"], self._environment, log)
 
 
+@pytest.mark.timeout(240)
 def test_the_replay_ends_in_the_right_state_whatever_is_killed(
     make_server: MakeServer, queue_name: str, tmp_path: Path
 ) -> None:
-    """P1, P2, P3, P4: daemons are killed every second while pushes go on: nothing is lost, reversed or run twice at once."""
+    """P1 to P4: daemons are killed again and again while pushes go on; nothing is lost, reversed or in two hands."""
     server = make_server(appendonly=True, appendfsync="everysec")
     replaying = Replaying(server.url, queue_name, tmp_path)
     try:
@@ -115,12 +119,12 @@ def test_the_replay_ends_in_the_right_state_whatever_is_killed(
 
 
 def kill_while_pushing(replaying: Replaying, rng: Random) -> int:
-    """Push everything, and kill one daemon or the other every second or so; how many were killed."""
+    """Push everything, and kill one daemon or the other every second or two; how many were killed."""
     kills = 0
     with replaying.pushing() as pusher:
         while kills < KILLS.stop - 1:
             try:
-                pusher.wait(rng.uniform(0.5, 1.5))
+                pusher.wait(rng.uniform(0.5, 2.0))
             except subprocess.TimeoutExpired:
                 replaying.kill(rng.randrange(2))
                 kills += 1
@@ -151,7 +155,7 @@ def check_order(path: str, seqs: list[int], deliveries: Sequence[Delivery]) -> N
         assert begin in may_begin, (path, deliveries)
         assert (given.seq, given.last) == (seqs[begin], seqs[end - 1]), (path, given)
         assert seqs[begin : begin + len(delivery.applied)] == delivery.applied, (path, delivery)
-        assert (delivery.ended == "end") == (len(delivery.applied) == given.count)
+        assert "end" != delivery.ended or given.count == len(delivery.applied)
         assert token <= given.token
         token = given.token
         may_begin = {begin, end} if delivery.ended == "end" else {begin}
@@ -161,6 +165,6 @@ def check_order(path: str, seqs: list[int], deliveries: Sequence[Delivery]) -> N
 def figures_of(deliveries: Sequence[Delivery]) -> Counter[str]:
     """Deliveries of a file: how many, how many were killed or failed, and how many repeated one before."""
     begins = [delivery.given.seq for delivery in deliveries]
-    repeats = sum(one == other for one, other in zip(begins, begins[1:], strict=False))
+    repeats = sum(one == other for one, other in pairwise(begins))
     ended = Counter[str](delivery.ended for delivery in deliveries)
     return Counter(deliveries=len(deliveries), killed=ended["killed"], failed=ended["fail"], repeats=repeats)

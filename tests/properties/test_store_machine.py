@@ -6,7 +6,7 @@ LOWKIQ_TEST_EXAMPLES=10000 lets it run for longer than it does by itself.
 import os
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
@@ -87,8 +87,8 @@ class OperatedMachine(StoreMachine):
     @rule()
     def perform_now(self) -> None:
         """Make all that waits for a later time due, in its order, before nothing that is due already."""
-        if self.seen and self.seen.at > self.model.now:
-            # The clock was put back since, and "now" is what the look says.
+        if self.seen and self.seen.at != self.model.now:
+            # "Now" is what the look says.
             self.look()
         before = self.order()
         later = self.model.due_later(self.seen)
@@ -120,7 +120,7 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     try:
         run_state_machine_as_test(
             OperatedMachine,
-            settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None),
+            settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, phases=[Phase.generate], database=None),
         )
     finally:
         OperatedMachine.client.close()

@@ -80,6 +80,7 @@ def test_a_failing_slice_goes_back_before_the_rest(make_app: MakeApp, clock: Man
     assert {"failed": 1, "retried": 1} == app.drain()
     waiting = look(app, worker, "a")
     assert ([(n, float(n)) for n in range(10)], clock.time() + 10, 0.0, "a is broken") == waiting
+    assert 0 == app.metrics()[queue_name].lag
     notes.then = None
     clock.advance(10)
     app.drain()

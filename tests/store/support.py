@@ -25,6 +25,7 @@ class Handler:
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
+        self.words = "is broken"
         self.batches: list[dict[str, list[object]]] = []
         self.meanwhile: Callable[[], object] | None = None
 
@@ -35,10 +36,10 @@ class Handler:
         if meanwhile:
             meanwhile()
         for job_id in self.failing & set(batch):
-            batch.fail(job_id, f"{job_id} is broken")
+            batch.fail(job_id, f"{job_id} {self.words}")
 
 
-def declare(app: Lowkiq, queue_name: str, handler: Handler, **fields: Any) -> type[Worker]:  # noqa: ANN401
+def declare(app: Lowkiq, queue_name: str, handler: Handler, **fields: Any) -> type[Worker]:  # noqa: ANN401 - of any type
     """A worker of one shard with batches of ten, which tries again after a minute, unless `fields` say otherwise."""
     body: dict[str, Any] = {
         "queue_name": queue_name,

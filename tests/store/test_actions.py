@@ -134,6 +134,17 @@ def test_an_equal_payload_pushed_after_the_look_survives(desk: Desk, payloads: i
     assert (desk.clock.time() + LATER, 0.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
 
 
+def test_an_id_that_is_new_since_the_look_is_left(desk: Desk) -> None:
+    """LB-11: who asks to delete an id that is not there deletes nothing that comes a moment later."""
+    desk.push([{"id": "old"}])
+    desk.before(
+        "delete", lambda: desk.push([{"id": "new"}, {"id": "newer", "payload": 1}, {"id": "newer", "payload": 2}])
+    )
+
+    assert 1 == desk.actions.delete(["old", "new", "newer"])
+    assert ["new", "newer"] == list(desk.state()["waiting"])
+
+
 def test_a_job_that_did_not_fail_keeps_its_time(desk: Desk) -> None:
     """What was pushed to a waiting id was told the id's time (L-27), and keeps it when the rest is deleted."""
     desk.push([{"id": "a", "payload": "old", "delay": 70}])
@@ -206,6 +217,20 @@ def test_an_id_with_very_many_payloads_is_deleted_in_parts(desk: Desk) -> None:
     assert desk.is_empty()
 
 
+@pytest.mark.parametrize("payloads", [998, 999, 1000, 1998, 2500])
+def test_parts_of_any_size_end_alike(desk: Desk, payloads: int) -> None:
+    """Wherever the last call begins, no id is left without payloads, and what is newer starts anew."""
+    desk.fail([{"id": job_id, "payload": n, "score": n} for job_id in ("a", "b") for n in range(payloads)])
+    desk.before("delete", lambda: desk.push([{"id": "b", "payload": "new", "score": 9_999}]))
+    for call in range(1, 9):
+        desk.before("delete", desk.state, calls=call)
+
+    assert 2 == desk.actions.delete_all_failed_jobs()
+    (job,) = desk.queries.fetch(["a", "b"])
+    assert ("b", [("new", 9_999.0)], -1.0, None) == (job.id, pairs(job), job.retry_count, job.error)
+    assert ["b"] == list(desk.state()["waiting"])
+
+
 def test_large_payloads_end_a_call_early(desk: Desk) -> None:
     """A call is bounded by bytes too: many ids, or many payloads of one, of half a megabyte each."""
     large = "x" * 500_000
@@ -213,7 +238,7 @@ def test_large_payloads_end_a_call_early(desk: Desk) -> None:
     desk.push([{"id": "many", "payload": large + str(n)} for n in range(20)])
     calls: list[int] = []
     for number in range(1, 10):
-        desk.before("delete", lambda number=number: calls.append(number), calls=number)  # type: ignore[misc]
+        desk.before("delete", lambda number=number: calls.append(number), calls=number)  # type: ignore[misc]  # mypy sees no type of the default
 
     assert 21 == desk.actions.delete([*range(20), "many"])
     assert 4 <= len(calls) <= 7
@@ -276,7 +301,7 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
     """A daemon that waits for a later time is told, as by a push."""
     desk = make_desk({"shards_count": 3})
     desk.fail([{"id": "a", "payload": "old"}])
-    push: Callable[[], object] = lambda: desk.push([{"id": "a", "payload": "new"}])  # noqa: E731
+    push: Callable[[], object] = lambda: desk.push([{"id": "a", "payload": "new"}])  # noqa: E731 - short, and typed
     with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
         bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
         bell.get_message(timeout=5)

@@ -28,13 +28,14 @@ def test_d3_a_job_comes_back_from_the_morgue_as_new(desk: Desk) -> None:
 def test_it_merges_into_what_waits(desk: Desk) -> None:
     """L-25, L-26, L-29: payloads unite in order of score, equal ones by the queue's rule; due now, retry_count -1."""
     desk.bury([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate("xyz")])
+    desk.handler.words = "is broken still"
     desk.fail([{"id": "a", "payload": payload, "score": n} for n, payload in ((0.5, "w"), (9, "y"))])
     desk.clock.advance(1)
 
     assert 1 == desk.actions.morgue_queue_up(["a"])
     (job,) = desk.queries.fetch(["a"])
     assert [("x", 0.0), ("w", 0.5), ("y", 1.0), ("z", 2.0)] == pairs(job)
-    assert (desk.clock.time(), -1.0, "a is broken") == (job.perform_in, job.retry_count, job.error)
+    assert (desk.clock.time(), -1.0, "a is broken still") == (job.perform_in, job.retry_count, job.error)
 
 
 def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:
@@ -47,6 +48,37 @@ def test_it_waits_for_what_is_in_flight(desk: Desk) -> None:
     (job,) = desk.queries.fetch(["a"])
     assert ([("dead", 1.0), ("runs", 2.0)], 0.0) == (pairs(job), job.retry_count)
     assert {} == desk.state()["morgue"]
+
+
+def test_it_is_due_now_whatever_waits_under_it(make_desk: MakeDesk) -> None:
+    """L-29: the time of what it meets is now, also of a next slice and of what is to run alone."""
+    desk = make_desk({"batch_size": 2}, claim_payloads=4)
+    desk.bury([{"id": job_id, "payload": "dead"} for job_id in ("many", "alone")])
+    desk.push([{"id": "many", "payload": n, "score": n} for n in range(9)])
+    desk.clock.advance(5)
+    seen = []
+
+    def bring_back() -> None:
+        desk.clock.advance(5)
+        desk.actions.morgue_queue_up_all_jobs()
+        seen.append((desk.state(), desk.clock.time()))
+
+    desk.handler.meanwhile = bring_back
+    desk.drain()
+    found, now = seen[0]
+    assert (now, -1.0, None) == found["waiting"]["many"][1:4]
+
+    def raise_in_company() -> None:
+        desk.handler.meanwhile = bring_back
+        raise ValueError("somebody is broken")
+
+    desk.bury([{"id": "alone", "payload": "dead"}])
+    desk.push([{"id": "one"}, {"id": "alone"}])
+    desk.handler.meanwhile = raise_in_company
+    desk.drain()
+    found, now = seen[1]
+    assert (now, now) == (found["suspects"]["alone"], found["waiting"]["alone"][1])
+    assert desk.is_empty()
 
 
 def test_what_was_buried_twice_comes_back_whole(desk: Desk) -> None:
@@ -106,6 +138,15 @@ def test_payloads_pushed_after_the_look_stay_in_the_morgue(desk: Desk, name: str
     assert ([("new", 1.0)], "a is broken") == (pairs(job), job.error)
     back = [("old", 2.0)] if script == "requeue" else []
     assert back == [pair for job in desk.queries.fetch(["a"]) for pair in pairs(job)]
+
+
+def test_a_burial_by_a_clock_that_is_ahead_was_seen(desk: Desk) -> None:
+    """Two processes' measures of the server's time differ a little: what an operator sees they can act on."""
+    desk.clock.advance(0.3)
+    desk.bury([{"id": "a"}])
+    desk.clock.advance(-0.3)
+
+    assert 1 == desk.actions.morgue_queue_up(["a"])
 
 
 def test_what_came_back_is_a_push_to_other_operators(desk: Desk) -> None:

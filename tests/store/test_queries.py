@@ -38,7 +38,7 @@ PagedBy = Callable[..., Page[Any]]
 NOW = ManualClock().time()
 
 
-def all_of(query: PagedBy, *bounds: object, limit: int, **options: Any) -> list[str]:  # noqa: ANN401
+def all_of(query: PagedBy, *bounds: object, limit: int, **options: Any) -> list[str]:  # noqa: ANN401 - of any type
     """The ids of all pages, one after the other."""
     found, after = [], None
     while True:
@@ -220,7 +220,7 @@ def test_bounds_are_as_in_redis(
 
 
 @pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), None, True, "1 2", 10**400], ids=str)
-def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:  # noqa: ANN401
+def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:  # noqa: ANN401 - of any type
     """A sentence says what a bound is."""
     queries = app.queries(scheduled)
     for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
@@ -249,7 +249,7 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
     desk = make_desk({"shards_count": 3})
     desk.bury([{"id": f"dead {n}"} for n in range(9)])
     desk.fail([{"id": f"failed {n}"} for n in range(9)])
-    desk.push([{"id": f"fresh {n}", "delay": 5 * (n % 3)} for n in range(18)])
+    desk.push([{"id": "f" * (n + 1), "delay": 5 * (n % 3)} for n in range(18)])
     everything = desk.queries.range_by_id(limit=1000)
     shard_of = {job.id: desk.app.push(desk.worker, [{"id": job.id, "payload": ""}])[0].shard for job in everything}
     step = -1 if reverse else 1

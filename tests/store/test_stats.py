@@ -87,6 +87,18 @@ def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: Manu
     assert [0, 1, 2, 3, 4] == [payload for batch in handler.batches for payload in batch["many"]]
 
 
+def test_lag_counts_between_two_slices(make_desk: MakeDesk) -> None:
+    """What is left of an id when the drain's time is over has waited since its own time, too."""
+    desk = make_desk(claim_payloads=2)
+    desk.push([{"id": "many", "payload": n, "score": n} for n in range(5)])
+    desk.clock.advance(50)
+    desk.handler.meanwhile = lambda: desk.clock.advance(20)
+    desk.app.drain(seconds=10)
+
+    assert [{"many": [0, 1]}] == desk.handler.batches
+    assert 70.0 == desk.app.stats()["total"]["lag"]
+
+
 def test_metrics_tell_fresh_from_retries(make_desk: MakeDesk) -> None:
     """LN-12: length = fresh + retries, and a retry is not late before its time."""
     desk = make_desk({"shards_count": 4})

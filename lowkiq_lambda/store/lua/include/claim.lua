@@ -20,9 +20,11 @@ local function slice_of(id, most, bytes, passes)
   return entries, size, #call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1) > 0
 end
 
+-- These entries are the first of the id, so that one command removes them all.
 local function take_slice(merge, id, entries)
   local prefix = box_prefix(id)
-  for _, entry in ipairs(entries) do box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+  call('ZREMRANGEBYLEX', box, '[' .. prefix, '[' .. prefix .. entries[#entries])
+  for _, entry in ipairs(entries) do forget_seen(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
 end
 
 -- Between its slices an id queues behind what is due now; since keeps its own time for the lag.

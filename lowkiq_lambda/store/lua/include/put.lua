@@ -41,12 +41,15 @@ local function box_add(merge, prefix, place, payload)
   if merge ~= 'never' then call('HSET', seen, seen_field(prefix, payload), place) end
 end
 
+local function forget_seen(merge, prefix, place, payload)
+  if merge == 'never' then return end
+  local field = seen_field(prefix, payload)
+  if call('HGET', seen, field) == place then call('HDEL', seen, field) end
+end
+
 local function box_remove(merge, prefix, place, payload)
   call('ZREM', box, prefix .. place .. payload)
-  if merge ~= 'never' then
-    local field = seen_field(prefix, payload)
-    if call('HGET', seen, field) == place then call('HDEL', seen, field) end
-  end
+  forget_seen(merge, prefix, place, payload)
 end
 
 local SEVERAL, TOUCHED = ('m'):byte(), ('t'):byte()

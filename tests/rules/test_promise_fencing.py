@@ -1,0 +1,84 @@
+"""P4: every acquisition has a larger token, and who held the shard before writes nothing any more."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.testing import ManualClock
+from tests.rules.support import MakeApp, declare, jobs_of, left_behind, outlive, stop_renewing
+from tests.servers import MakeServer
+
+
+def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P4: a holder that overslept has a smaller token, is told to stop, and its outcomes are refused."""
+    late, other = make_app(), make_app()
+    stop_renewing(late, monkeypatch)
+    tokens: list[int] = []
+    stopping: list[bool] = []
+
+    def oversleep(batch: Batch) -> None:
+        tokens.append(batch.token)
+        outlive(late, clock, worker)
+        other.drain()
+        stopping.append(batch.stopping)
+        batch.fail("a", "too late to count")
+
+    worker = declare(late, queue_name, oversleep)
+    declare(other, queue_name, lambda batch: tokens.append(batch.token))
+    worker.perform_async(jobs_of("a"))
+    result = late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+
+    assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
+    assert tokens[0] < tokens[1]
+    assert {} == left_behind(late, worker)
+
+
+def test_p4_tokens_grow_though_the_counter_is_lost(
+    make_server: MakeServer, clock: ManualClock, queue_name: str
+) -> None:
+    """P4, E-11: after FLUSHALL the clock carries the tokens on; and a clock that went back, the counter."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url), clock=clock)
+    tokens: list[int] = []
+    worker = declare(app, queue_name, lambda batch: tokens.append(batch.token))
+
+    def once() -> None:
+        worker.perform_async(jobs_of("a"))
+        app.drain()
+
+    once()
+    clock.set_wall(clock.time() - 0.5)
+    once()
+    server.admin.flushall()
+    clock.set_wall(clock.time() + 1)
+    once()
+
+    assert 3 == len(tokens)
+    assert tokens == sorted(set(tokens))
+
+
+def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: str) -> None:
+    """P4: settling, starting, renewing and abandoning are refused once somebody else has come."""
+    refused: list[str] = []
+
+    def refuse(name: str, call: Callable[[], None]) -> None:
+        with pytest.raises(LeaseLost, match="has another holder by now"):
+            call()
+        refused.append(name)
+
+    def try_all(_batch: Batch) -> None:
+        (visit,) = app.drainer._running
+        holding = visit._holding
+        app.backend.client.hset(shard.key("meta"), "nonce", "another")
+        refuse("start", lambda: holding.start("a", 0.0))
+        refuse("renew", lambda: holding.renew(0.0))
+        refuse("abandon", lambda: holding.abandon(0.1, 0.0))
+
+    worker = declare(app, queue_name, try_all)
+    (shard,) = app.queue_of(worker).shards
+    worker.perform_async(jobs_of("a"))
+
+    assert {} == app.drain()
+    assert ["start", "renew", "abandon"] == refused
