@@ -1,5 +1,6 @@
 """The work that is measured: jobs that do nothing, as in Lowkiq's own benchmark."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,6 +34,8 @@ class Load:
 
 def declare(url: str, load: Load, handler: Callable[[Batch], object]) -> tuple[Lowkiq, FunctionWorker]:
     """An app with default settings, and its one worker."""
+    # That there are more shards than threads is what some cases are about.
+    logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
     app = Lowkiq(Config(redis_url=url))
 
     def blank(batch: Batch) -> None:

@@ -34,7 +34,7 @@ class Sample:
     drain: float
     floor: float
     window: int
-    round_trips: float
+    reads: float
     commands: float
     latencies: list[float]
 
@@ -70,7 +70,7 @@ def measure(case: Case, url: str, admin: redis.Redis, trials: int) -> Sample:
         drain=drained.rate,
         floor=lowest,
         window=drained.window,
-        round_trips=drained.round_trips,
+        reads=drained.reads,
         commands=drained.commands,
         latencies=latencies(url, load, trials) if case.idle else [],
     )

@@ -10,7 +10,6 @@ import redis
 from bench.away import away
 from bench.blank import Load, declare
 from bench.usage import Usage, reset
-from lowkiq_lambda import Batch
 from lowkiq_lambda.local.daemon import Daemon
 
 _TIMEOUT: Final = 600.0
@@ -21,31 +20,37 @@ class Drained:
     """Jobs a second, and what one cost; `window`: how many jobs a script call brought, on the average."""
 
     rate: float
-    round_trips: float
+    reads: float
     commands: float
     window: int
 
 
 class Meter:
-    """A handler that does nothing but count, from its first call to its last."""
+    """Counts the jobs that handlers got, from the first call to the last."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._lock = Lock()
         self._handled = 0
         self._began_at = 0.0
-        self.seconds = 0.0
-        self.finished = Event()
+        self._seconds = 0.0
+        self._finished = Event()
 
-    def __call__(self, batch: Batch) -> None:
-        """Count a batch."""
+    def count(self, jobs: int = 1) -> None:
+        """A handler got so many."""
         with self._lock:
             if not self._handled:
                 self._began_at = time.perf_counter()
-            self._handled += len(batch)
+            self._handled += jobs
             if self._handled == self._jobs:
-                self.seconds = time.perf_counter() - self._began_at
-                self.finished.set()
+                self._seconds = time.perf_counter() - self._began_at
+                self._finished.set()
+
+    def seconds(self) -> float:
+        """How long all of them took, waited for."""
+        if not self._finished.wait(_TIMEOUT):
+            raise TimeoutError(f"{self._handled} of {self._jobs} jobs were handled in {_TIMEOUT:.0f} s.")
+        return self._seconds
 
 
 def drain(url: str, load: Load, admin: redis.Redis) -> Drained:
@@ -57,7 +62,7 @@ def drain(url: str, load: Load, admin: redis.Redis) -> Drained:
     calls = max(1, usage.script_calls - load.shards)
     return Drained(
         rate=load.jobs / seconds,
-        round_trips=usage.reads / load.jobs,
+        reads=usage.reads / load.jobs,
         commands=sum(usage.commands.values()) / load.jobs,
         window=round(load.jobs / calls),
     )
@@ -66,8 +71,6 @@ def drain(url: str, load: Load, admin: redis.Redis) -> Drained:
 def run_daemon(url: str, load: Load) -> float:
     """Seconds that a daemon takes for the load."""
     meter = Meter(load.jobs)
-    app, _ = declare(url, load, meter)
+    app, _ = declare(url, load, lambda batch: meter.count(len(batch)))
     with Daemon(app):
-        if not meter.finished.wait(_TIMEOUT):
-            raise TimeoutError(f"{load} is not drained after {_TIMEOUT:.0f} s.")
-    return meter.seconds
+        return meter.seconds()

@@ -10,7 +10,10 @@ _OWN: Final = ("info", "config|resetstat", "flushall")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Since the last reset: calls by command, those inside scripts too, and how often the server read from a client."""
+    """Since the last reset: calls by command, those inside scripts too, and how often the server read from a client.
+
+    Reads are round trips, but for requests of many kilobytes, which take several.
+    """
 
     commands: dict[str, int]
     reads: int

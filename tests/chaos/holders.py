@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from lowkiq_lambda.client import Checker
 from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.holding import (
@@ -48,7 +49,10 @@ class Holder(Holding):
 
 
 class Holders:
-    """Makes holders of one shard; all share one client. `new_time` tells what time they go by."""
+    """Makes holders of one shard; all share one client.
+
+    `new_time` tells what time they go by, `wait` what they do before they try a call again.
+    """
 
     def __init__(
         self,
@@ -59,10 +63,11 @@ class Holders:
         timeout: float = PATIENCE,
         clock: Clock | None = None,
         new_time: Callable[[Clock], NodeTime] = ServerTime,
+        wait: Callable[[float], object] | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self._client = connect(url, max_connections=8, timeout=timeout, pool_timeout=5.0)
-        self.backend = Backend(self._client, clock, partial(new_time, clock), clock.sleep, Random(0))
+        self.backend = Backend(self._client, clock, partial(new_time, clock), wait or clock.sleep, Random(0))
         self._shard = shard
         self.ttl = ttl
         self._terms = HolderTerms(ttl, "min", MorgueLimits(100, 100_000, 1_000.0), b"crashed")
@@ -71,10 +76,10 @@ class Holders:
         """One more."""
         return Holder(self.backend, self._shard, uuid4().hex, self._terms)
 
-    def push(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+    def push(self, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Push to the shard, the only one of its queue."""
         checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
-        Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE).push(checker.check_all(jobs), len(jobs))
+        return Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE).push(checker.check_all(jobs), len(jobs))
 
     def __enter__(self) -> Self:
         return self

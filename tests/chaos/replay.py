@@ -81,7 +81,9 @@ def alone(folder: Path, path: str) -> Iterator[Callable[[Note], object]]:
 
 def notes_of(folder: Path, path: str) -> list[Note]:
     """All that was noted about the file, in order."""
-    return [msgspec.json.decode(line, type=Note) for line in (folder / quote(path, safe="")).read_bytes().splitlines()]
+    page = folder / quote(path, safe="")
+    lines = page.read_bytes().splitlines() if page.exists() else []
+    return [msgspec.json.decode(line, type=Note) for line in lines]
 
 
 def deliveries_of(notes: Sequence[Note]) -> list[Delivery]:

@@ -1,6 +1,6 @@
 """What operators may do to the shard of the model: only to what was there when they looked."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lowkiq_lambda.store.actions import Look
 from tests.properties.model import Buried, Entry, Job, Model
@@ -59,12 +59,12 @@ class OperatedModel(Model):
             if look.waiting and job.perform_in > self.now and _seen(look, job)
         }
 
-    def take_times(self, times: Mapping[str, float]) -> None:
-        """Ids are due at other times now; those of suspects too."""
+    def take_times(self, times: Mapping[str, float], expedited: Collection[str]) -> None:
+        """Ids are due at other times now."""
         for id_, job in self.waiting.items():
-            if id_ in self.suspects and job.perform_in != times[id_]:
-                self.suspects[id_] = times[id_]
             job.perform_in = times[id_]
+            if id_ in self.suspects and id_ in expedited:
+                self.suspects[id_] = times[id_]
 
     def _failed(self, look: Look) -> list[str]:
         return [id_ for id_, job in self.waiting.items() if job.retry_count >= 0] if look.failed else []

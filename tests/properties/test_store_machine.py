@@ -98,7 +98,7 @@ class OperatedMachine(StoreMachine):
             assert all(times[id_] <= self.model.now for id_ in later)
             for id_, job in self.model.waiting.items():
                 assert id_ in later or abs(times[id_] - job.perform_in) <= TICKS
-        self.model.take_times(times)
+        self.model.take_times(times, later)
         assert [id_ for id_ in before if id_ in later] == [id_ for id_ in self.order() if id_ in later]
         due_before = [id_ for id_ in before if id_ not in later]
         assert due_before == [id_ for id_ in self.order() if id_ not in later]

@@ -3,7 +3,7 @@
 -- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''}; {'HELD', until};
---   {'PAUSED', until}; {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has let go; or a refusal.
+--   {'PAUSED', until}; {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
@@ -14,8 +14,10 @@ local last_token, holder, n, held_until, paused_until, pace =
   unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'paused_until', 'pace'))
 held_until = tonumber(held_until or 0)
 if holder == nonce then
-  if held_until == 0 or n ~= '0' then return {'STALE'} end
-  return {'OK', last_token, 0, {}, pace or '', window_again() or ''}
+  if n ~= '0' then return {'STALE'} end
+  local told = call('HGET', meta, 'recovery')
+  local recovered, buried = unpack(told and cmsgpack.unpack(told) or {0, {}})
+  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and window_again() or ''}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
@@ -29,7 +31,11 @@ free_memory_first()
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now)
 local recovered, buried = 0, {}
-if exists(flight) then recovered, buried = recover(merge, morgue_limits, ARGV[14]) end
+call('HDEL', meta, 'recovery')
+if exists(flight) then
+  recovered, buried = recover(merge, morgue_limits, ARGV[14])
+  call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried}))
+end
 call('HDEL', meta, 'abandoned')
 local window = claim(merge, limits)
 if window then hold(token, ttl) else let_go() end

@@ -1,0 +1,144 @@
+"""Every script, while the network, the server's memory or its rights are against it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lowkiq_lambda.store
+from lowkiq_lambda.errors import BackendDenied, BackendFull
+from lowkiq_lambda.store import backend
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.codec import load_json
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.metrics import measure
+from lowkiq_lambda.store.queries import Queries
+from lowkiq_lambda.store.ranges import Source
+from lowkiq_lambda.store.scripts import Script, script
+from lowkiq_lambda.store.showing import Viewer
+from lowkiq_lambda.store.state import probe
+from tests.chaos.support import is_empty
+from tests.chaos.tour import Step, Tour
+from tests.properties.observed import State, stored
+from tests.servers import FaultProxy, MakeServer, Server
+
+STEPS = 21
+SCRIPTS = {path.stem for path in (Path(lowkiq_lambda.store.__file__).parent / "lua").glob("*.lua")}
+
+
+def go(tour: Tour, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
+    """Take the tour; the answers of its steps."""
+    answers = []
+    for number, step in enumerate(tour.steps()):
+        before(number, step)
+        answers.append(step.call())
+    return answers
+
+
+def undisturbed(server: Server, shard: ShardRef) -> tuple[list[object], State]:
+    """The answers of a tour without any fault, and the state at its end."""
+    with Tour(server.url, server, shard) as tour:
+        return go(tour), stored(server.admin, shard)
+
+
+def test_the_tour_works_everything_off(server: Server, queue_name: str) -> None:
+    """What the other tests compare with: all was performed, buried or deleted, and nothing is left."""
+    _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
+    assert is_empty(end)
+    assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"]
+    assert 1 == end["counters"]["retried"] == end["counters"]["dead"]
+
+
+@pytest.mark.parametrize("lost", ["closed", "silent"])
+@pytest.mark.parametrize("number", range(STEPS))
+def test_a_lost_reply_changes_nothing(
+    server: Server, queue_name: str, fault_proxy: FaultProxy, number: int, lost: str
+) -> None:
+    """E-16, E-44: a call whose reply is lost is sent again, applied once, and answered as the first time."""
+    expected = undisturbed(server, ShardRef(queue_name, 1, 0))
+    shard = ShardRef(f"{queue_name} again", 1, 0)
+
+    def lose(at: int, step: Step) -> None:
+        if at == number:
+            lose_reply = fault_proxy.drop_reply_after if lost == "closed" else fault_proxy.hang_reply_after
+            lose_reply(script(step.script).sha.encode())
+
+    with Tour(fault_proxy.url, server, shard, timeout=0.2) as tour:
+        answers = go(tour, lose)
+    fault_proxy.wait_dropped()
+    assert STEPS == len(answers)
+    assert expected == (answers, stored(server.admin, shard))
+
+
+def test_scripts_forgotten_before_each_call_cost_nothing(
+    server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-36, LB-4: SCRIPT FLUSH between any two calls, in the middle of a claim too, loses nothing."""
+    expected = undisturbed(server, ShardRef(queue_name, 1, 0))
+    shard = ShardRef(f"{queue_name} again", 1, 0)
+
+    def flushed(name: str) -> Script:
+        server.admin.script_flush()
+        return script(name)
+
+    monkeypatch.setattr(backend, "script", flushed)
+    with Tour(server.url, server, shard) as tour:
+        assert expected == (go(tour), stored(server.admin, shard))
+
+
+def test_every_script_touches_only_keys_of_its_shard(
+    make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
+    server, shard, called = make_server(), ShardRef(queue_name, 1, 0), set[str]()
+    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.keys))
+
+    def noted(name: str) -> Script:
+        called.add(name)
+        return script(name)
+
+    monkeypatch.setattr(backend, "script", noted)
+    with Tour(url, server, shard) as tour:
+        for step in tour.steps():
+            step.call()
+            assert step.script in called
+            look_at_everything(tour.holders.backend, shard)
+        with pytest.raises(BackendDenied):
+            tour.holders.backend.run("look", ShardRef(f"{queue_name} other", 1, 0), [], patience=0.0)
+    assert SCRIPTS == called
+
+
+def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, queue_name: str) -> None:
+    """E-41: the push says so and has written nothing; drain, retry, burial, recovery and operators go on."""
+    server, shard = make_server(), ShardRef(queue_name, 1, 0)
+    expected = undisturbed(server, shard)
+    server.admin.flushall()
+
+    with Tour(server.url, server, shard) as tour:
+        answers = []
+        for step in tour.steps():
+            is_push = step.script == "enqueue"
+            if is_push and answers:
+                before = stored(server.admin, shard)
+                with pytest.raises(BackendFull):
+                    step.call()
+                assert before == stored(server.admin, shard)
+            server.admin.config_set("maxmemory", 0 if is_push else 1)
+            answers.append(step.call())
+        assert expected == (answers, stored(server.admin, shard))
+
+
+def look_at_everything(connected: Backend, shard: ShardRef) -> None:
+    """All that only reads."""
+    source = Source(connected, [shard], 0.0)
+    queries = Queries(Viewer(source, load_json, bytes.decode))
+    queries.fetch(["a", "b"])
+    queries.morgue_fetch(["a", "b"])
+    queries.range_by_id()
+    queries.range_by_perform_in()
+    queries.range_by_retry_count()
+    queries.morgue_range_by_id()
+    queries.morgue_range_by_updated_at()
+    queries.processing()
+    measure(connected, [[shard]], 0.0)
+    probe(connected, [shard], 0.0)

@@ -1,0 +1,116 @@
+"""A tour through the life of a shard that calls every script which writes, at times that are the same each time."""
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.ranges import Source
+from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.testing import ManualClock
+from tests.chaos.holders import PATIENCE, Holder, Holders
+from tests.servers import Server
+
+TTL = 30.0
+
+
+class Step(NamedTuple):
+    """One call: the script that it is about, and what is done; its answer does not depend on chance."""
+
+    script: str
+    call: Callable[[], object]
+
+
+class Tour:
+    """Goes by `url` to a shard of a queue that has no other; `server` is the one behind it."""
+
+    def __init__(self, url: str, server: Server, shard: ShardRef, timeout: float = PATIENCE) -> None:
+        self.clock = ManualClock()
+        self.holders = Holders(
+            url,
+            shard,
+            ttl=TTL,
+            timeout=timeout,
+            clock=self.clock,
+            new_time=GivenTime,
+            wait=lambda _seconds: None,
+        )
+        self._lease_key = shard.key("lease")
+        self._admin = server.admin
+        self.operator = Actions(
+            Source(self.holders.backend, [shard], PATIENCE), "min", (100, 100_000, 1_000.0)
+        )
+        self._holder = self.holders.new()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.holders.__exit__(None, None, None)
+
+    def steps(self) -> Iterator[Step]:
+        """All of it, in order; each step is to be taken before the next is asked for."""
+        yield from self.producing()
+        yield from self.working()
+        yield from self.operating()
+        yield from self.finishing()
+
+    def producing(self) -> Iterator[Step]:
+        """Payloads arrive, some under one id, some equal, some for later."""
+        later = self.clock.time() + 600.0
+        yield self._push(("a", 1), ("a", 2), ("b", 1), ("c", 1), ("a", 1), ("d", 1, later))
+
+    def working(self) -> Iterator[Step]:
+        """Holders come, settle in every way, and die."""
+        yield self._take()
+        yield self._write("part", ("a", "retry", 0.0, self.clock.time() + 7.0, b"no", "s", True))
+        yield Step("renew", lambda: self._holder.renew(PATIENCE))
+        yield self._push(("a", 3), ("b", 2))
+        yield self._write("claim", ("b", "suspect", 0), ("c", "suspect", 0))
+        yield Step("start", lambda: self._holder.start("b", PATIENCE))
+        self._die()
+        yield self._take()
+        yield Step("abandon", self._abandon)
+        self._die()
+        yield self._take()
+        yield self._write("claim", ("b", "bury", b"dead", "s"))
+        yield self._write("release", ("c", "back"), ("b", "back"))
+
+    def operating(self) -> Iterator[Step]:
+        """An operator does everything once."""
+        yield Step("expedite", self.operator.perform_all_jobs_now)
+        yield Step("kill", self.operator.kill_all_failed_jobs)
+        yield Step("requeue", lambda: self.operator.morgue_queue_up(["a"]))
+        yield Step("delete", lambda: self.operator.delete(["c"]))
+        yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
+
+    def finishing(self) -> Iterator[Step]:
+        """The rest is performed."""
+        yield self._take()
+        for _ in range(3):
+            yield self._write("claim")
+
+    def _push(self, *jobs: tuple[Any, ...]) -> Step:
+        fields = ("id", "payload", "perform_in")
+        given = [dict(zip(fields, job, strict=False)) for job in jobs]
+        return Step("enqueue", lambda: self.holders.push(given))
+
+    def _take(self) -> Step:
+        self._holder = self.holders.new()
+        return Step("acquire", self._holder.take)
+
+    def _write(self, next_step: Any, *outcomes: tuple[Any, ...]) -> Step:
+        return Step("settle", lambda: self._holder.write(outcomes, next_step))
+
+    def _abandon(self) -> None:
+        try:
+            self._holder.abandon(1.0, PATIENCE)
+        except LeaseLost:
+            # The answer to a repeat: the lease is no longer its own.
+            return
+
+    def _die(self) -> None:
+        self.clock.advance(TTL + 1.0)
+        self._admin.delete(self._lease_key)

@@ -1,0 +1,36 @@
+"""The benchmark runs: on a few jobs, for what it prints and not for how fast it was."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: object) -> str:
+    """What `python -m` prints with these arguments."""
+    command = [sys.executable, "-m", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=100).stdout
+
+
+def test_the_benchmark_prints_a_line_for_each_case_and_target(tmp_path: Path) -> None:
+    """Two cases, measured twice, become two lines of markdown, the targets beside them, and four raw samples."""
+    raw = tmp_path / "raw.json"
+
+    printed = run("bench", "--jobs=200", "--repeats=2", "--trials=3", "--only=batch 1", "--only=1 shard", "--json", raw)
+
+    lines = [line.split(" | ")[0].removeprefix("| ") for line in printed.splitlines()]
+    assert ["case", "---", "batch 1", "1 shard", "", "target", "---"] == lines[:7]
+    samples = json.loads(raw.read_bytes())
+    assert [("batch 1", 0), ("1 shard", 3)] * 2 == [(one["case"], len(one["latencies"])) for one in samples]
+    assert all(one["drain"] > 0 and one["floor"] > 0 and one["window"] > 0 for one in samples)
+
+
+def test_peers_are_measured_beside_us() -> None:
+    """Where no peer is installed our own lines remain, the first of them compared with itself."""
+    printed = run("bench.peers", "--jobs=200", "--repeats=1")
+
+    ours = [line for line in printed.splitlines() if line.startswith("| lowkiq_lambda")]
+    assert 3 == len(ours)
+    assert ours[0].endswith("| 1.00 |")
