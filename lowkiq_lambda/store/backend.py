@@ -154,7 +154,7 @@ class Backend:
     def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = _evalsha(code, shard, args)
         try:
-            if not ask_time:
+            if not ask_time or self._time_of(self._node_of(shard)).is_fresh():
                 return self._execute(command)
             asked_at = self.clock.monotonic()
             said, reply = send_each(self.client, [(shard.keys[0], _TIME), (shard.keys[0], command)])
@@ -164,7 +164,7 @@ class Backend:
             return self._eval(code, shard, args)
 
     def _eval(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply:
-        return self._execute(("EVAL", code.source, len(shard.keys), *shard.keys, *args))
+        return self._execute(("EVAL", code.source, len(code.keys), *shard.some(code.keys), *args))
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
         return list(self.client.execute_command(*command))  # type: ignore[no-untyped-call]  # redis-py has no types
@@ -219,7 +219,7 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
 
 
 def _evalsha(code: Script, shard: ShardRef, args: Sequence[Argument]) -> tuple[Argument, ...]:
-    return "EVALSHA", code.sha, len(shard.keys), *shard.keys, *args
+    return "EVALSHA", code.sha, len(code.keys), *shard.some(code.keys), *args
 
 
 def _unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered

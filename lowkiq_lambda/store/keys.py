@@ -55,6 +55,8 @@ SHARD_KEYS: Final = (
     "pushes_odd",
 )
 
+_POSITIONS: Final = {name: position for position, name in enumerate(SHARD_KEYS)}
+
 
 @dataclass(frozen=True)
 class ShardRef:
@@ -71,7 +73,11 @@ class ShardRef:
 
     def key(self, name: str) -> str:
         """The shard's key of that name."""
-        return self.keys[SHARD_KEYS.index(name)]
+        return self.keys[_POSITIONS[name]]
+
+    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The keys of these names."""
+        return self.keys if names is SHARD_KEYS else tuple([self.keys[_POSITIONS[name]] for name in names])
 
 
 def escape(queue_name: str) -> str:

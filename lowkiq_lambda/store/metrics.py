@@ -10,8 +10,6 @@ from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 def measure(backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards. Raises BackendError."""
     shards = [shard for queue in queues for shard in queue]
-    if not shards:
-        return []
     replies = backend.read_each("measure", shards, patience)
     measured = iter([_shard(reply, backend.now(shard)) for shard, reply in zip(shards, replies, strict=True)])
     return [_queue(tuple(next(measured) for _ in queue)) for queue in queues]

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 from lowkiq_lambda.clock import Clock
 
 MAX_AGE: Final = 60.0
+FRESH: Final = 1.0
+"""Seconds for which a measurement need not be made anew, though one could be had on the way."""
 MAX_DISAGREEMENT: Final = 0.5
 
 
@@ -22,6 +24,10 @@ class NodeTime(Protocol):
 
     def now(self) -> float | None:
         """Unix seconds, or None when the node has to be asked."""
+        ...
+
+    def is_fresh(self) -> bool:
+        """Whether it was asked just now, so that asking again would bring nothing."""
         ...
 
 
@@ -39,6 +45,10 @@ class GivenTime:
     def now(self) -> float | None:
         """The clock's time, never in need of a measurement."""
         return self._clock.time()
+
+    def is_fresh(self) -> bool:
+        """Always."""
+        return True
 
 
 class ServerTime:
@@ -65,3 +75,9 @@ class ServerTime:
         if passed > MAX_AGE or abs(self._clock.time() - wall - passed) > MAX_DISAGREEMENT:
             return None
         return seconds + passed
+
+    def is_fresh(self) -> bool:
+        """Whether the last measurement is trusted, and less than a second old."""
+        if self._measured is None or self.now() is None:
+            return False
+        return self._clock.monotonic() - self._measured[1] < FRESH

@@ -1,6 +1,7 @@
 """What a test does with a stage: push, drain to the end, and judge what the journal says."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,19 @@ from tests.properties.observed import State, stored
 from tests.servers import Server
 from tests.waiting import eventually
 
+IDS = "abcdefghijklmnopqrst"
+
 
 @contextmanager
 def opened(stage: Stage) -> Iterator[Lowkiq]:
     """An app in this process, its connections closed at the end."""
-    app = stage.app()
+    with closing(stage.app()) as app:
+        yield app
+
+
+@contextmanager
+def closing(app: Lowkiq) -> Iterator[Lowkiq]:
+    """The app, its connections closed at the end."""
     try:
         yield app
     finally:
@@ -102,3 +111,45 @@ def is_in_order(executions: Sequence[Sequence[int]]) -> bool:
             return False
         highest = max(highest, last)
     return True
+
+
+@contextmanager
+def disturbed(stage: Stage, batches: Sequence[int], act: Callable[[], object]) -> Iterator[Lowkiq]:
+    """An app in whose batches of these numbers, counted from 1, something happens to the server."""
+    numbers = itertools.count(1)
+
+    def reach(point: str) -> None:
+        if point == "in handler" and next(numbers) in batches:
+            act()
+
+    with closing(stage.app(reach)) as app:
+        yield app
+
+
+def when_waiting(app: Lowkiq, act: Callable[[], object]) -> list[float]:
+    """Let something happen each time that a call under a lease is about to be tried again; how long it would wait."""
+    waits: list[float] = []
+    connected = app.drainer._backend
+    rest = connected._wait
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        act()
+        rest(seconds)
+
+    connected._wait = wait
+    return waits
+
+
+def check_that_nobody_paid(stage: Stage, ends: Sequence[State], *, deliveries: int) -> None:
+    """Everything was performed in order, each payload at most so often, and no job is the worse for it."""
+    performed = journal_of(stage).performed()
+    assert set(IDS) == performed.keys()
+    for executions in performed.values():
+        assert is_in_order(executions)
+        assert {1, 2} == {number for numbers in executions for number in numbers}
+        assert len(executions) <= deliveries
+    for end in ends:
+        assert is_empty(end)
+        assert {} == end["morgue"] == end["trouble"] == end["errors"]
+        assert 0 == end["counters"]["retried"] == end["counters"]["dead"]

@@ -1,143 +1,127 @@
-"""The engine on a cluster, behind Sentinels, and over TLS."""
+"""Clusters, Sentinels, TLS and passwords: reached by URL alone, and moved about in the middle of a drain."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from itertools import count
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
 
+import msgspec
 import pytest
 
-from lowkiq_lambda import BackendError, Batch, Config, Lowkiq, Worker
-from tests.servers import Cluster, SentinelSetup, Server, TlsProxy
-from tests.waiting import eventually
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.errors import BackendDenied, BackendError
+from lowkiq_lambda.store.keys import ShardRef
+from tests.chaos.stage import Stage
+from tests.chaos.support import (
+    IDS,
+    check_that_nobody_paid,
+    disturbed,
+    is_empty,
+    numbered,
+    opened,
+    push,
+    shard_of,
+    when_waiting,
+)
+from tests.properties.observed import State, stored
+from tests.servers import Cluster, MakeServer, SentinelSetup, Server, TlsProxy
 
-IDS, VERSIONS = 60, 3
-
-
-class Recorder:
-    """A worker of several shards that notes the versions it was given of each id."""
-
-    def __init__(self, url: str, queue_name: str, **settings: Any) -> None:  # noqa: ANN401 - any setting
-        self.app = Lowkiq(Config(redis_url=url, redis_timeout=1.0, lease_ttl=2.0, **settings))
-        self.applied: defaultdict[str, list[int]] = defaultdict(list)
-        fields = {"queue_name": queue_name, "shards_count": 12, "batch_size": 5, "perform": self._perform}
-        self.worker: type[Worker] = self.app.worker(type("Recording", (Worker,), fields))
-        self.before_batch: Iterator[int] = count()
-        self.disturb: dict[int, Callable[[], object]] = {}
-
-    def _perform(self, batch: Batch) -> None:
-        disturbance = self.disturb.pop(next(self.before_batch), None)
-        if disturbance:
-            disturbance()
-        for job_id, payloads in batch.items():
-            self.applied[job_id] += payloads
-
-    def push(self) -> None:
-        """Push all versions of all ids, the newest first."""
-        self.worker.perform_async(
-            [
-                {"id": f"id-{number}", "payload": version, "score": version}
-                for version in reversed(range(VERSIONS))
-                for number in range(IDS)
-            ]
-        )
-
-    def drain(self) -> None:
-        """Drain until nothing is left, whatever the server is going through."""
-
-        def is_drained() -> bool:
-            try:
-                self.app.drain(seconds=5)
-                return self.app.stats()["total"]["length"] == 0 and not self.app.queries(self.worker).processing()
-            except BackendError:
-                return False
-
-        eventually(is_drained, timeout=40)
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self.app.backend.client.close()
-        self.app.drainer._backend.client.close()
+SHARDS = 6
 
 
-def in_order(applied: dict[str, list[int]]) -> bool:
-    """Whether each id's versions came in order, each delivery of all that had gathered repeated at most whole."""
-    whole = list(range(VERSIONS))
-    return all(versions == whole * (len(versions) // VERSIONS) for versions in applied.values())
+def on(url: str, stage: Stage, shards_count: int = SHARDS) -> Stage:
+    """The stage on another server, with time for it to recover."""
+    return msgspec.structs.replace(stage, url=url, shards_count=shards_count, lease_ttl=20.0, batch_size=1)
 
 
-@pytest.fixture
-def recorder(request: pytest.FixtureRequest, queue_name: str) -> Iterator[Recorder]:
-    """A recorder on what the test names as its place."""
-    place = request.getfixturevalue(request.param)
-    made = Recorder(place.url, queue_name)
-    yield made
-    made.close()
+def drain_everything(app: Lowkiq, look: Callable[[], list[State]]) -> list[State]:
+    """Drain until all shards are empty, whatever the servers say meanwhile."""
+    while not all(map(is_empty, look())):
+        with suppress(BackendError):
+            app.drain(30.0)
+    return look()
 
 
-@pytest.mark.parametrize("recorder", ["cluster", "sentinel"], indirect=True)
-def test_jobs_are_performed_in_order_on(recorder: Recorder) -> None:
-    """All shards of a queue drain, each id's payloads in order and at once, wherever the shards' keys lie."""
-    recorder.push()
-
-    counts = recorder.app.drain(seconds=20)
-
-    assert {"done": IDS} == counts
-    assert IDS == len(recorder.applied)
-    assert all(versions == list(range(VERSIONS)) for versions in recorder.applied.values())
+def in_cluster(cluster: Cluster, stage: Stage) -> Callable[[], list[State]]:
+    """The shards where their nodes have them."""
+    shards = [shard_of(stage, index) for index in range(stage.shards_count)]
+    return lambda: [stored(cluster.node_for(shard.keys[0]).admin, shard) for shard in shards]
 
 
-@pytest.mark.parametrize("recorder", ["cluster"], indirect=True)
-def test_e40_slots_that_move_during_a_drain_lose_and_reverse_nothing(recorder: Recorder, cluster: Cluster) -> None:
-    """A shard whose slot moves to another node is drained to its end there."""
-    recorder.push()
-    shards = recorder.app.queue_of(recorder.worker).shards
-
-    def move_all() -> None:
-        for shard in shards:
-            home = cluster.node_for(shard.keys[0])
-            away = next(node for node in cluster.nodes if node.port != home.port)
-            cluster.move_slot(cluster.slot_of(shard.keys[0]), away)
-
-    recorder.disturb[2] = move_all
-    recorder.drain()
-
-    assert not recorder.disturb
-    assert IDS == len(recorder.applied)
-    assert in_order(recorder.applied)
+def test_a_cluster_serves_all_shards(cluster: Cluster, stage: Stage) -> None:
+    """Shards lie on all nodes, a push and a drain go to each of them, and nothing is done twice."""
+    stage = on(cluster.url, stage)
+    push(stage, numbered(IDS, 1, 2))
+    assert 3 == len({cluster.node_for(shard_of(stage, index).keys[0]).port for index in range(SHARDS)})
+    with opened(stage) as app:
+        ends = drain_everything(app, in_cluster(cluster, stage))
+    check_that_nobody_paid(stage, ends, deliveries=1)
 
 
-@pytest.mark.parametrize("recorder", ["sentinel"], indirect=True)
-def test_e37_a_failover_during_a_drain_repeats_at_most_and_in_order(
-    recorder: Recorder, sentinel: SentinelSetup
-) -> None:
-    """After a failover the drain goes on at the new primary: what was acknowledged too late runs again, in order."""
-    recorder.push()
-
-    recorder.disturb[2] = sentinel.failover
-    recorder.drain()
-
-    assert not recorder.disturb
-    assert IDS == len(recorder.applied)
-    assert in_order(recorder.applied)
-    assert 0 == recorder.app.stats()["total"]["morgue_length"]
+def test_a_slot_that_moves_mid_drain_costs_nothing(cluster: Cluster, stage: Stage) -> None:
+    """E-40: the shard is on another node from one call to the next; MOVED is followed."""
+    stage = on(cluster.url, stage, shards_count=1)
+    push(stage, numbered(IDS, 1, 2))
+    slot = cluster.slot_of(shard_of(stage).keys[0])
+    with disturbed(stage, (3, 6, 9), lambda: cluster.move_slot(slot, another(cluster, shard_of(stage)))) as app:
+        ends = drain_everything(app, in_cluster(cluster, stage))
+    check_that_nobody_paid(stage, ends, deliveries=1)
 
 
-def test_jobs_travel_over_tls(server: Server, queue_name: str) -> None:
-    """With a rediss:// URL and the authority's certificate, push and drain go through TLS."""
+def test_a_slot_that_is_half_moved_is_waited_for(cluster: Cluster, stage: Stage) -> None:
+    """E-39, E-40: while the keys of the shard are on two nodes it says TRYAGAIN, which is no failure of a job."""
+    stage = on(cluster.url, stage, shards_count=1)
+    push(stage, numbered(IDS, 1, 2))
+    shard = shard_of(stage)
+    slot, target = cluster.slot_of(shard.keys[0]), another(cluster, shard)
+
+    def begin() -> None:
+        cluster.begin_move(slot, target)
+        assert 1 == cluster.move_keys(slot, target, 1)
+
+    def finish() -> None:
+        if cluster.node_for(shard.keys[0]) is not target:
+            cluster.move_keys(slot, target)
+            cluster.end_move(slot, target)
+
+    with disturbed(stage, (3,), begin) as app:
+        waits = when_waiting(app, finish)
+        ends = drain_everything(app, in_cluster(cluster, stage))
+    assert waits
+    check_that_nobody_paid(stage, ends, deliveries=1)
+
+
+def another(cluster: Cluster, shard: ShardRef) -> Server:
+    """A node that does not have the shard."""
+    owner = cluster.node_for(shard.keys[0])
+    return next(node for node in cluster.nodes if node is not owner)
+
+
+def test_a_failover_mid_drain_costs_nothing(sentinel: SentinelSetup, stage: Stage) -> None:
+    """E-7, E-37, E-39: the drain finds the new primary, with the leases that it took from the old one."""
+    stage = on(sentinel.url, stage, shards_count=2)
+    push(stage, numbered(IDS, 1, 2))
+    with disturbed(stage, (4,), sentinel.failover) as app:
+        ends = drain_everything(app, lambda: [stored(sentinel.primary.admin, shard_of(stage, index)) for index in (0, 1)])
+    # What the replica had not been told yet is done again.
+    check_that_nobody_paid(stage, ends, deliveries=2)
+
+
+def test_a_queue_is_reached_over_tls(server: Server, stage: Stage) -> None:
+    """rediss:// with the authority's certificate in the URL."""
     with TlsProxy(server) as proxy:
-        recorder = Recorder(proxy.url, queue_name)
-        recorder.push()
+        stage = on(proxy.url, stage)
+        push(stage, numbered(IDS, 1, 2))
+        with opened(stage) as app:
+            ends = drain_everything(app, lambda: [stored(server.admin, shard_of(stage, i)) for i in range(SHARDS)])
+    check_that_nobody_paid(stage, ends, deliveries=1)
 
-        assert {"done": IDS} == recorder.app.drain(seconds=20)
-        recorder.close()
 
-
-def test_e46_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: Server, queue_name: str) -> None:
-    """The first call says what is wrong with TLS and what to do; nothing is sent in the clear."""
-    with TlsProxy(server) as proxy:
-        recorder = Recorder(proxy.bare_url, queue_name)
-
-        with pytest.raises(BackendError, match="TLS certificate is not accepted"):
-            recorder.push()
-        recorder.close()
+@pytest.mark.parametrize(("user", "says"), [("", "NOAUTH"), (":wrong@", "WRONGPASS")])
+def test_a_missing_or_wrong_password_is_said_at_once(make_server: MakeServer, stage: Stage, user: str, says: str) -> None:
+    """The error names the cause and not the password; neither push nor drain waits for it to get better."""
+    server = make_server()
+    server.admin.config_set("requirepass", "right")
+    with opened(on(f"redis://{user}{server.host}:{server.port}/0", stage)) as app:
+        for refused in (lambda: app.push(app.workers[0], numbered("a", 1)), lambda: app.drain(10.0)):
+            with pytest.raises(BackendDenied, match=says) as raised:
+                refused()
+            assert "wrong@" not in str(raised.value)

@@ -81,6 +81,17 @@ def test_it_is_due_now_whatever_waits_under_it(make_desk: MakeDesk) -> None:
     assert desk.is_empty()
 
 
+def test_it_runs_in_company_again(desk: Desk) -> None:
+    """What failed alone ran alone; what starts anew shares batches with fresh ones."""
+    desk.bury([{"id": "a", "payload": 1}])
+    desk.fail([{"id": "a", "payload": 2}, {"id": "z"}])
+    desk.actions.morgue_queue_up(["a"])
+    desk.push([{"id": "fresh"}])
+    desk.drain()
+
+    assert ["a", "fresh"] == list(desk.handler.batches[-1])
+
+
 def test_what_was_buried_twice_comes_back_whole(desk: Desk) -> None:
     """E-76: payloads of several burials, the same one among them twice, are one job in the order of scores."""
     for payloads in ([3, 1], [2, 1]):

@@ -126,6 +126,23 @@ def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: st
     assert [([large + "0"], 1)] * 80 == [([payload for payload, _ in job.payloads], job.more_payloads) for job in found]
 
 
+def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No script shows more than its share, so that what is to be performed never waits long for who looks."""
+    desk.push([{"id": job_id, "payload": n} for job_id in range(30) for n in range(1_000)])
+    calls: list[str] = []
+    ask = desk.app.backend.ask_each
+
+    def count(name: str, *args: Any) -> Any:  # noqa: ANN401 - as Backend.ask_each
+        calls.append(name)
+        return ask(name, *args)
+
+    monkeypatch.setattr(desk.app.backend, "ask_each", count)
+    found = desk.queries.fetch(range(30))
+
+    assert [1_000] * 30 == [len(job.payloads) for job in found]
+    assert ["show"] * 3 == calls
+
+
 def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str) -> None:
     """A payload or an error that its loader chokes on never hides a job, wherever it is."""
 

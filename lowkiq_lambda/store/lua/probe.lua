@@ -1,7 +1,9 @@
---! include shard
+--! keys due since flight meta lease
 -- What there is to do in the shard, read only.
 -- Returns {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
 --   milliseconds left on the lease key, paused until or ''}.
+local due, since, flight, meta, lease = unpack(KEYS)
+local call = redis.call
 local in_flight = call('HLEN', flight)
 local flight_since, held_until, paused_until = unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until'))
 return {

@@ -1,0 +1,167 @@
+"""Servers that die, freeze, load or turn into replicas in the middle of a drain: no job pays for it."""
+
+import itertools
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from os import urandom as random_bytes
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, PushInterrupted
+from lowkiq_lambda.store import backend
+from lowkiq_lambda.store.backend import Backend, Call, Reply
+from lowkiq_lambda.store.faults import is_transient
+from tests.chaos.stage import Stage
+from tests.chaos.support import (
+    IDS,
+    check_that_nobody_paid,
+    disturbed,
+    drain_to_the_end,
+    is_empty,
+    numbered,
+    push,
+    state_of,
+    visit,
+    when_waiting,
+)
+from tests.servers import MakeServer, Server
+
+
+@pytest.fixture
+def lasting(make_server: MakeServer, stage: Stage) -> tuple[Server, Stage]:
+    """A server that keeps what it acknowledged, and a queue on it."""
+    server = make_server(appendonly=True)
+    return server, msgspec.structs.replace(stage, url=server.url, lease_ttl=3.0)
+
+
+def test_p2_a_server_killed_mid_drain_loses_nothing(lasting: tuple[Server, Stage]) -> None:
+    """E-36: killed and started anew, again and again, with appendfsync always, and even the drain goes on."""
+    server, stage = lasting
+    push(stage, numbered(IDS, 1, 2))
+
+    def restart() -> None:
+        server.kill()
+        server.start()
+
+    with disturbed(stage, (1, 3, 6), restart) as app:
+        while not is_empty(state_of(server, stage)):
+            with suppress(BackendError):
+                app.drain(10.0)
+    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=3)
+
+
+def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(
+    server: Server, stage: Stage
+) -> None:
+    """E-44: the call timed out, was performed nevertheless, and was sent again; every job ran once."""
+    server.admin.ping()
+    push(stage, numbered(IDS, 1, 2))
+    stage = msgspec.structs.replace(stage, lease_ttl=6.0, redis_timeout=0.2)
+    with disturbed(stage, (2, 4), server.freeze) as app:
+        waits = when_waiting(app, server.thaw)
+        assert "empty" == visit(app).reason
+    assert len(waits) >= 2
+    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+
+
+def test_a_server_that_stands_still_for_longer_than_a_lease_ends_the_visit(server: Server, stage: Stage) -> None:
+    """E-43: the drain ends with an error that says so; the jobs run again, none is counted as failed."""
+    push(stage, numbered(IDS, 1, 2))
+    with disturbed(stage, (2,), server.freeze) as app:
+        with pytest.raises(BackendUnavailable):
+            visit(app)
+        server.thaw()
+    end = drain_to_the_end(server, stage)
+    check_that_nobody_paid(stage, [end], deliveries=2)
+
+
+def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(
+    make_server: MakeServer, stage: Stage
+) -> None:
+    """E-39: READONLY is waited for, and is no failure of a job."""
+    server = make_server()
+    stage = msgspec.structs.replace(stage, url=server.url, lease_ttl=10.0)
+    push(stage, numbered(IDS, 1, 2))
+    with disturbed(stage, (2, 5), lambda: server.admin.replicaof(server.host, 1)) as app:
+        waits = when_waiting(app, lambda: server.admin.replicaof("NO", "ONE"))
+        assert "empty" == visit(app).reason
+    assert len(waits) >= 2
+    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+
+
+def test_a_server_that_loads_its_data_is_waited_for(
+    make_server: MakeServer, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-39: LOADING is no failure of a job either."""
+    # It reads slowly, and looks after its clients meanwhile.
+    server = make_server(settings=["key-load-delay 10000", "loading-process-events-interval-bytes 1024"])
+    stage = msgspec.structs.replace(stage, url=server.url, lease_ttl=20.0)
+    push(stage, numbered(IDS, 1, 2))
+    for number in range(60):
+        server.admin.set(f"ballast {number}", random_bytes(2_000))
+    seen: list[str] = []
+
+    def noted(error: Exception) -> bool:
+        seen.append(type(error).__name__)
+        return is_transient(error)
+
+    monkeypatch.setattr(backend, "is_transient", noted)
+    starting = threading.Thread(target=server.start)
+
+    def restart() -> None:
+        server.admin.save()
+        server.kill()
+        starting.start()
+
+    with disturbed(stage, (2,), restart) as app:
+        assert "empty" == visit(app).reason
+    starting.join()
+    assert "BusyLoadingError" in seen
+    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+
+
+def test_a_broken_off_push_says_what_was_written(
+    lasting: tuple[Server, Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-70: what it calls written is there, what it calls not written is not, of the rest it says that it can't tell."""
+    server, stage = lasting
+    stage = msgspec.structs.replace(stage, shards_count=4, redis_timeout=0.2)
+    jobs = [{"id": number, "payload": number} for number in range(20_000)]
+    waves = itertools.count(1)
+    send = Backend.run_each
+
+    def sent(self: Backend, calls: Sequence[Call]) -> list[Reply | BackendError]:
+        replies = send(self, calls)
+        if next(waves) != 2:
+            return replies
+        server.kill()
+        return send(self, calls)
+
+    monkeypatch.setattr(Backend, "run_each", sent)
+    with pytest.raises(PushInterrupted) as raised:
+        push(stage, jobs)
+    monkeypatch.undo()
+    told = raised.value
+    assert sorted(range(20_000)) == sorted([*told.written, *told.not_written, *told.unknown])
+    assert told.written
+    assert told.not_written
+    assert told.unknown
+
+    server.start()
+    there = ids_of(server, stage)
+    assert {str(number) for number in told.written} <= there
+    assert not {str(number) for number in told.not_written} & there
+    push(stage, [jobs[position] for position in [*told.not_written, *told.unknown]])
+    assert {str(number) for number in range(20_000)} == ids_of(server, stage)
+
+
+def ids_of(server: Server, stage: Stage) -> set[str]:
+    """All that waits, each under one payload."""
+    found: set[str] = set()
+    for index in range(stage.shards_count):
+        waiting = state_of(server, stage, index)["waiting"]
+        assert {1} == {len(job[0]) for job in waiting.values()}
+        found |= waiting.keys()
+    return found
