@@ -78,7 +78,7 @@ class Lowkiq:
 
     # A worker class can be called too, but the first form that fits counts.
     @overload
-    def worker(self, target: W) -> W: ...  # type: ignore[overload-overlap]
+    def worker(self, target: W) -> W: ...  # type: ignore[overload-overlap]  # the first that fits
     @overload
     def worker(self, target: Handler) -> FunctionWorker: ...
     @overload
@@ -200,5 +200,5 @@ class Lowkiq:
             config.redis_url, max_connections=connections, timeout=timeout, pool_timeout=config.pool_timeout
         )
         # Spreads attempts in time, protects nothing.
-        rng = Random()  # noqa: S311
+        rng = Random()  # noqa: S311 - as said above
         return Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)

@@ -39,7 +39,7 @@ def make_server() -> Iterator[MakeServer]:
     """Starts servers for this test alone."""
     with ExitStack() as stack:
 
-        def make(**options: Any) -> Server:  # noqa: ANN401 - the options of Server
+        def make(**options: Any) -> Server:
             return stack.enter_context(Server(**options))
 
         yield make

@@ -45,7 +45,7 @@ def cost_of(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> CostOf:
     sent = []
     send = redis.Connection.send_packed_command
 
-    def noting(connection: redis.Connection, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+    def noting(connection: redis.Connection, *args: Any, **kwargs: Any) -> Any:
         sent.append(connection)
         return send(connection, *args, **kwargs)  # type: ignore[no-untyped-call]  # redis-py has no types
 
@@ -74,7 +74,7 @@ def app(own_server: Server, clock: ManualClock) -> Iterator[Lowkiq]:
     app.drainer._backend.client.close()
 
 
-def warm_worker(app: Lowkiq, handler: Callable[[Batch], object], **options: Any) -> FunctionWorker:  # noqa: ANN401
+def warm_worker(app: Lowkiq, handler: Callable[[Batch], object], **options: Any) -> FunctionWorker:
     """A worker whose queue is declared, with scripts loaded, connections made and a pace that is known."""
 
     def handle(batch: Batch) -> object:

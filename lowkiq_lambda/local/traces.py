@@ -13,7 +13,7 @@ TRACE_FILE: Final = "lowkiq_ttin.txt"
 def thread_traces() -> str:
     """The stacks of all threads of this process, the innermost call last."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    stacks = sys._current_frames()  # noqa: SLF001 - documented, for exactly this purpose
+    stacks = sys._current_frames()  # noqa: SLF001 - it is documented for exactly this
     parts = [
         f"Thread {names.get(ident, 'unknown')} ({ident}):\n{''.join(traceback.format_stack(frame))}"
         for ident, frame in stacks.items()

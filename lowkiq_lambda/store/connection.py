@@ -77,7 +77,7 @@ def connect(  # noqa: PLR0913 - all of it by keyword
 class _FreeConnections(LifoQueue[Any]):
     """The free connections of a pool; tells an empty pool from a server that cannot be reached."""
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ANN401, FBT001, FBT002
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ANN401, FBT001, FBT002 - as inherited from Queue
         try:
             return super().get(block, timeout)
         except Empty:

@@ -90,7 +90,7 @@ def stopping_around(call: Callable[..., Any], name: str, reach: Reach) -> Callab
     """The call with a point before it and one after it."""
 
     @wraps(call)
-    def with_points(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - whatever it takes and returns
+    def with_points(*args: Any, **options: Any) -> Any:
         reach(f"before {name}")
         answer = call(*args, **options)
         reach(f"after {name}")

@@ -45,10 +45,10 @@ class Simulation:
         self._lifetimes, self._work, self._deadly = lifetimes, work, deadly
         self.app = Lowkiq(Config(redis_url=url, lease_ttl=TTL, ack_interval=0.0), clock=self._clock)
         # No thread renews: here a lease outlasts any window, and time does not pass by itself.
-        self.app.drainer._keeper.beat = lambda: TTL  # type: ignore[method-assign]
+        self.app.drainer._keeper.beat = lambda: TTL  # type: ignore[method-assign]  # a fault is injected
         self._backend = self.app.drainer._backend
         self._really_run = self._backend.run
-        self._backend.run = self._run  # type: ignore[method-assign]
+        self._backend.run = self._run  # type: ignore[method-assign]  # a fault is injected
         fields = {
             "queue_name": queue_name,
             "shards_count": 1,
@@ -103,7 +103,7 @@ class Simulation:
             raise Died
         self._clock.advance(seconds)
 
-    def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+    def _run(self, *args: Any, **options: Any) -> Any:
         self._pass(CALL_TIME / 2)
         answer = self._really_run(*args, **options)
         self._pass(CALL_TIME / 2)

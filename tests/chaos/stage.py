@@ -87,7 +87,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
             def perform(self, batch: Batch) -> None:
                 stage.perform(batch, reach)
 
-            def retries_exhausted(self, jobs: list[MorgueJob]) -> None:  # type: ignore[override]
+            def retries_exhausted(self, jobs: list[MorgueJob]) -> None:  # type: ignore[override]  # a list it is
                 for job in jobs:
                     payloads = [scored.payload for scored in job.payloads]
                     stage.note(Line("exhausted", os.getpid(), job.id, payloads))

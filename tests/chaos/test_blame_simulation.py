@@ -1,135 +1,132 @@
-"""Who is to blame for a death: thousands of jobs under holders that die at random, and jobs that kill."""
+"""Holders that die at random: who is healthy is never buried, and who kills is buried alone, and soon."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import repeat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import pytest
 
-from lowkiq_lambda.job import NEVER_FAILED
-from tests.chaos.simulation import WINDOW, Lifetimes, Simulation
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.testing import ManualClock
+from tests.chaos.support import closing, is_empty, is_in_order
+from tests.properties.observed import State, stored
 from tests.servers import Server
 
-IDS = [str(number) for number in range(2_000)]
-ALONE = 3
-"""Strikes of a payload that is alone, after which it is buried."""
+JOBS = 2_000
+WINDOW = 20
+LIFE = 1.5
+"""Seconds of its own time after which a holder dies, in the mean."""
+TTL = 30.0
+SECONDS_PER_ID = 0.02
 
-Simulate = Callable[..., Simulation]
-FOR_EVER = partial(repeat, math.inf)
+
+class Died(BaseException):
+    """The process is gone: nothing of it reaches the server any more."""
+
+
+@dataclass
+class Simulation:
+    """One shard, and one holder after the other. `killers`: payloads that kill the process that performs them."""
+
+    server: Server
+    app: Lowkiq
+    clock: ManualClock
+    rng: Random
+    life: float = math.inf
+    killers: set[Any] = field(default_factory=set)
+    dies_at: float = math.inf
+    deaths: int = 0
+    killed: Counter[str] = field(default_factory=Counter)
+    begun: dict[str, list[list[Any]]] = field(default_factory=dict)
+
+    def declare(self, queue_name: str) -> type[Worker]:
+        """The worker whose handler takes its time, or dies."""
+        fields = {"queue_name": queue_name, "shards_count": 1, "batch_size": WINDOW}
+        handler = {"perform": lambda _self, batch: self.perform(batch)}
+        connected = self.app.drainer._backend
+        run = connected.run
+
+        def run_if_alive(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+            if self.clock.time() >= self.dies_at:
+                raise Died
+            return run(*args, **options)
+
+        connected.run = run_if_alive  # type: ignore[method-assign]
+        return self.app.worker(type("Simulated", (Worker,), fields | handler))
+
+    def perform(self, batch: Batch) -> None:
+        """Each id takes a while; a killer ends the process."""
+        for job_id, payloads in batch.items():
+            self.begun.setdefault(job_id, []).append(payloads)
+            self.clock.advance(SECONDS_PER_ID)
+            if self.killers.intersection(payloads):
+                self.killed[job_id] += 1
+                self.dies_at = self.clock.time()
+            if self.clock.time() >= self.dies_at:
+                raise Died
+
+    def run(self) -> State:
+        """Holder after holder, until nothing is left."""
+        shard = self.app.drainer.shards()[0]
+        while not is_empty(state := stored(self.server.admin, shard)):
+            self.dies_at = self.clock.time() + self.rng.expovariate(1 / self.life)
+            with suppress(Died):
+                self.app.drainer.visit(shard, Budget(self.clock))
+                continue
+            self.deaths += 1
+            self.clock.advance(TTL + 1.0)
+            self.server.admin.delete(shard.key("lease"))
+        return state
 
 
 @pytest.fixture
-def simulate(server: Server, queue_name: str) -> Iterator[Simulate]:
-    """Builds simulations on the test's queue."""
-    made: list[Simulation] = []
-
-    def make(lifetimes: Lifetimes, work: Callable[[], float], **options: Callable[[str, object], bool]) -> Simulation:
-        made.append(Simulation(server.url, queue_name, lifetimes, work, **options))
-        return made[-1]
-
-    yield make
-    for simulation in made:
-        simulation.close()
+def simulation(server: Server) -> Iterator[Simulation]:
+    """One whose holders live for ever, until the test says otherwise."""
+    clock = ManualClock()
+    with closing(Lowkiq(Config(redis_url=server.url, lease_ttl=TTL), clock=clock)) as app:
+        yield Simulation(server, app, clock, Random(0))
 
 
-def every_now_and_then(rng: Random) -> Lifetimes:
-    """About 1.5 s, and more than any job takes."""
-    while True:
-        yield rng.uniform(0.5, 2.5)
-
-
-def without_memory(rng: Random) -> Lifetimes:
-    """1.5 s in the mean, and often next to nothing."""
-    while True:
-        yield rng.expovariate(1 / 1.5)
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(
-    ("lives", "longest_job"), [(every_now_and_then, 0.2), (without_memory, 0.05)], ids=["regular", "memoryless"]
-)
-def test_e50_holders_that_die_at_random_bury_nobody(
-    simulate: Simulate, lives: Callable[[Random], Lifetimes], longest_job: float, seed: int
-) -> None:
-    """E-50: 2,000 jobs in windows of 20, a holder killed every 1.5 s of its time: all are done, and none is buried."""
-    rng = Random(seed)
-    simulation = simulate(lives(rng), partial(rng.uniform, longest_job / 4, longest_job))
-
-    simulation.run(jobs_of(IDS), most_deaths=2_000)
-
-    runs = Counter(job_id for job_id, _, _ in simulation.begun)
-    figures = f"{simulation.deaths} deaths, {runs.total()} runs, at most {max(runs.values())} of one id"
-    print(f"\n{lives.__name__}: {figures}")  # noqa: T201 - for pytest -s
-    assert simulation.deaths > 20
-    assert set(IDS) == {job_id for job_id, _, _ in simulation.ended}
-    assert {NEVER_FAILED} == {retry_count for _, _, retry_count in simulation.begun}
-    assert {} == simulation.morgue()
-    assert (0, 0) == simulation.left()
+@pytest.mark.parametrize("seed", range(5))
+def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_name: str, seed: int) -> None:
+    """E-50: 2,000 healthy jobs in windows of 20, a kill every 1.5 s: all are performed, in not much more time."""
+    simulation.rng, simulation.life = Random(seed), LIFE
+    simulation.declare(queue_name).perform_async([{"id": number} for number in range(JOBS)])
+    end = simulation.run()
+    assert {} == end["morgue"] == end["trouble"]
+    assert JOBS == len(simulation.begun)
+    assert simulation.deaths > JOBS * SECONDS_PER_ID / LIFE / 2
+    print(simulation.deaths, sum(map(len, simulation.begun.values())))
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("lives", [lambda _rng: FOR_EVER(), every_now_and_then], ids=["only the killer", "others too"])
-def test_e50_one_id_that_kills_each_time_is_buried_alone_and_soon(
-    simulate: Simulate, lives: Callable[[Random], Lifetimes], seed: int
-) -> None:
-    """E-50, LB-8, P6: the killer runs once in company and three times alone, then it is buried as crashed."""
-    rng = Random(seed)
-    ids = IDS[:500]
-    killer = rng.choice(ids)
-    simulation = simulate(lives(rng), partial(rng.uniform, 0.05, 0.2), deadly=lambda job_id, _: job_id == killer)
-
-    simulation.run(jobs_of(ids), most_deaths=2_000)
-
-    runs = Counter(job_id for job_id, _, _ in simulation.begun)
-    assert ALONE <= runs[killer] <= 1 + ALONE
-    ((buried, (payloads, error)),) = simulation.morgue().items()
-    assert (killer, [("v", 1.0)]) == (buried, payloads)
-    assert error is not None
-    assert error.startswith("crashed")
-    assert [killer] == [job.id for job in simulation.buried]
-    assert set(ids) - {killer} == {job_id for job_id, _, _ in simulation.ended}
-    assert {NEVER_FAILED} == {retry_count for _, _, retry_count in simulation.begun}
-    assert (0, 0) == simulation.left()
+def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name: str, seed: int) -> None:
+    """E-50, LB-8: one kill in company and three alone, however many others kill the process meanwhile."""
+    simulation.rng, simulation.life = Random(seed), LIFE
+    simulation.killers = {"poison"}
+    worker = simulation.declare(queue_name)
+    worker.perform_async([{"id": number, "payload": "poison" if number == 777 else ""} for number in range(JOBS)])
+    end = simulation.run()
+    assert ["777"] == list(end["morgue"])
+    assert {"777": 4} == simulation.killed
+    assert JOBS == len(simulation.begun)
 
 
-@pytest.mark.parametrize("deadly", range(8))
-def test_e50_of_eight_payloads_only_the_one_that_kills_is_buried(simulate: Simulate, deadly: int) -> None:
-    """E-50: halving finds it, wherever it lies; the other seven are performed in order, and so is the company."""
-    simulation = simulate(FOR_EVER(), lambda: 0.1, deadly=lambda job_id, payload: ("a", deadly) == (job_id, payload))
-    company = [str(number) for number in range(WINDOW - 1)]
-
-    simulation.run([{"id": "a", "payload": n, "score": n} for n in range(8)] + jobs_of(company), most_deaths=20)
-
-    assert deaths_by(deadly, payloads=8) == simulation.deaths
-    ((buried, (payloads, error)),) = simulation.morgue().items()
-    assert ("a", [(deadly, float(deadly))]) == (buried, payloads)
-    assert error is not None
-    assert error.startswith("crashed")
-    performed = [payload for job_id, payloads, _ in simulation.ended for payload in payloads if job_id == "a"]
-    assert [number for number in range(8) if number != deadly] == performed
-    assert {"a", *company} == {job_id for job_id, _, _ in simulation.ended}
-    assert (0, 0) == simulation.left()
-
-
-def jobs_of(ids: Sequence[str]) -> list[dict[str, object]]:
-    """One job for each id."""
-    return [{"id": job_id, "payload": "v", "score": 1} for job_id in ids]
-
-
-def deaths_by(position: int, *, payloads: int) -> int:
-    """How many holders one of an id's payloads kills until it is buried, by the rules.
-
-    One as long as nobody is suspected, then one for each halving of the slice that it is in. A slice that comes to
-    its end clears the id, and it begins anew with the payloads that are left.
-    """
-    deaths = 1
-    sliced = payloads
-    while position < sliced and sliced > 1:
-        deaths += 1
-        sliced //= 2
-    if position < sliced:
-        return deaths + ALONE
-    return deaths + deaths_by(position - sliced, payloads=payloads - sliced)
+@pytest.mark.parametrize("killer", range(1, 9))
+def test_p6_the_payload_that_kills_is_found_by_halving(simulation: Simulation, queue_name: str, killer: int) -> None:
+    """E-50: of an id with eight payloads that one is buried, the others are performed in order."""
+    simulation.killers = {killer}
+    worker = simulation.declare(queue_name)
+    worker.perform_async([{"id": "x", "payload": number, "score": number} for number in range(1, 9)])
+    worker.perform_async([{"id": number} for number in range(50)])
+    end = simulation.run()
+    assert {"x": [str(killer)]} == {id_: [one.payload for one in buried[2]] for id_, buried in end["morgue"].items()}
+    assert is_in_order(simulation.begun["x"])
+    assert {} == end["trouble"]
+    assert 51 == len(simulation.begun)
+    print(killer, simulation.killed["x"], simulation.begun["x"])

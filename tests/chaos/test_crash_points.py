@@ -39,9 +39,7 @@ KILLS = {"in handler": 0, "before start": 0, "after start": 0, "after handler": 
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(
-    server: Server, stage: Stage, point: str
-) -> None:
+def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, stage: Stage, point: str) -> None:
     """E-14, E-15, E-16, E-21, E-22: all is performed in order, only what was under way twice, none is to blame."""
     push(stage, numbered(FIRST, 1, 2))
     push(stage, numbered(SECOND, 1, 2))

@@ -52,9 +52,7 @@ def test_p2_a_server_killed_mid_drain_loses_nothing(lasting: tuple[Server, Stage
     check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=3)
 
 
-def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(
-    server: Server, stage: Stage
-) -> None:
+def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(server: Server, stage: Stage) -> None:
     """E-44: the call timed out, was performed nevertheless, and was sent again; every job ran once."""
     server.admin.ping()
     push(stage, numbered(IDS, 1, 2))
@@ -77,9 +75,7 @@ def test_a_server_that_stands_still_for_longer_than_a_lease_ends_the_visit(serve
     check_that_nobody_paid(stage, [end], deliveries=2)
 
 
-def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(
-    make_server: MakeServer, stage: Stage
-) -> None:
+def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(make_server: MakeServer, stage: Stage) -> None:
     """E-39: READONLY is waited for, and is no failure of a job."""
     server = make_server()
     stage = msgspec.structs.replace(stage, url=server.url, lease_ttl=10.0)

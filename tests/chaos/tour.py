@@ -1,7 +1,6 @@
 """A tour through the life of a shard that calls every script which writes, at times that are the same each time."""
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
@@ -10,7 +9,7 @@ from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
 from lowkiq_lambda.store.server_time import GivenTime
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.holders import PATIENCE, Holder, Holders
+from tests.chaos.holders import PATIENCE, Holders
 from tests.servers import Server
 
 TTL = 30.0
@@ -39,9 +38,7 @@ class Tour:
         )
         self._lease_key = shard.key("lease")
         self._admin = server.admin
-        self.operator = Actions(
-            Source(self.holders.backend, [shard], PATIENCE), "min", (100, 100_000, 1_000.0)
-        )
+        self.operator = Actions(Source(self.holders.backend, [shard], PATIENCE), "min", (100, 100_000, 1_000.0))
         self._holder = self.holders.new()
 
     def __enter__(self) -> Self:

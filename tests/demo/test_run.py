@@ -125,7 +125,6 @@ def test_ctrl_c_says_that_the_state_is_incomplete(demo: Demo, history: History) 
 
 def test_a_standstill_is_a_failure(demo: Demo, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing drains, the demo does not wait for ever."""
-
     monkeypatch.setattr(run, "PATIENCE", 0.2)
     assert replace(demo, run_daemon=idle).run(history) == FAILURE
     assert "Nothing has happened" in told(demo)

@@ -26,7 +26,7 @@ def make_app(server_url: str) -> Iterator[MakeApp]:
     """Builds apps with the settings that they are given, on the shared server."""
     made: list[Lowkiq] = []
 
-    def make(**settings: Any) -> Lowkiq:  # noqa: ANN401 - any setting
+    def make(**settings: Any) -> Lowkiq:
         made.append(Lowkiq(Config(**{"redis_url": server_url, **settings})))
         return made[-1]
 

@@ -110,7 +110,7 @@ class Broken:
         self._left = times
         self._right = LagScheduler()
 
-    def next(self, states: Any) -> Any:  # noqa: ANN401 - as the protocol has it, for any state
+    def next(self, states: Any) -> Any:
         """Fail, or choose."""
         self._left -= 1
         if self._left >= 0:

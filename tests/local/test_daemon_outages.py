@@ -187,7 +187,7 @@ def test_l9_more_shards_than_threads_are_a_warning(
 class Forgetful(DefaultSplitter):
     """A splitter that returns too few lists."""
 
-    def split(self, shards: list[object], threads: int) -> list[list[object]]:  # type: ignore[override]  # simpler
+    def split(self, shards: list[object], threads: int) -> list[list[object]]:  # type: ignore[override]  # simpler than generic
         """All but one."""
         return super().split(shards, threads)[1:]
 

@@ -238,8 +238,6 @@ def _encoded(outcomes: list[Outcome]) -> list[Outcome]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
     positions = {"retry": 4, "bury": 2}
     return [
-        tuple(
-            part.encode() if at == positions.get(outcome[1]) else part for at, part in enumerate(outcome)
-        )
+        tuple(part.encode() if at == positions.get(outcome[1]) else part for at, part in enumerate(outcome))
         for outcome in outcomes
     ]

@@ -289,7 +289,7 @@ class Model:
         self.errors.pop(id_, None)
         self._clear(id_)
 
-    def _retry(self, id_: str, flown: Flown, *more: Any) -> None:  # noqa: ANN401 - as the store takes it
+    def _retry(self, id_: str, flown: Flown, *more: Any) -> None:
         count, at, error, signature, blamed = more
         self.counters["retried"] += 1
         self.errors[id_] = error
@@ -316,9 +316,7 @@ class Model:
         self.groups.setdefault(group, Group()).left += 1
         self._suspected(id_, flown, group)
 
-    def _clear(
-        self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False
-    ) -> None:
+    def _clear(self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False) -> None:
         name = self.trouble.pop(id_, {}).get("g")
         self._note(id_, b=blamed or None)
         if name in self.groups:

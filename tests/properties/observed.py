@@ -70,9 +70,7 @@ def expected(model: Model) -> State:
             id_: (job.entries, job.perform_in, job.retry_count, job.since, job.touched)
             for id_, job in model.waiting.items()
         },
-        "flight": {
-            id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()
-        },
+        "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
         "errors": model.errors,
         "trouble": model.trouble,
         "suspects": model.suspects,

@@ -54,9 +54,7 @@ class OperatedModel(Model):
     def due_later(self, look: Look) -> set[str]:
         """Ids that the look saw waiting for a later time."""
         return {
-            id_
-            for id_, job in self.waiting.items()
-            if look.waiting and job.perform_in > self.now and _seen(look, job)
+            id_ for id_, job in self.waiting.items() if look.waiting and job.perform_in > self.now and _seen(look, job)
         }
 
     def take_times(self, times: Mapping[str, float], expedited: Collection[str]) -> None:

@@ -13,7 +13,16 @@ from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.actions import Actions, Look
 from lowkiq_lambda.store.backend import Backend, Call, Reply
 from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.holding import ClaimLimits, HolderTerms, Holding, MorgueLimits, Next, Outcome, Settlement, Window
+from lowkiq_lambda.store.holding import (
+    ClaimLimits,
+    HolderTerms,
+    Holding,
+    MorgueLimits,
+    Next,
+    Outcome,
+    Settlement,
+    Window,
+)
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.server_time import GivenTime
 from lowkiq_lambda.testing import ManualClock

@@ -120,7 +120,9 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     try:
         run_state_machine_as_test(
             OperatedMachine,
-            settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, phases=[Phase.generate], database=None),
+            settings=settings(
+                max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, phases=[Phase.generate], database=None
+            ),
         )
     finally:
         OperatedMachine.client.close()

@@ -21,7 +21,7 @@ def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
     """Builds apps with the settings that they are given."""
     made: list[Lowkiq] = []
 
-    def make(**settings: Any) -> Lowkiq:  # noqa: ANN401 - any setting
+    def make(**settings: Any) -> Lowkiq:
         app = Lowkiq(Config(redis_url=server_url, **settings), clock=clock)
         made.append(app)
         return app

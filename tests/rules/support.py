@@ -55,7 +55,7 @@ class Notes:
         self.batches, self.jobs, self.exhausted = [], [], []
 
 
-def declare(app: Lowkiq, queue_name: str, handler: Then, **fields: Any) -> type[Worker]:  # noqa: ANN401
+def declare(app: Lowkiq, queue_name: str, handler: Then, **fields: Any) -> type[Worker]:
     """A worker of one shard, with retries after 10, 20, 30 ... seconds, unless `fields` say otherwise."""
     body: dict[str, Any] = {
         "queue_name": queue_name,
@@ -102,7 +102,7 @@ def raising_with(*ids: str) -> Then:
     return then
 
 
-def jobs_of(ids: str | Sequence[str], **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of a job
+def jobs_of(ids: str | Sequence[str], **fields: Any) -> list[dict[str, Any]]:
     """One job for each id (each letter, or each word of several)."""
     return [{"id": job_id, **fields} for job_id in ids]
 
@@ -146,7 +146,7 @@ def counters(app: Lowkiq, worker: type[Worker]) -> Mapping[str, int]:
     """What the shards of the worker have counted."""
     total: dict[str, int] = {}
     for shard in app.queue_of(worker).shards:
-        meta: dict[bytes, bytes] = app.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]
+        meta: dict[bytes, bytes] = app.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here
         for field, value in meta.items():
             if re.fullmatch(rb"[0-9]+", value):
                 total[field.decode()] = total.get(field.decode(), 0) + int(value)
@@ -186,7 +186,7 @@ class Mortal:
         finally:
             self._dead, self.dies_before = False, _never
 
-    def _run_if_alive(self, name: str, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+    def _run_if_alive(self, name: str, *args: Any, **options: Any) -> Any:
         self._dead = self._dead or self.dies_before(name)
         if self._dead:
             raise Died

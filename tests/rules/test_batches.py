@@ -67,7 +67,7 @@ def test_e55_marks_are_for_ids_of_the_batch_and_final(app: Lowkiq, queue_name: s
         batch.fail("b", "second")
         for job_id, name in (("x", "done"), ("x", "fail"), ("a", "fail"), ("b", "done")):
             try:
-                _ = batch.done(job_id) if name == "done" else batch.fail(job_id, "late")  # type: ignore[func-returns-value]
+                _ = batch.done(job_id) if name == "done" else batch.fail(job_id, "late")  # type: ignore[func-returns-value]  # on purpose
             except (KeyError, ValueError) as error:
                 raised.append(f"{type(error).__name__}: {error.args[0]}")
 

@@ -34,12 +34,12 @@ def generator(_self: Worker, _given: object) -> Iterator[None]:
 
 
 @wraps(generator)
-def wrapped_generator(*args: Any) -> object:  # noqa: ANN401 - as it is called
+def wrapped_generator(*args: Any) -> object:
     """A decorated one."""
     return generator(*args)
 
 
-def worker_with(**body: Any) -> type[Worker]:  # noqa: ANN401 - any attribute
+def worker_with(**body: Any) -> type[Worker]:
     """A class that is not declared yet."""
     return type("Odd", (Worker,), body)
 
@@ -162,7 +162,7 @@ def test_a_function_worker_stays_callable(app: Lowkiq, queue_name: str) -> None:
     seen: list[object] = []
 
     @app.worker(shards_count=2, batch_size=3, queue_name=queue_name, retry_in=lambda count: count)
-    def count_clicks(batch: Any) -> int:  # noqa: ANN401 - a mapping
+    def count_clicks(batch: Any) -> int:
         """Counts."""
         seen.append(dict(batch))
         return len(batch)

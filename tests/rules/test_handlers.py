@@ -97,7 +97,7 @@ def test_l52_middlewares_wrap_the_handler(app: Lowkiq, queue_name: str) -> None:
     seen: list[object] = []
 
     def noting(name: str) -> Callable[[Worker, Batch, CallNext], Any]:
-        def middleware(worker: Worker, batch: Batch, call_next: CallNext) -> Any:  # noqa: ANN401
+        def middleware(worker: Worker, batch: Batch, call_next: CallNext) -> Any:
             seen.append((name, worker.queue_name, dict(batch)))
             result = call_next()
             seen.append((name, result))
@@ -121,7 +121,7 @@ def test_l52_middlewares_wrap_the_handler(app: Lowkiq, queue_name: str) -> None:
 def test_l52_a_middleware_may_catch_log_and_raise_again(app: Lowkiq, queue_name: str) -> None:
     """L-52, L-65: an error passes through the middlewares, which may change it, and then counts."""
 
-    def translating(_worker: Worker, _batch: Batch, call_next: CallNext) -> Any:  # noqa: ANN401
+    def translating(_worker: Worker, _batch: Batch, call_next: CallNext) -> Any:
         try:
             return call_next()
         except Broken as error:
@@ -169,7 +169,7 @@ def test_e58_a_middleware_that_does_not_call_next_is_a_failure(app: Lowkiq, queu
 def test_a_middleware_may_mark_ids_itself(app: Lowkiq, queue_name: str) -> None:
     """A middleware that settles ids by marks and runs nothing has said what became of them."""
 
-    def rejecting(_worker: Worker, batch: Batch, call_next: CallNext) -> Any:  # noqa: ANN401
+    def rejecting(_worker: Worker, batch: Batch, call_next: CallNext) -> Any:
         batch.fail("b", "not allowed")
         return call_next()
 

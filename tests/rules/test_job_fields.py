@@ -161,7 +161,7 @@ def test_a_time_and_a_delay_are_one_too_many(app: Lowkiq, clock: ManualClock, qu
 
 
 @pytest.mark.parametrize("job", [None, "a", 5, ["id", "a"], ("id", "a")])
-def test_a_job_is_a_mapping(app: Lowkiq, queue_name: str, job: Any) -> None:  # noqa: ANN401 - that is the point
+def test_a_job_is_a_mapping(app: Lowkiq, queue_name: str, job: Any) -> None:
     """What is no mapping is refused by its place."""
     worker = declare(app, queue_name, Notes())
 
@@ -196,7 +196,7 @@ def test_l42_perform_async_may_be_overridden(app: Lowkiq, clock: ManualClock, qu
 
     class Derived(Worker):
         @classmethod
-        def perform_async(cls, jobs: Any) -> Any:  # noqa: ANN401 - orders, not jobs
+        def perform_async(cls, jobs: Any) -> Any:
             at = clock.time() + 5
             return super().perform_async(
                 {"id": order["no"], "payload": order, "score": order["version"], "perform_in": at} for order in jobs

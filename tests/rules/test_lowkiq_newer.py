@@ -34,11 +34,11 @@ def test_ln2_client_middlewares_wrap_the_push(app: Lowkiq, queue_name: str) -> N
     """LN-2: the first is outermost; each sees worker and jobs, may change the result, and may veto."""
     notes: list[object] = []
 
-    def outer(worker: Any, jobs: list[Any], call_next: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def outer(worker: Any, jobs: list[Any], call_next: Callable[[], Any]) -> Any:
         notes.append(("outer", worker.queue_name, [job["id"] for job in jobs]))
         return call_next()
 
-    def inner(_worker: Any, _jobs: list[Any], call_next: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def inner(_worker: Any, _jobs: list[Any], call_next: Callable[[], Any]) -> Any:
         notes.append("inner")
         return call_next()
 

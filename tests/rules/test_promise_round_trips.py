@@ -21,7 +21,7 @@ class Counted:
         self._server = server
         send: Any = AbstractConnection.send_packed_command
 
-        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
             # One for a command, and one for a pipeline of many.
             self.round_trips += 1
             send(connection, *args, **options)

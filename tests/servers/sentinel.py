@@ -207,7 +207,7 @@ def _known_replicas(sentinel: redis.Redis, service: str) -> set[int]:
     }
 
 
-def _fields(found: Any) -> dict[str, str]:  # noqa: ANN401 - redis-py parses some of these answers, some not
+def _fields(found: Any) -> dict[str, str]:
     pairs = found.items() if isinstance(found, dict) else zip(found[::2], found[1::2], strict=True)
     return {_text(name): _text(value) for name, value in pairs}
 

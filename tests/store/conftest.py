@@ -23,7 +23,7 @@ def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
     """Builds apps with the settings that they are given."""
     made: list[Lowkiq] = []
 
-    def make(**settings: Any) -> Lowkiq:  # noqa: ANN401 - any setting
+    def make(**settings: Any) -> Lowkiq:
         app = Lowkiq(Config(**{"redis_url": server_url, **settings}), clock=clock)
         made.append(app)
         return app
@@ -50,7 +50,7 @@ def queue_name() -> str:
 def make_desk(make_app: MakeApp, clock: ManualClock, server: Server, queue_name: str) -> MakeDesk:
     """Declares a worker of one shard in an app with the settings given, with `fields` of its own."""
 
-    def make(fields: Mapping[str, Any] | None = None, **settings: Any) -> Desk:  # noqa: ANN401 - any setting
+    def make(fields: Mapping[str, Any] | None = None, **settings: Any) -> Desk:
         app, handler = make_app(**settings), Handler()
         worker = declare(app, handler=handler, **{"queue_name": queue_name, **(fields or {})})
         return Desk(app, clock, worker, handler, server.admin)

@@ -39,7 +39,7 @@ class Handler:
             batch.fail(job_id, f"{job_id} {self.words}")
 
 
-def declare(app: Lowkiq, queue_name: str, handler: Handler, **fields: Any) -> type[Worker]:  # noqa: ANN401 - of any type
+def declare(app: Lowkiq, queue_name: str, handler: Handler, **fields: Any) -> type[Worker]:
     """A worker of one shard with batches of ten, which tries again after a minute, unless `fields` say otherwise."""
     body: dict[str, Any] = {
         "queue_name": queue_name,
@@ -98,7 +98,7 @@ class Desk:
         backend, left = self.app.backend, [calls]
         run = backend.run
 
-        def run_after(name: str, *args: Any, **options: Any) -> Reply:  # noqa: ANN401 - as Backend.run
+        def run_after(name: str, *args: Any, **options: Any) -> Reply:
             left[0] -= name == script
             if name == script and left[0] == 0:
                 do()

@@ -301,7 +301,7 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
     """A daemon that waits for a later time is told, as by a push."""
     desk = make_desk({"shards_count": 3})
     desk.fail([{"id": "a", "payload": "old"}])
-    push: Callable[[], object] = lambda: desk.push([{"id": "a", "payload": "new"}])  # noqa: E731 - short, and typed
+    push: Callable[[], object] = lambda: desk.push([{"id": "a", "payload": "new"}])  # noqa: E731 - a short one
     with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
         bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
         bell.get_message(timeout=5)

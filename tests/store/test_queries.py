@@ -38,7 +38,7 @@ PagedBy = Callable[..., Page[Any]]
 NOW = ManualClock().time()
 
 
-def all_of(query: PagedBy, *bounds: object, limit: int, **options: Any) -> list[str]:  # noqa: ANN401 - of any type
+def all_of(query: PagedBy, *bounds: object, limit: int, **options: Any) -> list[str]:
     """The ids of all pages, one after the other."""
     found, after = [], None
     while True:
@@ -132,7 +132,7 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
     calls: list[str] = []
     ask = desk.app.backend.ask_each
 
-    def count(name: str, *args: Any) -> Any:  # noqa: ANN401 - as Backend.ask_each
+    def count(name: str, *args: Any) -> Any:
         calls.append(name)
         return ask(name, *args)
 
@@ -146,7 +146,7 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
 def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str) -> None:
     """A payload or an error that its loader chokes on never hides a job, wherever it is."""
 
-    def refuse(_stored: bytes) -> Any:  # noqa: ANN401 - it returns nothing
+    def refuse(_stored: bytes) -> Any:
         raise RuntimeError("not mine")
 
     app = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=refuse, load_error=refuse)
@@ -226,7 +226,7 @@ def test_bounds_are_as_in_redis(
 ) -> None:
     """LN-22: a value, "(" and a value, and the infinities; both ways."""
 
-    def absolute(bound: object) -> Any:  # noqa: ANN401 - as it came
+    def absolute(bound: object) -> Any:
         digits = str(bound).lstrip("([")
         return str(bound).replace(digits, repr(NOW + float(digits))) if digits.isdigit() else bound
 
@@ -237,7 +237,7 @@ def test_bounds_are_as_in_redis(
 
 
 @pytest.mark.parametrize("bound", ["", "soon", "((1", "-nan", float("nan"), None, True, "1 2", 10**400], ids=str)
-def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:  # noqa: ANN401 - of any type
+def test_a_bad_bound_is_refused(app: Lowkiq, scheduled: type[Worker], bound: Any) -> None:
     """A sentence says what a bound is."""
     queries = app.queries(scheduled)
     for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.morgue_range_by_updated_at):
@@ -362,7 +362,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
     worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
     queries, actions, ask = app.queries(worker), app.actions(worker), app.backend.ask_each
 
-    def ask_after_a_deletion(name: str, *args: Any) -> Any:  # noqa: ANN401 - as Backend.ask_each
+    def ask_after_a_deletion(name: str, *args: Any) -> Any:
         if name == "show":
             actions.delete(["1"])
         return ask(name, *args)

@@ -78,7 +78,7 @@ def test_error_callables_give_back_their_text() -> None:
         ("dump_payload", "json"),
     ],
 )
-def test_error_names_setting_and_value(setting: str, value: Any) -> None:  # noqa: ANN401 - any wrong one
+def test_error_names_setting_and_value(setting: str, value: Any) -> None:
     """What cannot work is refused when the settings are made, by name and with what was given."""
     with pytest.raises(ConfigError) as caught:
         Config(**{setting: value})
@@ -91,7 +91,7 @@ def test_error_names_setting_and_value(setting: str, value: Any) -> None:  # noq
 def test_unknown_setting_is_refused() -> None:
     """A name that is no setting is an error, not ignored."""
     with pytest.raises(TypeError, match="lease_tll"):
-        Config(lease_tll=30)  # type: ignore[call-arg]
+        Config(lease_tll=30)  # type: ignore[call-arg]  # wrong on purpose
 
 
 def test_settings_are_frozen() -> None:
@@ -99,7 +99,7 @@ def test_settings_are_frozen() -> None:
     config = Config()
 
     with pytest.raises(AttributeError):
-        config.lease_ttl = 5.0  # type: ignore[misc]
+        config.lease_ttl = 5.0  # type: ignore[misc]  # wrong on purpose
 
 
 def test_evolve_checks_again() -> None:
@@ -237,7 +237,7 @@ def test_password_is_cut_from_any_url(url: str, shown: str) -> None:
 def test_a_refused_url_is_not_printed() -> None:
     """P10: the error about a URL of a wrong type does not hold it."""
     with pytest.raises(ConfigError) as caught:
-        Config(redis_url=SECRET.encode())  # type: ignore[arg-type]
+        Config(redis_url=SECRET.encode())  # type: ignore[arg-type]  # wrong on purpose
 
     assert SECRET not in str(caught.value)
 

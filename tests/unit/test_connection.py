@@ -446,7 +446,7 @@ def test_subscriber_hears(kind: str, request: pytest.FixtureRequest, queue_name:
     """The same clients serve for channels: what one publishes another hears."""
     setup: Server | Cluster | SentinelSetup = request.getfixturevalue(kind)
     client = client_of(setup.url)
-    subscriber = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+    subscriber = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]  # redis-py has no types
     subscriber.subscribe(queue_name)
     subscriber.get_message(timeout=5)
 

@@ -18,7 +18,7 @@ class FixedNoise(Random):
         super().__init__()
         self.noise = noise
 
-    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # noqa: ARG002
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # noqa: ARG002 - as Random has it
         """The fixed number, where it is in the range."""
         assert stop is None
         assert self.noise < start
