@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbits
+from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Final, Literal
 
 import cyclopts
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 
 from lowkiq_lambda.app import Lowkiq
@@ -20,9 +22,9 @@ from lowkiq_lambda.config import Config, without_password
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.local.conduct import Conductor
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.demo.faults import Faults
+from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
-from lowkiq_lambda.local.demo.source import choose_history
+from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
 from lowkiq_lambda.local.embedded import open_embedded
 from lowkiq_lambda.local.embedded.server import DEFAULT_DATA_DIR
 from lowkiq_lambda.local.loading import AppNotFound, load_app
@@ -37,9 +39,7 @@ INTERRUPTED: Final = 130
 """Exit codes: what was asked for did not work; cannot work; was broken off before anything ran."""
 
 _SCHEDULERS: Final = {"lag": LagScheduler, "seq": SeqScheduler}
-_FAILURES: Final = 0.05
-_INTERRUPTIONS: Final = 0.01
-"""The shares of the demo's batches that meet with one."""
+_SHARE: Final = Number(gte=0, lt=1)
 _OPTIONS: Final = Group("Options")
 _DEMO: Final = Group("Options of the demo")
 
@@ -69,10 +69,11 @@ SIGNALS
   TTIN       Log what each thread is doing, and write it to lowkiq_ttin.txt.
 
 EXIT CODES
-  0  All that ran came to its end.
-  1  Something was given back unfinished or did not work, or the demo's table
-     differs from git.
-  2  The command line, the settings or the app cannot work.
+  0    All that ran came to its end.
+  1    Something was given back unfinished or did not work, or the demo's table
+       differs from git.
+  2    The command line, the settings or the app cannot work.
+  130  The demo was broken off.
 
 EXAMPLES
   The demo, on a server of its own:
@@ -113,12 +114,21 @@ class Options:
         Parameter(help="Which shard next: the one whose oldest job waits longest, or each in turn."),
     ] = None
     log_level: Annotated[
-        LogLevel | None, Parameter(help="The least important logs that are shown; info, error for the demo.")
+        LogLevel | None, Parameter(help="The least important logs that are shown; info, warning for the demo.")
     ] = None
     log_format: Annotated[LogFormat, Parameter(help="Lines for people, or a JSON object for each.")] = "text"
     repository: Annotated[
         Path | None, Parameter(group=_DEMO, help="A git checkout to replay; else the one around this folder.")
     ] = None
+    limit: Annotated[
+        int, Parameter(group=_DEMO, validator=Number(gte=0), help="At most so many changes, the latest; 0 for all.")
+    ] = DEFAULT_LIMIT
+    failures: Annotated[
+        float, Parameter(group=_DEMO, validator=_SHARE, help="The share of batches that are made to fail.")
+    ] = FAILURES
+    interruptions: Annotated[
+        float, Parameter(group=_DEMO, validator=_SHARE, help="The share of batches whose thread is made to end.")
+    ] = INTERRUPTIONS
 
 
 @cli.default
@@ -132,7 +142,7 @@ def run(
     try:
         environment = Config.from_env(os.environ)
         spec = app or environment.app
-        set_up_logs(options.log_level or ("info" if spec else "error"), options.log_format, sys.stderr)
+        set_up_logs(options.log_level or ("info" if spec else "warning"), options.log_format, sys.stderr)
         return _run_app(spec, options) if spec else _run_demo(environment, options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -169,9 +179,13 @@ def _run_app(spec: str, options: Options) -> int:
 def _run_demo(environment: Config, options: Options) -> int:
     app = Lowkiq(environment)
     _configure(app, options)
-    history = choose_history(options.repository)
+    # It drains all that it pushes, whatever part of an app's shards this machine is to have.
+    app.configure(number_of_nodes=1, node_number=0)
+    history = choose_history(options.repository, options.limit or None)
+    # TERM ends it as Ctrl-C does: in good order, and saying that the end was not reached.
+    signal(SIGTERM, default_int_handler)
     with _server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
-        faults = Faults(_FAILURES, _INTERRUPTIONS, seed=randbits(32))
+        faults = Faults(options.failures, options.interruptions, seed=randbits(32))
         return Demo(app, Daemon, folder, Console(), faults).run(history)
 
 

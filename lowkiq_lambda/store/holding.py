@@ -237,7 +237,7 @@ def _window(reply: Reply | bytes) -> Window | None:
                 retry_count,
                 error_of.get(id_) if error_of else None,
                 "b" in trouble,
-                "g" in trouble,
+                "g" in trouble or "r" in trouble,
             )
         )
     # A window told again comes out of a hash, so the order has to be made anew.

@@ -54,7 +54,7 @@ class Holders:
     `new_time` tells what time they go by, `wait` what they do before they try a call again.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two by keyword, few of them at a time
         self,
         url: str,
         shard: ShardRef,

@@ -1,86 +1,79 @@
-"""The app of the replay. As a program it pushes the history, as fast as the daemons take it.
+"""An app for daemons that are killed: each id is a file of a repository, each payload one change of it.
 
-Its handler is slow, and fails now and then: half of the failures are the file's own, half hit the whole batch.
+While a file's changes are applied, a lock on its record is held, which the system takes back from a process that
+dies: two executions of one id at once cannot escape, whatever kills what.
 """
 
+import fcntl
 import os
-import time
-from collections.abc import Iterator
+import threading
+from hashlib import sha256
 from pathlib import Path
-from random import Random
 
-from lowkiq_lambda import Batch, Lowkiq, Worker
-from tests.chaos.replay import SHARDS, Note, alone, read_history
-from tests.waiting import eventually
+import msgspec
 
-FOLDER = Path(os.environ["REPLAY_FOLDER"])
-CHUNK = 50
-BACKLOG = 60
-"""Files that may wait before the next chunk is pushed."""
-LONGEST_WORK = 0.012
-"""Seconds for one change."""
-FAILURES = 0.05
-"""Of deliveries."""
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 
-app = Lowkiq()
-rng = Random()
+FOLDER_VARIABLE = "REPLAY_FOLDER"
+QUEUE_VARIABLE = "REPLAY_QUEUE"
+SHARDS = 6
+SECONDS_PER_CHANGE = 0.002
 
 
-class Broken(Exception):
-    """What the handler raises."""
+class Change(msgspec.Struct, frozen=True):
+    """Change number `number`, from 1, of a file: its new content's hash, or None for a deletion."""
+
+    number: int
+    seq: int
+    blob: str | None
 
 
-@app.worker
-class Replay(Worker):
-    """Notes each change of each file, in the order in which they come."""
+class Applied(msgspec.Struct, frozen=True):
+    """A change as it was applied. `alone`: nobody else was at the file."""
 
-    queue_name = os.environ["REPLAY_QUEUE"]
-    shards_count = SHARDS
-    batch_size = 5
-    max_retry_count = 1_000
-
-    def retry_in(self, retry_count: int) -> float:
-        """Soon."""
-        del retry_count
-        return 0.05
-
-    def perform(self, batch: Batch) -> None:
-        """Apply what the batch brings."""
-        for path in batch:
-            try:
-                self._apply(batch, path)
-            except Broken as error:
-                if rng.random() < 0.5:
-                    raise
-                batch.fail(path, error)
-
-    @staticmethod
-    def _apply(batch: Batch, path: str) -> None:
-        seqs = [int(score) for score in batch.job(path).scores]
-        breaks_at = rng.choice(seqs) if rng.random() < FAILURES else None
-        with alone(FOLDER, path) as note:
-            note(Note("begin", seqs[0], last=seqs[-1], count=len(seqs), token=batch.token))
-            for seq, payload in zip(seqs, batch[path], strict=True):
-                time.sleep(rng.uniform(0.0, LONGEST_WORK))
-                if seq == breaks_at or batch.stopping:
-                    note(Note("fail", seqs[0]))
-                    raise Broken("stopped" if batch.stopping else "broken")
-                note(Note("apply", seq, blob=payload["blob"]))
-            note(Note("end", seqs[0]))
+    change: Change
+    token: int
+    alone: bool
 
 
-def chunks() -> Iterator[list[dict[str, object]]]:
-    """The history as jobs, in its order."""
-    jobs = [change.job() for change in read_history()]
-    return (jobs[at : at + CHUNK] for at in range(0, len(jobs), CHUNK))
+def record_of(folder: Path, path: str) -> Path:
+    """Where it is written down what was done to a file."""
+    return folder / sha256(path.encode()).hexdigest()
 
 
-def has_room() -> bool:
-    """Whether the daemons have caught up."""
-    return app.stats()["total"]["length"] < BACKLOG
+def applied_to(folder: Path, path: str) -> list[Applied]:
+    """What was done to a file, in order."""
+    record = record_of(folder, path)
+    lines = record.read_bytes().splitlines() if record.exists() else []
+    return [msgspec.json.decode(line, type=Applied) for line in lines]
 
 
-if __name__ == "__main__":
-    for chunk in chunks():
-        eventually(has_room, timeout=60.0)
-        Replay.perform_async(chunk)
+def replay_worker(app: Lowkiq, queue_name: str, folder: Path) -> type[Worker]:
+    """Declare the queue of the replay."""
+    name = queue_name
+    work = threading.Event()
+
+    @app.worker
+    class Replay(Worker):
+        queue_name = name
+        shards_count = SHARDS
+        batch_size = 10
+
+        def perform(self, batch: Batch) -> None:
+            for path, changes in batch.items():
+                with record_of(folder, path).open("ab", buffering=0) as record:
+                    alone = True
+                    try:
+                        fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except BlockingIOError:
+                        alone = False
+                    for change in msgspec.convert(changes, list[Change]):
+                        work.wait(SECONDS_PER_CHANGE)
+                        record.write(msgspec.json.encode(Applied(change, batch.token, alone)) + b"\n")
+
+    return Replay
+
+
+app = Lowkiq(Config.from_env(os.environ))
+if QUEUE_VARIABLE in os.environ:
+    replay_worker(app, os.environ[QUEUE_VARIABLE], Path(os.environ[FOLDER_VARIABLE]))

@@ -23,6 +23,7 @@ LIFE = 1.5
 """Seconds of its own time after which a holder dies, in the mean."""
 TTL = 30.0
 SECONDS_PER_ID = 0.02
+STRIKES = 3
 
 
 class Died(BaseException):
@@ -51,12 +52,12 @@ class Simulation:
         connected = self.app.drainer._backend
         run = connected.run
 
-        def run_if_alive(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as Backend.run
+        def run_if_alive(*args: Any, **options: Any) -> Any:  # as Backend.run
             if self.clock.time() >= self.dies_at:
                 raise Died
             return run(*args, **options)
 
-        connected.run = run_if_alive  # type: ignore[method-assign]
+        connected.run = run_if_alive  # type: ignore[method-assign]  # a fault is injected
         return self.app.worker(type("Simulated", (Worker,), fields | handler))
 
     def perform(self, batch: Batch) -> None:
@@ -74,7 +75,7 @@ class Simulation:
         """Holder after holder, until nothing is left."""
         shard = self.app.drainer.shards()[0]
         while not is_empty(state := stored(self.server.admin, shard)):
-            self.dies_at = self.clock.time() + self.rng.expovariate(1 / self.life)
+            self.dies_at = self.clock.time() + self.life * self.rng.expovariate(1.0)
             with suppress(Died):
                 self.app.drainer.visit(shard, Budget(self.clock))
                 continue
@@ -101,7 +102,7 @@ def test_p6_holders_killed_at_random_bury_nobody(simulation: Simulation, queue_n
     assert {} == end["morgue"] == end["trouble"]
     assert JOBS == len(simulation.begun)
     assert simulation.deaths > JOBS * SECONDS_PER_ID / LIFE / 2
-    print(simulation.deaths, sum(map(len, simulation.begun.values())))
+    assert sum(map(len, simulation.begun.values())) < 1.25 * JOBS
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -113,7 +114,7 @@ def test_p6_an_id_that_kills_is_buried_alone(simulation: Simulation, queue_name:
     worker.perform_async([{"id": number, "payload": "poison" if number == 777 else ""} for number in range(JOBS)])
     end = simulation.run()
     assert ["777"] == list(end["morgue"])
-    assert {"777": 4} == simulation.killed
+    assert simulation.killed["777"] <= 1 + STRIKES
     assert JOBS == len(simulation.begun)
 
 
@@ -129,4 +130,5 @@ def test_p6_the_payload_that_kills_is_found_by_halving(simulation: Simulation, q
     assert is_in_order(simulation.begun["x"])
     assert {} == end["trouble"]
     assert 51 == len(simulation.begun)
-    print(killer, simulation.killed["x"], simulation.begun["x"])
+    # Eight halve three times; a part that was well clears the suspicion, and the rest is in company once more.
+    assert simulation.killed["x"] <= 3 * (1 + STRIKES)

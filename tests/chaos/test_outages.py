@@ -121,7 +121,7 @@ def test_a_server_that_loads_its_data_is_waited_for(
 def test_a_broken_off_push_says_what_was_written(
     lasting: tuple[Server, Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-70: what it calls written is there, what it calls not written is not, of the rest it says that it can't tell."""
+    """E-70: what it calls written is there, what it calls not written is not, and the rest may be either."""
     server, stage = lasting
     stage = msgspec.structs.replace(stage, shards_count=4, redis_timeout=0.2)
     jobs = [{"id": number, "payload": number} for number in range(20_000)]

@@ -115,7 +115,7 @@ def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, 
     server.admin.flushall()
 
     with Tour(server.url, server, shard) as tour:
-        answers = []
+        answers: list[object] = []
         for step in tour.steps():
             is_push = step.script == "enqueue"
             if is_push and answers:

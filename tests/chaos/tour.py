@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.holding import Grant
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
 from lowkiq_lambda.store.server_time import GivenTime
@@ -88,6 +89,21 @@ class Tour:
         yield self._take()
         for _ in range(3):
             yield self._write("claim")
+
+    def start_over(self) -> None:
+        """The holder is gone, and something new arrives."""
+        self._die()
+        self.holders.push([{"id": name, "payload": number} for name in ("new", "a", "b", "c") for number in (7, 8)])
+
+    def perform_all(self) -> set[str]:
+        """Ids that one holder got to the end of the shard."""
+        self._holder, performed = self.holders.new(), set[str]()
+        granted = self._holder.take()
+        window = granted.window if isinstance(granted, Grant) else None
+        while window:
+            performed |= {delivery.id for delivery in window.deliveries}
+            window = self._holder.write()
+        return performed
 
     def _push(self, *jobs: tuple[Any, ...]) -> Step:
         fields = ("id", "payload", "perform_in")

@@ -254,7 +254,7 @@ def test_a_folder_without_a_commit_is_refused_with_a_sentence(made: Repository, 
     with pytest.raises(HistoryError, match="no commit yet"):
         read_repository(made.folder)
     (tmp_path / "plain").mkdir()
-    with pytest.raises(HistoryError, match="not a git repository"):
+    with pytest.raises(HistoryError, match="is not a git repository"):
         read_repository(tmp_path / "plain")
     with pytest.raises(HistoryError, match="nowhere"):
         read_repository(tmp_path / "nowhere")

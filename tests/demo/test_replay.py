@@ -152,4 +152,15 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(table: Table, monke
         if on_terminal:
             assert "1/2" in shown
         else:
-            assert shown == "applied 1 of 2 changes, 0 retries, 0 interruptions\n"
+            assert shown == "applied 1 of 2 changes, retries 0, interruptions 0\n"
+
+
+def test_a_late_beginning_is_explained(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for what a killed run left is told that this is so, instead of watching nothing."""
+    monkeypatch.setattr(progress, "LINE_INTERVAL", 0.0)
+    monkeypatch.setattr(progress, "LATE", 0.0)
+    console = Console(file=io.StringIO(), width=100)
+    with showing(console, 2) as show:
+        show(Replay(table, Given()))
+    assert isinstance(console.file, io.StringIO)
+    assert "waiting for the leases of a run that was killed" in console.file.getvalue()

@@ -22,14 +22,14 @@ GOOD = Report(
 
 def told(report: Report) -> str:
     """The whole report."""
-    return "\n".join(report.lines())
+    return "\n".join([report.summary, *report.explanation()])
 
 
 def test_a_good_end_is_told_in_one_line_and_explained() -> None:
     """The first line has the figures; the second what they were compared with."""
-    first, second = GOOD.lines()
-    assert first == "3 changes, 2 files, state equal, 1 retries, 1 interruptions, 6 jobs/s"
-    assert "git ls-tree says of 0123456789ab" in second
+    first, second, _third = told(GOOD).splitlines()
+    assert first == "3 changes, 2 files, state equal, retries 1, interruptions 1, 6 jobs/s"
+    assert "the 2 files that git ls-tree lists for commit 0123456789ab" in second
     assert GOOD.is_good
 
 

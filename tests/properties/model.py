@@ -148,9 +148,8 @@ class Model:
 
     def settle(self, call: int, outcomes: Sequence[Outcome], *, partial: bool = False) -> None:
         """Ids in flight that are not named are done; with `partial` they stay there."""
-        for id_, kind, *more in outcomes:
-            if kind == "suspect":
-                more = [f"{self.token}:{call}:{more[0]}"]
+        for id_, kind, *details in outcomes:
+            more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspect" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
         self._trim()
         while self.flight and not partial:
@@ -249,7 +248,7 @@ class Model:
         for id_, flown in self.flight.items():
             if self.abandoned:
                 self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
-                self._note(id_, x=None)
+                self._note(id_, x=None, r=True)
             elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("x"):
                 self._strike(id_, flown)
             else:

@@ -118,7 +118,7 @@ def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[
 
 def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
     # Where payloads are not merged there is no such index.
-    found = {place for place in seen.values()}
+    found = set(seen.values())
     places = {one.arrival for entries in box.values() for one in entries}
     assert not seen or {int.from_bytes(place[8:]) for place in found} == places
     assert not seen or len(seen) == sum(map(len, box.values()))

@@ -23,10 +23,7 @@ class OperatedModel(Model):
     def kill_failed(self, look: Look) -> int:
         """What waits and has failed goes to the morgue."""
         failed = self._failed(look)
-        changed = 0
-        for id_ in failed:
-            error = self.errors.get(id_, "")
-            changed += self._withdraw(look, id_, lambda entry, of=id_, why=error: self._to_morgue(of, entry, why))
+        changed = sum(self._withdraw(look, id_, self._burying(id_, self.errors.get(id_, ""))) for id_ in failed)
         self.to_trim = bool(failed)
         self._trim()
         return changed
@@ -63,6 +60,9 @@ class OperatedModel(Model):
             job.perform_in = times[id_]
             if id_ in self.suspects and id_ in expedited:
                 self.suspects[id_] = times[id_]
+
+    def _burying(self, id_: str, error: str) -> Callable[[Entry], None]:
+        return lambda entry: self._to_morgue(id_, entry, error)
 
     def _failed(self, look: Look) -> list[str]:
         return [id_ for id_, job in self.waiting.items() if job.retry_count >= 0] if look.failed else []

@@ -56,7 +56,8 @@ class Shard:
         self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
         self._app._client_backend = self.backend
         fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge}
-        self._worker = self._app.worker(type("Any", (Worker,), {"perform": lambda _self, _batch: None, **fields}))
+        body = {"perform": lambda _self, _batch: None, **fields}
+        self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))
         self.ref = self._app.queue_of(self._worker).shards[0]
         self._terms = HolderTerms(ttl, merge, morgue, b"crashed")
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)

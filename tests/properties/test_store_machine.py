@@ -6,7 +6,7 @@ LOWKIQ_TEST_EXAMPLES=10000 lets it run for longer than it does by itself.
 import os
 from typing import Any
 
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
@@ -51,47 +51,47 @@ class OperatedMachine(StoreMachine):
     @rule(ids=SEVERAL)
     def delete(self, ids: list[str]) -> None:
         """Delete what waits under ids."""
-        assert self.model.delete(self.seen, ids) == self.acting().delete(ids)
+        assert self.model.delete(self.look_taken(), ids) == self.acting().delete(ids)
 
     @precondition(lambda self: self.seen)
     @rule()
     def delete_failed(self) -> None:
         """Delete what has failed."""
-        assert self.model.delete_failed(self.seen) == self.acting().delete_all_failed_jobs()
+        assert self.model.delete_failed(self.look_taken()) == self.acting().delete_all_failed_jobs()
 
     @precondition(lambda self: self.seen)
     @rule()
     def kill_failed(self) -> None:
         """Send what has failed to the morgue."""
-        assert self.model.kill_failed(self.seen) == self.acting().kill_all_failed_jobs()
+        assert self.model.kill_failed(self.look_taken()) == self.acting().kill_all_failed_jobs()
 
     @precondition(lambda self: self.seen)
     @rule(ids=SEVERAL)
     def queue_up(self, ids: list[str]) -> None:
         """Take ids from the morgue."""
-        assert self.model.queue_up(self.seen, ids) == self.acting().morgue_queue_up(ids)
+        assert self.model.queue_up(self.look_taken(), ids) == self.acting().morgue_queue_up(ids)
 
     @precondition(lambda self: self.seen)
     @rule()
     def queue_up_all(self) -> None:
         """Take all that lies in the morgue."""
-        assert self.model.queue_up_all(self.seen) == self.acting().morgue_queue_up_all_jobs()
+        assert self.model.queue_up_all(self.look_taken()) == self.acting().morgue_queue_up_all_jobs()
 
     @precondition(lambda self: self.seen)
     @rule(ids=SEVERAL)
     def delete_buried(self, ids: list[str]) -> None:
         """Delete ids from the morgue."""
-        assert self.model.delete_buried(self.seen, ids) == self.acting().morgue_delete(ids)
+        assert self.model.delete_buried(self.look_taken(), ids) == self.acting().morgue_delete(ids)
 
     @precondition(lambda self: self.seen)
     @rule()
     def perform_now(self) -> None:
         """Make all that waits for a later time due, in its order, before nothing that is due already."""
-        if self.seen and self.seen.at != self.model.now:
-            # "Now" is what the look says.
+        if self.look_taken().at != self.model.now:
+            # To this action "now" is what the look says.
             self.look()
         before = self.order()
-        later = self.model.due_later(self.seen)
+        later = self.model.due_later(self.look_taken())
         assert len(later) == self.acting().perform_all_jobs_now()
         times = {id_: job[1] for id_, job in stored(self.server.admin, self.shard.ref)["waiting"].items()}
         if later:
@@ -107,22 +107,24 @@ class OperatedMachine(StoreMachine):
         """Waiting ids by their time."""
         return sorted(self.model.waiting, key=lambda id_: (self.model.waiting[id_].perform_in, id_.encode()))
 
-    def acting(self) -> LateActions:
-        """Actions that begin with the look that was taken."""
+    def look_taken(self) -> Look:
+        """What the operator saw."""
         assert self.seen
-        return self.shard.actions(self.seen)
+        return self.seen
+
+    def acting(self) -> LateActions:
+        """Actions that begin with it."""
+        return self.shard.actions(self.look_taken())
 
 
 def test_store_does_what_the_model_does(server: Server) -> None:
-    """Whatever is pushed, claimed, settled, lost, recovered and operated, in any order, the shard is as the model says."""
+    """Whatever is pushed, claimed, settled, lost, recovered and operated, the shard is as the model says."""
     OperatedMachine.server = server
     OperatedMachine.client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=5.0)
     try:
         run_state_machine_as_test(
             OperatedMachine,
-            settings=settings(
-                max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, phases=[Phase.generate], database=None
-            ),
+            settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None),
         )
     finally:
         OperatedMachine.client.close()

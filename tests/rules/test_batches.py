@@ -91,11 +91,13 @@ def test_e56_changes_of_the_handler_change_nothing(app: Lowkiq, clock: ManualClo
     """E-56: what a handler does to its payloads is gone at the retry, whether it failed by name or by raising."""
 
     def spoil(batch: Batch) -> None:
+        batch.job("a").payloads.append("more")  # type: ignore[attr-defined]  # that is the point
+        seen.append(len(batch["a"]))
         batch["a"][0]["list"].append(1)
         batch["a"].clear()
-        batch.job("a").payloads.append("more")  # type: ignore[attr-defined]  # that is the point
         raise Broken
 
+    seen: list[int] = []
     notes = Notes(spoil)
     worker = declare(app, queue_name, notes)
     worker.perform_async([{"id": "a", "payload": {"list": []}}])
@@ -105,7 +107,7 @@ def test_e56_changes_of_the_handler_change_nothing(app: Lowkiq, clock: ManualClo
     notes.then = None
     app.drain()
 
-    assert {"a": [{"list": []}]} == notes.batches[-1]
+    assert ([1], {"a": [{"list": []}]}) == (seen, notes.batches[-1])
 
 
 def test_e57_marks_after_the_end_are_refused(app: Lowkiq, queue_name: str) -> None:

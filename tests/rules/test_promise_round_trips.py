@@ -84,7 +84,7 @@ def test_p8_a_push_is_one_round_trip_and_a_ring(counted: Counted, queue_name: st
 def test_p8_commands_for_each_job_stay_within_their_budget(
     counted: Counted, clock: ManualClock, queue_name: str, batch_size: int, most: float
 ) -> None:
-    """Item 22: all commands that the server runs for a drained blank job, inside scripts too, have a budget."""
+    """P8: all commands that the server runs for a drained blank job, inside scripts too, have a budget."""
     app = Lowkiq(counted.app.config.evolve(claim_payloads=1_000), clock=clock)
     worker = declare(app, queue_name, lambda _batch: None, shards_count=2, batch_size=batch_size)
     worker.perform_async({"id": n} for n in range(10))
@@ -98,7 +98,7 @@ def test_p8_commands_for_each_job_stay_within_their_budget(
 
 
 def test_p8_commands_for_each_push_stay_within_their_budget(counted: Counted, queue_name: str) -> None:
-    """Item 22: fresh jobs are pushed by a few commands for each call."""
+    """P8: fresh jobs are pushed by a few commands for each call."""
     worker = declare(counted.app, queue_name, Notes(), shards_count=2)
     worker.perform_async([{"id": "warm"}])
     before = counted.commands()

@@ -8,6 +8,10 @@ from enum import Enum
 from random import Random
 from threading import Lock
 
+FAILURES = 0.08
+INTERRUPTIONS = 0.04
+"""The shares of batches that meet with one, where nobody says otherwise."""
+
 
 class InjectedFailure(Exception):
     """A failure that the demo made up."""

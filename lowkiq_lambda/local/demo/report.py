@@ -30,20 +30,27 @@ class Report:
         """Whether the table is as git says and nothing went wrong on the way."""
         return not list(self._faults())
 
-    def lines(self) -> Iterator[str]:
-        """The whole of it, for people."""
+    @property
+    def summary(self) -> str:
+        """The figures, in a line."""
         counts = self.counts
-        yield (
+        return (
             f"{len(self.history.changes):,} changes, {self.history.paths:,} files, "
             f"state {'DIFFERS' if self.different else 'equal'}, "
-            f"{counts.retries:,} retries, {counts.interruptions:,} interruptions, "
+            f"retries {counts.retries:,}, interruptions {counts.interruptions:,}, "
             f"{self.applied / self.seconds:,.0f} jobs/s"
         )
+
+    def explanation(self) -> Iterator[str]:
+        """What the figures mean, in lines: what was found equal, or what went wrong."""
         if self.is_good:
             yield (
-                f"The table holds what git ls-tree says of {self.history.commit[:12]}, "
-                f"{len(self.history.final):,} files. No change was lost, none ran before an older one of its "
-                f"file or beside another; {self.repeated:,} ran more than once."
+                f"The table holds the {len(self.history.final):,} files that git ls-tree lists for commit "
+                f"{self.history.commit[:12]}."
+            )
+            yield (
+                f"No change was lost, none ran before an older one of its file or beside another; "
+                f"{self.repeated:,} ran more than once."
             )
         yield from self._faults()
 

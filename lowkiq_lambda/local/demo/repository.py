@@ -67,11 +67,16 @@ class _Git:
 
     def head(self) -> str:
         """The object id of the last commit."""
-        self._run("rev-parse", "--git-dir")
+        try:
+            self._run("rev-parse", "--git-dir")
+        except HistoryError as error:
+            if "not a git repository" in str(error):
+                raise HistoryError(f"{self._folder} is not a git repository, nor in one") from error
+            raise
         try:
             return self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
         except HistoryError as error:
-            raise HistoryError(f"{self._folder}: the repository has no commit yet") from error
+            raise HistoryError(f"{self._folder} is a git repository that has no commit yet") from error
 
     def first_parents(self, commit: str) -> list[str]:
         """`commit` and its first parents, new to old."""

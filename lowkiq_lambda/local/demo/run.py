@@ -14,7 +14,7 @@ from rich.console import Console
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.local.demo.faults import Faults
+from lowkiq_lambda.local.demo.faults import Faults, unlogged
 from lowkiq_lambda.local.demo.history import History
 from lowkiq_lambda.local.demo.progress import Show, showing
 from lowkiq_lambda.local.demo.replay import Replay
@@ -58,7 +58,7 @@ class Demo:
         0 where the table ends as git says, 1 where it does not, 130 after Ctrl-C. Raises `DemoError` where
         another demo has the folder.
         """
-        with _alone_in(self.folder), closing(Table(self.folder / TABLE)) as table:
+        with unlogged(), _alone_in(self.folder), closing(Table(self.folder / TABLE)) as table:
             table.load(history.base, history.base_seq)
             replay = Replay(table, self.faults)
             for line in self._introduction(history):
@@ -66,13 +66,14 @@ class Demo:
             try:
                 seconds = self._replay(replay, history)
             except KeyboardInterrupt:
-                self._say(_incomplete("Interrupted", table, history))
+                self._say(_incomplete("Interrupted", table, history), style="bold red")
                 return INTERRUPTED
             except LowkiqError as error:
-                self._say(_incomplete(str(error).rstrip("."), table, history))
+                self._say(_incomplete(str(error).rstrip("."), table, history), style="bold red")
                 return FAILURE
             report = report_on(replay, history, seconds)
-            for line in report.lines():
+            self._say(report.summary, style="bold green" if report.is_good else "bold red")
+            for line in report.explanation():
                 self._say(line)
             return SUCCESS if report.is_good else FAILURE
 
@@ -90,10 +91,11 @@ class Demo:
             started_at = monotonic()
             _push_all(replay, worker, history, show)
             _wait(replay, show, partial(_is_empty, self.app))
+            show(replay)
             return monotonic() - started_at
 
-    def _say(self, line: str) -> None:
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def _say(self, line: str, style: str | None = None) -> None:
+        self.console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _incomplete(why: str, table: Table, history: History) -> str:

@@ -43,7 +43,7 @@ def bundled_history(why: str = "") -> History:
     about = msgspec.json.decode(heading, type=_Heading)
     taken = f"a bundled part of {about.origin}"
     return History(
-        origin=f"{taken} ({why})" if why else taken,
+        origin=f"{taken}, as {why}" if why else taken,
         commit=about.commit,
         changes=list(_read(changes)),
         final=about.final,

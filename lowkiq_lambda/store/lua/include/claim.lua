@@ -51,8 +51,18 @@ local function numbers_of(key, command, ids)
   return call(command, key, unpack(ids))
 end
 
+-- A small hash is a list to Redis, so that many look-ups by name take quadratic time, and so does filling it. One
+-- long value makes a table of it for good; NO_ID, which is no UTF-8, is nobody's id.
+local MANY, NO_ID, LONG = 64, '\255', string.rep(' ', 128)
+
+local function set_many(key, fields)
+  call('HSET', key, NO_ID, LONG, unpack(fields))
+  call('HDEL', key, NO_ID)
+end
+
 -- No more of them than could be needed to fill the bytes.
 local function read_records(ids, bytes)
+  if #ids >= MANY then set_many(jobs, {}) end
   local records, size, step = {}, 0, reading_step(bytes)
   for from = 1, #ids, step do
     if size > bytes then break end
@@ -104,7 +114,7 @@ local function take(merge, ids, times, limits, first)
     call('HDEL', jobs, unpack(whole))
     leave_due(whole, first and 2 * #whole == #window)
   end
-  call('HSET', flight, unpack(window))
+  if #ids >= MANY then set_many(flight, window) else call('HSET', flight, unpack(window)) end
   return window, oldest
 end
 

@@ -42,7 +42,7 @@ local function recover(merge, limits, crashed)
     local t = read_trouble(id)
     if abandoned then
       give_back(merge, id, record)
-      t.x = nil
+      t.x, t.r = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.x then
       local entry = strike(merge, id, record, t, crashed)

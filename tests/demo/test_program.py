@@ -1,0 +1,156 @@
+"""The demo as a program: what a person sees who starts it, stops it, kills it, or tampers with its work."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda.local.demo.run import FAILURE, INTERRUPTED, SUCCESS
+from tests.demo.repositories import Repository
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+SLOW = ("--interruptions", "0.4")
+"""A demo that has not ended by the time that something is done to it: its threads die all the time."""
+
+
+class Program:
+    """Starts demos that share a data folder."""
+
+    def __init__(self, folder: Path, server_url: str, stack: ExitStack) -> None:
+        self.folder = folder
+        self._stack = stack
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("LOWKIQ_")},
+            "LOWKIQ_REDIS_URL": server_url,
+            "LOWKIQ_LEASE_TTL": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """A running demo, outside of any checkout."""
+        self.folder.mkdir(exist_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lowkiq_lambda.local", "--data-dir", str(self.folder), *arguments],
+            cwd=self.folder,
+            env={**self.environment, "GIT_CEILING_DIRECTORIES": str(self.folder.parent)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._stack.enter_context(process)
+        self._stack.callback(process.kill)
+        return process
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """A demo that ended: exit code, output, errors."""
+        process = self.start(*arguments)
+        output, errors = process.communicate(timeout=60)
+        return process.returncode, output, errors
+
+    def has_applied(self, least: int) -> bool:
+        """Whether the demo has come so far."""
+        with closing(sqlite3.connect(f"file:{self.folder}/demo.sqlite?mode=ro", uri=True)) as table:
+            count: int = table.execute("SELECT count(*) FROM applied").fetchone()[0]
+        return count >= least
+
+
+@pytest.fixture
+def program(tmp_path: Path, server_url: str) -> Iterator[Program]:
+    """Demos on the shared server, in a folder of their own."""
+    with ExitStack() as stack:
+        yield Program(tmp_path / "data", server_url, stack)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Repository:
+    """A repository of some commits."""
+    made = Repository(tmp_path / "made")
+    for number in range(30):
+        made.commit({f"file {number % 4}": f"{number}", f"new {number}": "1"})
+    made.commit({f"new {number}": None for number in range(15)})
+    return made
+
+
+def comes_to(program: Program, least: int) -> bool:
+    """Whether so many changes are applied; False, too, as long as there is no table."""
+    try:
+        return program.has_applied(least)
+    except sqlite3.OperationalError:
+        return False
+
+
+def test_a_repository_is_replayed_and_found_equal(program: Program, made: Repository) -> None:
+    """The figures are told in one line, and nothing goes to the errors, whatever failed on purpose."""
+    code, output, errors = program.run("--repository", str(made.folder), "--failures", "0.3")
+    assert (code, errors) == (SUCCESS, "")
+    assert "75 changes, 34 files, state equal, retries " in output
+    assert f"the 19 files that git ls-tree lists for commit {made.git('rev-parse', 'HEAD')[:12]}." in output
+
+
+def test_a_limit_replays_the_latest_changes(program: Program, made: Repository) -> None:
+    """The end is the same, from a later beginning."""
+    code, output, _ = program.run("--repository", str(made.folder), "--limit", "20")
+    assert code == SUCCESS
+    assert "Replaying 19 changes of 19 files, on top of commit 28" in output
+    assert "state equal" in output
+
+
+def test_a_state_that_is_not_gits_ends_in_an_error(program: Program, made: Repository, tmp_path: Path) -> None:
+    """Where git lists other content than was applied, the program names the file and exits with 1."""
+    git = shutil.which("git")
+    listed = made.git("rev-parse", "HEAD:new 20")
+    other = "0123456789" * 4
+    (tmp_path / "bin").mkdir()
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.write_text(f"""#!/bin/sh
+case "$*" in
+*ls-tree*) {git} "$@" | sed 's/{listed}\\tnew 20/{other}\\tnew 20/' ;;
+*) exec {git} "$@" ;;
+esac
+""")
+    wrapper.chmod(0o755)
+    program.environment["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
+    code, output, _ = program.run("--repository", str(made.folder))
+    assert code == FAILURE
+    assert "state DIFFERS" in output
+    assert f"  new 20: {listed}, in git {other}" in output
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_demo_that_is_stopped_says_that_its_state_is_incomplete(program: Program, stop: signal.Signals) -> None:
+    """Ctrl-C and TERM end it in good order, without a traceback."""
+    process = program.start(*SLOW)
+    eventually(lambda: comes_to(program, 1))
+    process.send_signal(stop)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (INTERRUPTED, "")
+    assert "Interrupted: the state is incomplete, " in output
+    assert "state equal" not in output
+
+
+def test_a_demo_after_one_that_was_killed_ends_as_git_says(program: Program) -> None:
+    """P2: what the killed one left, jobs in flight and leases, does not stand in the way."""
+    process = program.start(*SLOW)
+    eventually(lambda: comes_to(program, 100))
+    process.kill()
+    process.wait()
+    code, output, _ = program.run()
+    assert code == SUCCESS
+    assert "1,498 changes, 206 files, state equal" in output
+
+
+def test_a_second_demo_in_the_same_folder_is_told_to_wait(program: Program) -> None:
+    """The two would share one table."""
+    program.start(*SLOW)
+    eventually(lambda: comes_to(program, 1))
+    code, _, errors = program.run()
+    assert code == FAILURE
+    assert "error: Another demo runs in " in errors
