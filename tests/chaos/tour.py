@@ -14,6 +14,7 @@ from tests.chaos.holders import PATIENCE, Holders
 from tests.servers import Server
 
 TTL = 30.0
+LATER = 600.0
 
 
 class Step(NamedTuple):
@@ -57,7 +58,7 @@ class Tour:
 
     def producing(self) -> Iterator[Step]:
         """Payloads arrive, some under one id, some equal, some for later."""
-        later = self.clock.time() + 600.0
+        later = self.clock.time() + LATER
         yield self._push(("a", 1), ("a", 2), ("b", 1), ("c", 1), ("a", 1), ("d", 1, later))
 
     def working(self) -> Iterator[Step]:
@@ -90,19 +91,20 @@ class Tour:
         for _ in range(3):
             yield self._write("claim")
 
-    def start_over(self) -> None:
-        """The holder is gone, and something new arrives."""
+    def start_over(self, ids: str) -> None:
+        """The holder is gone, all is due, and two payloads arrive for each of the ids (each letter)."""
         self._die()
-        self.holders.push([{"id": name, "payload": number} for name in ("new", "a", "b", "c") for number in (7, 8)])
+        self.clock.advance(LATER)
+        self.holders.push([{"id": job_id, "payload": number} for job_id in ids for number in (7, 8)])
 
     def perform_all(self) -> set[str]:
-        """Ids that one holder got to the end of the shard."""
-        self._holder, performed = self.holders.new(), set[str]()
-        granted = self._holder.take()
-        window = granted.window if isinstance(granted, Grant) else None
-        while window:
-            performed |= {delivery.id for delivery in window.deliveries}
-            window = self._holder.write()
+        """Ids that holders got until the shard was empty."""
+        performed = set[str]()
+        while isinstance(granted := self._take().call(), Grant):
+            window = granted.window
+            while window:
+                performed |= {delivery.id for delivery in window.deliveries}
+                window = self._holder.write()
         return performed
 
     def _push(self, *jobs: tuple[Any, ...]) -> Step:

@@ -57,7 +57,10 @@ local met = {}
 for _, job in ipairs(again) do
   put(merge, job[2], job[3], job[4])
   met[#met + 1] = job[1]
-  met[#met + 1] = call('ZSCORE', due, job[2])
+  local perform_in = call('ZSCORE', due, job[2])
+  -- Somebody deleted the times.
+  if not perform_in then call('ZADD', due, now_text, job[2]) end
+  met[#met + 1] = perform_in or now_text
 end
 local reply = {'OK', (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0, now_text, met}
 

@@ -17,6 +17,7 @@ end
 
 local function waited_at_look(id)
   local record = call('HGET', jobs, id)
+  if not record then return false end
   charge(0, #record)
   if record:sub(1, 1) == 'm' then
     for _, entry in ipairs((page(box, id, '', SEEN_OF_ONE, math.max(1, bytes_left)))) do

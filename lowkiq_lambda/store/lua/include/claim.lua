@@ -68,7 +68,7 @@ local function read_records(ids, bytes)
     if size > bytes then break end
     local to = math.min(#ids, from + step - 1)
     for i, record in ipairs(call('HMGET', jobs, unpack(ids, from, to))) do
-      size = size + #record
+      size = size + (record and #record or 0)
       records[from + i - 1] = record
     end
   end
@@ -81,20 +81,31 @@ local function leave_due(ids, first)
   if exists(since) then call('ZREM', since, unpack(ids)) end
 end
 
+-- Somebody deleted, or a cache evicted, what waited under the id: the shard goes on without it.
+local function drop_orphan(id)
+  call('HDEL', jobs, id)
+  for _, key in ipairs({due, since, retry, suspects}) do call('ZREM', key, id) end
+end
+
 -- Moves these ids (`first`: they are the first of due; else suspects) into flight; returns {id, record, ...} of those
--- that fitted, and since when the oldest waited.
+-- that fitted, and since when the oldest waited; nil where nothing was there.
 local function take(merge, ids, times, limits, first)
   local records = read_records(ids, limits[3])
   local counts, originals = numbers_of(retry, 'ZMSCORE', ids), numbers_of(since, 'ZMSCORE', ids)
-  local window, whole, left, bytes, oldest = {}, {}, limits[2], limits[3], math.huge
+  local window, whole, n, left, bytes, oldest = {}, {}, 0, limits[2], limits[3], math.huge
   for i, record in ipairs(records) do
     local id, perform_in = ids[i], tonumber(originals[i] or times[i])
     local count, value = counts[i] and tonumber(counts[i]) or -1
     if left < 1 then break end
-    if record:byte(1) == SEVERAL then
+    if not record then
+      drop_orphan(id)
+    elseif record:byte(1) == SEVERAL then
       local most = math.min(left, read_trouble(id).l or left)
-      local entries, size, more = slice_of(id, most, bytes, i == 1)
-      if #entries == 0 then break end
+      local entries, size, more = slice_of(id, most, bytes, n == 0)
+      if #entries == 0 then
+        if n == 0 then drop_orphan(id) end
+        break
+      end
       take_slice(merge, id, entries)
       left, bytes = left - #entries, bytes - size
       value = flight_record(perform_in, count, entries)
@@ -102,14 +113,18 @@ local function take(merge, ids, times, limits, first)
     else
       local single = untouched(record)
       left, bytes = left - 1, bytes - (#single - 1)
-      if bytes < 0 and i > 1 then break end
+      if bytes < 0 and n > 0 then break end
       value = struct.pack('>dd', perform_in, count) .. single
       whole[#whole + 1] = id
     end
-    window[2 * i - 1], window[2 * i] = id, value
-    if counts[i] then call('ZREM', retry, id) end
-    if perform_in < oldest then oldest = perform_in end
+    if value then
+      n = n + 2
+      window[n - 1], window[n] = id, value
+      if counts[i] then call('ZREM', retry, id) end
+      if perform_in < oldest then oldest = perform_in end
+    end
   end
+  if n == 0 then return nil end
   if #whole > 0 then
     call('HDEL', jobs, unpack(whole))
     leave_due(whole, first and 2 * #whole == #window)
@@ -165,6 +180,7 @@ local function claim(merge, limits)
     for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
     window, oldest = take(merge, ids, times, limits, true)
   end
+  if not window then return nil end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   return window_reply(kind, window, charge)
 end
