@@ -60,6 +60,9 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     app: str | None = None
     """`module:name` of the app that the daemon runs."""
 
+    data_dir: str | None = None
+    """Where the daemon's embedded server keeps its data; `.lowkiq` in the current folder where it is not given."""
+
     client_pool_size: Threads = 5
     """Connections for pushing."""
     pool_timeout: Seconds = 5.0

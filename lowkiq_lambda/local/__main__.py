@@ -208,7 +208,8 @@ def _server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Iterator[P
     if app.config.redis_url is not None:
         yield data_dir or default
         return
-    with open_embedded(data_dir) as embedded:
+    named = app.config.data_dir
+    with open_embedded(data_dir or (Path(named) if named else None)) as embedded:
         app.configure(redis_url=embedded.url)
         logger.info("embedded server", extra={"data": embedded.data_dir, "url": without_password(embedded.url)})
         yield embedded.data_dir

@@ -216,18 +216,14 @@ def test_the_folder_stays_out_of_version_control(open_server: Open, data_dir: Pa
     assert "*\n" == (data_dir / ".gitignore").read_text()
 
 
-@pytest.mark.parametrize("variable", [None, "", "elsewhere"])
-def test_the_folder_is_the_environments_or_in_the_working_directory(
-    variable: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_name_the_folder_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an argument LOWKIQ_DATA_DIR names the folder, else it is .lowkiq."""
+    """Without an argument the folder is .lowkiq."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LOWKIQ_DATA_DIR", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("LOWKIQ_DATA_DIR", variable)
 
     with open_embedded() as opened:
-        assert tmp_path / (variable or ".lowkiq") == opened.data_dir
+        assert tmp_path / ".lowkiq" == opened.data_dir
 
 
 def test_data_survives_a_restart(open_server: Open) -> None:

@@ -71,13 +71,13 @@ class EmbeddedValkey:
 def open_embedded(data_dir: Path | None = None) -> EmbeddedValkey:
     """Share the server of a folder, or start it; close what is returned.
 
-    The folder is `data_dir`, else what LOWKIQ_DATA_DIR names, else `.lowkiq` in the current one.
+    The folder is `data_dir`, else `.lowkiq` in the current one.
     EmbeddedServerError: no program fits the platform, the folder cannot be used, or its server does not start
     or answer.
     """
     if sys.platform == "win32":
         raise EmbeddedServerError("There is no embedded server for Windows: set LOWKIQ_REDIS_URL to a server.")
-    folder = ServerFolder(data_dir or Path(os.environ.get("LOWKIQ_DATA_DIR") or DEFAULT_DATA_DIR))
+    folder = ServerFolder(data_dir or DEFAULT_DATA_DIR)
     with _usable(folder):
         folder.create()
         with folder.exclusive():

@@ -64,6 +64,7 @@ end
 local function read_records(ids, bytes)
   if #ids >= MANY then set_many(jobs, {}) end
   local records, size, step = {}, 0, reading_step(bytes)
+  if step >= #ids then return call('HMGET', jobs, unpack(ids)) end
   for from = 1, #ids, step do
     if size > bytes then break end
     local to = math.min(#ids, from + step - 1)
