@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.batch import Batch, Circumstances
@@ -17,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 Chain: TypeAlias = Callable[[Worker, Batch], Any]
 """The server middlewares around `call_handler`, or the latter alone."""
+LOGGED_IDS: Final = 10
+"""How many ids of a failed batch the log names."""
 INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """What ends a handler without having failed: nothing is counted, and the payloads go back in place."""
 
@@ -77,7 +80,8 @@ class Performer:
         except INTERRUPTIONS as error:
             return error
         except BaseException as error:
-            logger.warning("a batch of %s failed", self.worker.queue_name, exc_info=error)
+            fields = {"queue": self.worker.queue_name, "ids": list(islice(batch, LOGGED_IDS)), "of": len(batch)}
+            logger.warning("a batch failed", extra=fields, exc_info=error)
             return error
         if not called:
             return HandlerError("The handler was not run: each server middleware must call call_next.")
@@ -107,7 +111,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     except INTERRUPTIONS:
         raise
     except BaseException as error:
-        logger.warning("job %r of %s failed", job_id, worker.queue_name, exc_info=error)
+        logger.warning("a job failed", extra={"queue": worker.queue_name, "id": job_id}, exc_info=error)
         batch.fail(job_id, error)
     else:
         batch.done(job_id)
