@@ -4,8 +4,9 @@ For each case: push the jobs from one thread; let a daemon with default settings
 own, work them off, the clock in the handler from its first call to its last; push them again and let the smallest
 possible loop call the same scripts with claims of the same size (the floor); then, where it says so, push single
 jobs to an idle daemon. All cases are measured once, then all again, so that a slow minute of the machine hits all.
-Numbers are medians with the smallest and the largest; ratios are taken within a repeat. Round trips, and commands
-with those inside scripts, are the server's own counts. Progress goes to stderr.
+Numbers are medians with the smallest and the largest; ratios are taken within a repeat. Reads from clients (a round
+trip is one, a request of many kilobytes several) and commands, those inside scripts too, are the server's own counts
+for the drain. Progress goes to stderr.
 """
 
 import argparse

@@ -47,5 +47,5 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
 
 
 def _call(client: redis.Redis, name: str, shard: ShardRef, *args: str | int | bytes) -> Any:  # noqa: ANN401 - a reply
-    stamp = (CONTRACT_VERSION, f"{time.time():.6f}", 1)
-    return client.execute_command("EVALSHA", script(name).sha, len(shard.keys), *shard.keys, *stamp, *args)
+    code, stamp = script(name), (CONTRACT_VERSION, f"{time.time():.6f}", 1)
+    return client.execute_command("EVALSHA", code.sha, len(code.keys), *shard.some(code.keys), *stamp, *args)

@@ -27,7 +27,8 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     if not shards:
         return []
     replies = backend.read_each("probe", shards, patience)
-    return [_state(shard, reply, backend.now(shard)) for shard, reply in zip(shards, replies, strict=True)]
+    nows = backend.now_each(shards)
+    return [_state(*found) for found in zip(shards, replies, nows, strict=True)]
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
