@@ -216,9 +216,7 @@ def test_the_folder_stays_out_of_version_control(open_server: Open, data_dir: Pa
     assert "*\n" == (data_dir / ".gitignore").read_text()
 
 
-def test_without_a_name_the_folder_is_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_name_the_folder_is_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an argument the folder is .lowkiq."""
     monkeypatch.chdir(tmp_path)
 
