@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbits
-from signal import SIGTERM, default_int_handler, signal
+from signal import SIGINT, SIGTERM, signal
 from typing import Annotated, Final, Literal
 
 import cyclopts
@@ -182,11 +182,13 @@ def _run_demo(environment: Config, options: Options) -> int:
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
     app.configure(number_of_nodes=1, node_number=0)
     history = choose_history(options.repository, options.limit or None)
-    # TERM ends it as Ctrl-C does: in good order, and saying that the end was not reached.
-    signal(SIGTERM, default_int_handler)
     with _server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
         faults = Faults(options.failures, options.interruptions, seed=randbits(32))
-        return Demo(app, Daemon, folder, Console(), faults).run(history)
+        demo = Demo(app, Daemon, folder, Console(), faults)
+        # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
+        for number in (SIGINT, SIGTERM):
+            signal(number, lambda *_: demo.stop.set())
+        return demo.run(history)
 
 
 def _configure(app: Lowkiq, options: Options) -> None:

@@ -17,7 +17,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 FOLDER_VARIABLE = "REPLAY_FOLDER"
 QUEUE_VARIABLE = "REPLAY_QUEUE"
 SHARDS = 6
-SECONDS_PER_CHANGE = 0.002
+SECONDS_PER_CHANGE = 0.0015
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -58,7 +58,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     queue_name: str
     journal: str
-    lease_ttl: float = 0.6
+    lease_ttl: float = 1.0
     batch_size: int = 3
     max_retry_count: int = 3
     shards_count: int = 1

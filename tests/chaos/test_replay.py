@@ -3,9 +3,11 @@
 import gzip
 import itertools
 import random
+import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,14 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.keys import ShardRef
-from tests.chaos.replay_app import FOLDER_VARIABLE, QUEUE_VARIABLE, SHARDS, applied_to, replay_worker
+from tests.chaos.replay_app import (
+    FOLDER_VARIABLE,
+    QUEUE_VARIABLE,
+    SHARDS,
+    Applied,
+    applied_to,
+    replay_worker,
+)
 from tests.chaos.support import closing, is_in_order
 from tests.local.daemons import DaemonProcess
 from tests.properties.observed import stored
@@ -25,14 +34,15 @@ DATA = Path(__file__).parents[1] / "data"
 CHUNK = 100
 BACKLOG = 700
 """Ids that may wait: pushes go on as long as the daemons do."""
-LEASE_TTL = 1.5
 FEWEST_KILLS = 8
+FEWEST_FREEZES = 3
+HALF = 4_000
 
 
 class Replay:
     """A queue, the process that pushes to it, and two daemons that drain it."""
 
-    def __init__(self, server: Server, queue_name: str, folder: Path) -> None:
+    def __init__(self, server: Server, queue_name: str, folder: Path, lease_ttl: float) -> None:
         self.server = server
         self.folder = folder
         self.records = folder / "records"
@@ -42,13 +52,12 @@ class Replay:
         self.shards = [ShardRef(queue_name, SHARDS, index) for index in range(SHARDS)]
         self.environment = {
             "LOWKIQ_REDIS_URL": server.url,
-            "LOWKIQ_LEASE_TTL": str(LEASE_TTL),
+            "LOWKIQ_LEASE_TTL": str(lease_ttl),
             "LOWKIQ_THREADS_PER_NODE": "3",
             QUEUE_VARIABLE: queue_name,
             FOLDER_VARIABLE: str(self.records),
         }
         self.daemons = [self.new_daemon(), self.new_daemon()]
-        self.pushing = threading.Thread(target=self.push_all)
         self.finished = threading.Event()
 
     def new_daemon(self) -> DaemonProcess:
@@ -60,9 +69,19 @@ class Replay:
         self.daemons[which].close()
         self.daemons[which] = self.new_daemon()
 
-    def push_all(self) -> None:
-        """The whole history, in its order, no faster than it is worked off."""
-        jobs = history()
+    @contextmanager
+    def one_frozen(self, which: int) -> Iterator[None]:
+        """SIGSTOP for one of the two, while the block lasts."""
+        self.daemons[which].send(signal.SIGSTOP)
+        yield
+        self.daemons[which].send(signal.SIGCONT)
+
+    def begin(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        """Push them in their order, no faster than they are worked off."""
+        self.pushing = threading.Thread(target=self._push_all, args=(jobs,))
+        self.pushing.start()
+
+    def _push_all(self, jobs: Sequence[Mapping[str, Any]]) -> None:
         for at in range(0, len(jobs), CHUNK):
             eventually(lambda: self.waiting() < BACKLOG, timeout=60.0)
             self.worker.perform_async(jobs[at : at + CHUNK])
@@ -78,6 +97,17 @@ class Replay:
         keys = [shard.key(name) for shard in self.shards for name in ("due", "flight")]
         return not self.server.admin.exists(*keys)
 
+    def all_applied(self, jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Applied]]]:
+        """Each file with what was done to it."""
+        for path in {job["id"]: None for job in jobs}:
+            yield path, applied_to(self.records, path)
+
+    def check_that_nobody_paid(self) -> None:
+        """Nothing failed, and nothing was buried."""
+        for state in (stored(self.server.admin, shard) for shard in self.shards):
+            assert {} == state["morgue"] == state["trouble"] == state["errors"]
+            assert 0 == state["counters"]["retried"]
+
     def close(self) -> None:
         """End what is left."""
         for daemon in self.daemons:
@@ -86,9 +116,9 @@ class Replay:
 
 
 @pytest.fixture
-def replay(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Replay]:
-    """Two daemons that wait for work."""
-    made = Replay(server, queue_name, tmp_path)
+def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Replay]:
+    """Two daemons that wait for work, with leases of so many seconds."""
+    made = Replay(server, queue_name, tmp_path, request.param)
     with closing(made.app):
         yield made
         made.close()
@@ -108,23 +138,45 @@ def history() -> list[dict[str, Any]]:
     return jobs
 
 
+@pytest.mark.parametrize("replay", [1.5], indirect=True)
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
     """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
-    rng, kills = random.Random(1), itertools.count()
-    replay.pushing.start()
+    jobs, rng, kills = history(), random.Random(1), itertools.count()
+    replay.begin(jobs)
     while not replay.finished.wait(rng.uniform(0.5, 1.5)):
         replay.kill_one(next(kills) % 2)
     assert next(kills) >= FEWEST_KILLS
 
     final: dict[str, str] = {}
-    for path, count in Counter(job["id"] for job in history()).items():
-        applied = applied_to(replay.records, path)
+    for path, applied in replay.all_applied(jobs):
         assert all(one.alone for one in applied), path
-        numbers = [one.change.number for one in applied]
-        assert is_in_order([[number] for number in numbers]), (path, numbers)
-        assert set(range(1, count + 1)) == set(numbers)
+        check_order(jobs, path, applied)
         if blob := applied[-1].change.blob:
             final[path] = blob
     assert msgspec.json.decode((DATA / "file-history-final.json").read_bytes()) == final
-    states = [stored(replay.server.admin, shard) for shard in replay.shards]
-    assert all({} == state["morgue"] == state["trouble"] == state["errors"] for state in states)
+    replay.check_that_nobody_paid()
+
+
+@pytest.mark.parametrize("replay", [0.5], indirect=True)
+def test_p4_two_daemons_frozen_again_and_again_are_fenced_off_by_their_tokens(replay: Replay) -> None:
+    """Who oversleeps its lease writes late; a database that compares tokens sees all in order nevertheless."""
+    jobs, rng, freezes = history()[:HALF], random.Random(1), itertools.count()
+    replay.begin(jobs)
+    while not replay.finished.wait(rng.uniform(0.1, 0.5)):
+        with replay.one_frozen(next(freezes) % 2):
+            replay.finished.wait(rng.uniform(0.5, 2.0))
+    assert next(freezes) >= FEWEST_FREEZES
+
+    for path, applied in replay.all_applied(jobs):
+        highest = list(itertools.accumulate((one.token for one in applied), max))
+        check_order(jobs, path, [one for one, token in zip(applied, highest, strict=True) if one.token == token])
+    replay.check_that_nobody_paid()
+
+
+def check_order(jobs: Sequence[Mapping[str, Any]], path: str, applied: Sequence[Applied]) -> None:
+    """All changes of the file were applied, in their order, and the last of them last."""
+    count = sum(job["id"] == path for job in jobs)
+    numbers = [one.change.number for one in applied]
+    assert is_in_order([[number] for number in numbers]), (path, numbers)
+    assert set(range(1, count + 1)) == set(numbers)
+    assert count == numbers[-1]

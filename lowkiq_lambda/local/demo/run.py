@@ -3,9 +3,10 @@
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import TypeAlias
 from zlib import crc32
@@ -21,7 +22,6 @@ from lowkiq_lambda.local.demo.replay import Replay
 from lowkiq_lambda.local.demo.report import report_on
 from lowkiq_lambda.local.demo.table import Table
 from lowkiq_lambda.local.demo.worker import declare_worker
-from lowkiq_lambda.worker import Worker
 
 RunDaemon: TypeAlias = Callable[[Lowkiq], AbstractContextManager[object]]
 """Drains the app in threads of this process until its context ends."""
@@ -51,6 +51,8 @@ class Demo:
     """Where the table is made."""
     console: Console
     faults: Faults
+    stop: Event = field(default_factory=Event)
+    """Set from outside, it ends the demo as Ctrl-C does."""
 
     def run(self, history: History) -> int:
         """Replay a history through the app into the table; the exit code of the process.
@@ -89,8 +91,12 @@ class Demo:
         worker = declare_worker(self.app, replay, f"ApplyChanges-{crc32(bytes(self.folder.absolute())):08x}")
         with self.run_daemon(self.app), showing(self.console, len(history.changes)) as show:
             started_at = monotonic()
-            _push_all(replay, worker, history, show)
-            _wait(replay, show, partial(_is_empty, self.app))
+            wait = partial(_wait, self.stop, replay, show)
+            for start in range(0, len(history.changes), PUSHED_AT_ONCE):
+                wait(partial(_has_room, replay, start))
+                pushing = history.changes[start : start + PUSHED_AT_ONCE]
+                worker.perform_async([replay.job(change) for change in pushing])
+            wait(partial(_is_empty, self.app))
             show(replay)
             return monotonic() - started_at
 
@@ -103,13 +109,6 @@ def _incomplete(why: str, table: Table, history: History) -> str:
     return f"{why}: the state is incomplete, {applied}."
 
 
-def _push_all(replay: Replay, worker: type[Worker], history: History, show: Show) -> None:
-    for start in range(0, len(history.changes), PUSHED_AT_ONCE):
-        _wait(replay, show, partial(_has_room, replay, start))
-        pushing = history.changes[start : start + PUSHED_AT_ONCE]
-        worker.perform_async([replay.job(change) for change in pushing])
-
-
 def _has_room(replay: Replay, pushed: int) -> bool:
     return pushed - replay.table.applied < AHEAD
 
@@ -119,9 +118,11 @@ def _is_empty(app: Lowkiq) -> bool:
     return all(state.next_at is None for state in app.drainer.probe(app.drainer.shards()))
 
 
-def _wait(replay: Replay, show: Show, condition: Callable[[], bool]) -> None:
+def _wait(stop: Event, replay: Replay, show: Show, condition: Callable[[], bool]) -> None:
     batches, since = replay.counts.batches, monotonic()
     while not condition():
+        if stop.is_set():
+            raise KeyboardInterrupt
         replay.wait(LOOK_INTERVAL)
         show(replay)
         if replay.counts.batches > batches:
