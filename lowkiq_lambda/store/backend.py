@@ -14,7 +14,7 @@ from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate
 from lowkiq_lambda.store.keys import ShardRef
@@ -97,8 +97,11 @@ class Backend:
             self.pause(attempt, most=give_up_at - self.clock.monotonic())
             attempt += 1
 
-    def run_each(self, calls: Sequence[Call]) -> list[Reply | BackendError]:
-        """One answer or error for each call, sent together: one round trip for each node. Not tried again."""
+    def run_each(self, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        """One answer or error for each call, sent together: one round trip for each node. Not tried again.
+
+        The errors are those that `run` raises.
+        """
         try:
             prepared = [(script(name), shard, [*self._stamp(shard), *args]) for name, shard, args in calls]
         except REDIS_ERRORS as error:
@@ -146,7 +149,7 @@ class Backend:
         shard: ShardRef,
         args: list[Argument],
         reply: Any,  # noqa: ANN401 - what the server said
-    ) -> Reply | BackendError:
+    ) -> Reply | LowkiqError:
         try:
             if isinstance(reply, NoScriptError):
                 reply = self._eval(code, shard, args)
@@ -154,6 +157,8 @@ class Backend:
             if reply[0] == b"SKEW":
                 reply = self._once(code, shard, [*self._stamp(shard, measure=True), *args[3:]])
             return accepted(reply, shard)
+        except QueueMismatch as error:
+            return error
         except REDIS_ERRORS as error:
             return translate(error)
 

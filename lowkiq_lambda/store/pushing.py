@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, PushInterrupted
+from lowkiq_lambda.errors import BackendFull, BackendUnavailable, LowkiqError, PushInterrupted
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
@@ -60,7 +60,7 @@ class Pusher:
         self._patience = min(patience, TOKEN_LIFE / 2)
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
-        """What became of each job, by position. Raises BackendError or PushInterrupted."""
+        """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
         results: list[Pushed | None] = [None] * count
         rung: set[int] = set()
         waves = list(_waves(self._shards, jobs_by_shard))
@@ -72,18 +72,20 @@ class Pusher:
         self._ring(rung)
         return [result for result in results if result is not None]
 
-    def _write(self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]) -> dict[bytes, BackendError]:
+    def _write(self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]) -> dict[bytes, LowkiqError]:
         """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
         clock = self._backend.clock
         give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
-        attempt, left, errors = 0, list(wave), dict[bytes, BackendError]()
+        attempt, left, errors = 0, list(wave), dict[bytes, LowkiqError]()
         while left:
             replies = self._backend.run_each([chunk.call(self._merge) for chunk in left])
             again = []
             for chunk, reply in zip(left, replies, strict=True):
-                if isinstance(reply, BackendError):
+                if isinstance(reply, BackendUnavailable):
                     errors[chunk.token] = reply
-                    again += [chunk] if isinstance(reply, BackendUnavailable) else []
+                    again.append(chunk)
+                elif isinstance(reply, LowkiqError):
+                    errors[chunk.token] = _refused(reply, errors.get(chunk.token))
                 else:
                     errors.pop(chunk.token, None)
                     self._note(chunk, reply, results, rung)
@@ -112,6 +114,14 @@ class Pusher:
             self._backend.publish(bell_channel(self._shards[0].queue_name), ",".join(map(str, sorted(rung))))
 
 
+def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
+    """What a refusal says of a chunk. An attempt whose answer was lost may have written it all the same.
+
+    Where memory is full the script looks at the token first, so that its refusal is sure.
+    """
+    return error if before is None or isinstance(error, BackendFull) else BackendUnavailable(str(error))
+
+
 def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> Iterator[list[_Chunk]]:
     """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
     chunks: defaultdict[int, list[_Chunk]] = defaultdict(list)
@@ -135,8 +145,8 @@ def _cut(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
 
 
 def _broken_off(
-    failed: dict[bytes, BackendError], not_done: Sequence[_Chunk], results: Sequence[Pushed | None]
-) -> BackendError:
+    failed: dict[bytes, LowkiqError], not_done: Sequence[_Chunk], results: Sequence[Pushed | None]
+) -> LowkiqError:
     """The error of a push that could not be finished; the cause itself where nothing was or may have been written."""
     written = [position for position, result in enumerate(results) if result is not None]
     unknown: list[int] = []

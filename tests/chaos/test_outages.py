@@ -9,10 +9,11 @@ from os import urandom as random_bytes
 import msgspec
 import pytest
 
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, PushInterrupted
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, LowkiqError, PushInterrupted, QueueMismatch
 from lowkiq_lambda.store import backend
 from lowkiq_lambda.store.backend import Backend, Call, Reply
 from lowkiq_lambda.store.faults import is_transient
+from lowkiq_lambda.store.keys import ShardRef
 from tests.chaos.stage import Stage
 from tests.chaos.support import (
     IDS,
@@ -22,6 +23,7 @@ from tests.chaos.support import (
     is_empty,
     numbered,
     push,
+    shard_of,
     state_of,
     visit,
     when_waiting,
@@ -128,7 +130,7 @@ def test_a_broken_off_push_says_what_was_written(
     waves = itertools.count(1)
     send = Backend.run_each
 
-    def sent(self: Backend, calls: Sequence[Call]) -> list[Reply | BackendError]:
+    def sent(self: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         replies = send(self, calls)
         if next(waves) != 2:
             return replies
@@ -153,11 +155,47 @@ def test_a_broken_off_push_says_what_was_written(
     assert {str(number) for number in range(20_000)} == ids_of(server, stage)
 
 
+def test_a_push_refused_after_a_lost_reply_may_be_written(
+    server: Server, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-70, E-38: the first attempt was written, its answer lost, and the second is refused: that says nothing."""
+    send = Backend.run_each
+
+    def lost(self: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        monkeypatch.undo()
+        send(self, calls)
+        allow_only_newer_versions(server, shard_of(stage))
+        return [BackendUnavailable("The answer was lost.")] * len(calls)
+
+    monkeypatch.setattr(Backend, "run_each", lost)
+    with pytest.raises(PushInterrupted, match="of 2 it is unknown") as raised:
+        push(stage, numbered("ab", 1))
+    assert ([0, 1], []) == (raised.value.unknown, raised.value.not_written)
+    assert {"a", "b"} == ids_of(server, stage)
+
+
+def test_a_push_that_some_shards_refuse_says_what_was_written(server: Server, stage: Stage) -> None:
+    """E-70: while a queue is being declared anew, the shards that still take jobs are told from those that do not."""
+    stage = msgspec.structs.replace(stage, shards_count=2)
+    allow_only_newer_versions(server, shard_of(stage, 1))
+    with pytest.raises(PushInterrupted) as raised:
+        push(stage, [{"id": number, "payload": number} for number in range(20)])
+    told = raised.value
+    assert isinstance(told.__cause__, QueueMismatch)
+    assert list(range(20)) == sorted([*told.written, *told.not_written])
+    assert {str(number) for number in told.written} == ids_of(server, stage)
+
+
+def allow_only_newer_versions(server: Server, shard: ShardRef) -> None:
+    """The shard refuses this version of the library from now on."""
+    server.admin.hset(shard.key("meta"), "least_version", 99)
+
+
 def ids_of(server: Server, stage: Stage) -> set[str]:
     """All that waits, each under one payload."""
     found: set[str] = set()
     for index in range(stage.shards_count):
         waiting = state_of(server, stage, index)["waiting"]
-        assert {1} == {len(job[0]) for job in waiting.values()}
+        assert all(len(job[0]) == 1 for job in waiting.values())
         found |= waiting.keys()
     return found

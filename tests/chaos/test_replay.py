@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class Replay:
         }
         self.daemons = [self.new_daemon(), self.new_daemon()]
         self.finished = threading.Event()
+        self.disturbances = 0
 
     def new_daemon(self) -> DaemonProcess:
         """One more."""
@@ -68,29 +70,33 @@ class Replay:
         """SIGKILL for one of the two, and another in its place."""
         self.daemons[which].close()
         self.daemons[which] = self.new_daemon()
+        self.disturbances += 1
 
     @contextmanager
     def one_frozen(self, which: int) -> Iterator[None]:
         """SIGSTOP for one of the two, while the block lasts."""
         self.daemons[which].send(signal.SIGSTOP)
+        self.disturbances += 1
         yield
         self.daemons[which].send(signal.SIGCONT)
 
-    def begin(self, jobs: Sequence[Mapping[str, Any]]) -> None:
-        """Push them in their order, no faster than they are worked off."""
-        self.pushing = threading.Thread(target=self._push_all, args=(jobs,))
+    def begin(self, jobs: Sequence[Mapping[str, Any]], fewest_disturbances: int) -> None:
+        """Push them in their order, no faster than they are worked off, nor than the daemons are disturbed."""
+        self.pushing = threading.Thread(target=self._push_all, args=(jobs, fewest_disturbances))
         self.pushing.start()
 
-    def _push_all(self, jobs: Sequence[Mapping[str, Any]]) -> None:
-        for at in range(0, len(jobs), CHUNK):
-            eventually(lambda: self.waiting() < BACKLOG, timeout=60.0)
-            self.worker.perform_async(jobs[at : at + CHUNK])
-        eventually(self.is_done, timeout=60.0)
-        self.finished.set()
+    def _push_all(self, jobs: Sequence[Mapping[str, Any]], fewest_disturbances: int) -> None:
+        try:
+            for at in range(0, len(jobs), CHUNK):
+                is_next = partial(self._is_next, fewest_disturbances * at / len(jobs))
+                eventually(is_next, timeout=60.0)
+                self.worker.perform_async(jobs[at : at + CHUNK])
+            eventually(self.is_done, timeout=60.0)
+        finally:
+            self.finished.set()
 
-    def waiting(self) -> int:
-        """Ids that wait."""
-        return self.app.stats()["total"]["length"]
+    def _is_next(self, disturbances: float) -> bool:
+        return self.disturbances >= disturbances and self.app.stats()["total"]["length"] < BACKLOG
 
     def is_done(self) -> bool:
         """Whether nothing waits or is in flight."""
@@ -142,10 +148,10 @@ def history() -> list[dict[str, Any]]:
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
     """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
     jobs, rng, kills = history(), random.Random(1), itertools.count()
-    replay.begin(jobs)
+    replay.begin(jobs, FEWEST_KILLS)
     while not replay.finished.wait(rng.uniform(0.5, 1.5)):
         replay.kill_one(next(kills) % 2)
-    assert next(kills) >= FEWEST_KILLS
+    assert replay.disturbances >= FEWEST_KILLS
 
     final: dict[str, str] = {}
     for path, applied in replay.all_applied(jobs):
@@ -161,11 +167,11 @@ def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Re
 def test_p4_two_daemons_frozen_again_and_again_are_fenced_off_by_their_tokens(replay: Replay) -> None:
     """Who oversleeps its lease writes late; a database that compares tokens sees all in order nevertheless."""
     jobs, rng, freezes = history()[:HALF], random.Random(1), itertools.count()
-    replay.begin(jobs)
+    replay.begin(jobs, FEWEST_FREEZES)
     while not replay.finished.wait(rng.uniform(0.1, 0.5)):
         with replay.one_frozen(next(freezes) % 2):
             replay.finished.wait(rng.uniform(0.5, 2.0))
-    assert next(freezes) >= FEWEST_FREEZES
+    assert replay.disturbances >= FEWEST_FREEZES
 
     for path, applied in replay.all_applied(jobs):
         highest = list(itertools.accumulate((one.token for one in applied), max))

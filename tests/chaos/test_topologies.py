@@ -117,6 +117,16 @@ def test_a_queue_is_reached_over_tls(server: Server, stage: Stage) -> None:
     check_that_nobody_paid(stage, ends, deliveries=1)
 
 
+def test_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: Server, stage: Stage) -> None:
+    """E-46: the first call says what is wrong with TLS and what to do; nothing is sent in the clear."""
+    with (
+        TlsProxy(server) as proxy,
+        opened(on(proxy.bare_url, stage)) as app,
+        pytest.raises(BackendError, match="TLS certificate is not accepted"),
+    ):
+        app.push(app.workers[0], numbered("a", 1))
+
+
 @pytest.mark.parametrize(("user", "says"), [("", "required"), (":wrong@", "invalid")])
 def test_a_missing_or_wrong_password_is_said_at_once(
     make_server: MakeServer, stage: Stage, user: str, says: str

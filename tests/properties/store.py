@@ -8,7 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.actions import Actions, Look
 from lowkiq_lambda.store.backend import Backend, Call, Reply
@@ -34,9 +34,9 @@ PATIENCE = 5.0
 class Recorder(Backend):
     """Remembers the calls of the last push, so that they can reach the server once more."""
 
-    pushed: tuple[Sequence[Call], list[Reply | BackendError]] = ((), [])
+    pushed: tuple[Sequence[Call], list[Reply | LowkiqError]] = ((), [])
 
-    def run_each(self, calls: Sequence[Call]) -> list[Reply | BackendError]:
+    def run_each(self, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         """As the backend does."""
         self.pushed = (calls, super().run_each(calls))
         return self.pushed[1]
