@@ -20,6 +20,7 @@ from rich.console import Console
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config, without_password
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
+from lowkiq_lambda.loading import AppNotFound, load_app
 from lowkiq_lambda.local.conduct import Conductor
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
@@ -27,7 +28,6 @@ from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
 from lowkiq_lambda.local.embedded import open_embedded
 from lowkiq_lambda.local.embedded.server import DEFAULT_DATA_DIR
-from lowkiq_lambda.local.loading import AppNotFound, load_app
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.local.loading import AppNotFound, load_app
+from lowkiq_lambda.loading import AppNotFound, load_app
 
 APP = """
 from lowkiq_lambda import Lowkiq
