@@ -1,5 +1,6 @@
 """Which shard a drain thread visits next; each thread has a scheduler of its own."""
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -15,7 +16,14 @@ class LagScheduler:
 
     def next(self, states: Sequence[State]) -> State | None:
         """The most lagging of the shards with work, the first of equals; None where none has work."""
-        return max((state for state in states if state.has_work), key=_lag, default=None)
+        chosen, most = None, -math.inf
+        # Run for each visit, over all shards of the thread.
+        for state in states:
+            if state.has_work:
+                lag = _NO_LAG if state.lag is None else state.lag
+                if lag > most:
+                    chosen, most = state, lag
+        return chosen
 
 
 class SeqScheduler:
@@ -41,7 +49,3 @@ class SeqScheduler:
         # The last one may be missing for a while, where held shards are left out: its old place serves then.
         found = (position for position, state in enumerate(states) if state.ref == self._last)
         return next(found, self._position - 1)
-
-
-def _lag(state: ShardState) -> float:
-    return _NO_LAG if state.lag is None else state.lag

@@ -120,19 +120,50 @@ class Backend:
         """As `read_each`, with arguments for each shard."""
         return self.patiently(patience, lambda: self._ask_each(script(name), questions))
 
+    def try_each(self, name: str, shards: Sequence[ShardRef], patience: float) -> list[Reply | LowkiqError]:
+        """As `read_each`, but a shard that cannot be read has its error as its answer."""
+        code, questions = script(name), [(shard, ()) for shard in shards]
+        give_up_at, attempt = self.clock.monotonic() + patience, 0
+        while True:
+            try:
+                answers = self._answers(code, questions)
+            except REDIS_ERRORS as error:
+                answers = [error] * len(shards)
+            passing = any(isinstance(answer, Exception) and is_transient(answer) for answer in answers)
+            if not passing or self.clock.monotonic() >= give_up_at:
+                return [translate(answer) if isinstance(answer, Exception) else answer for answer in answers]
+            self.pause(attempt, most=give_up_at - self.clock.monotonic())
+            attempt += 1
+
     def _ask_each(self, code: Script, questions: Sequence[Question]) -> list[Reply]:
+        return [_unless_error(answer) for answer in self._answers(code, questions)]
+
+    def _answers(self, code: Script, questions: Sequence[Question]) -> list[Any]:
+        """The answer, or the redis-py error, to each question; the nodes' times are measured on the way."""
         stamped = [(shard, [CONTRACT_VERSION, 0, 0, *args]) for shard, args in questions]
         nodes = {self._node_of(shard): shard for shard, _ in questions}
         asked_at = self.clock.monotonic()
         asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
         calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
         replies = send_each(self.client, [*asked, *calls])
+        answers = replies[len(nodes) :]
         for node, said in zip(nodes, replies, strict=False):
-            self._time_of(node).observe(_as_seconds(_unless_error(said)), asked_at)
-        return [
-            self._eval(code, shard, args) if isinstance(reply, NoScriptError) else _unless_error(reply)
-            for (shard, args), reply in zip(stamped, replies[len(nodes) :], strict=True)
-        ]
+            if isinstance(said, Exception):
+                # Without the node's time its shards' answers say nothing.
+                of_node = [self._node_of(shard) == node for shard, _ in questions]
+                answers = [said if silent else answer for silent, answer in zip(of_node, answers, strict=True)]
+            else:
+                self._time_of(node).observe(_as_seconds(said), asked_at)
+        for position, (shard, args) in enumerate(stamped):
+            if isinstance(answers[position], NoScriptError):
+                answers[position] = self._eval_unless_error(code, shard, args)
+        return answers
+
+    def _eval_unless_error(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply | Exception:
+        try:
+            return self._eval(code, shard, args)
+        except REDIS_ERRORS as error:
+            return error
 
     def pause(self, attempt: int, most: float = 60.0) -> None:
         """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
@@ -178,7 +209,10 @@ class Backend:
         return self._execute(("EVAL", code.source, len(code.keys), *shard.some(code.keys), *args))
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
-        return list(self.client.execute_command(*command))  # type: ignore[no-untyped-call]  # redis-py has no types
+        if self._cluster is not None:
+            return list(self._cluster.execute_command(*command))
+        (reply,) = send_each(self.client, [("", command)])
+        return list(_unless_error(reply))
 
     def _stamp(self, shard: ShardRef, *, measure: bool = False) -> tuple[str, str, str]:
         """What every script is told first: the contract's version, now, and whether now was measured for it."""
@@ -239,5 +273,5 @@ def _unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
     return reply
 
 
-def _as_seconds(said: tuple[int, int]) -> float:
-    return said[0] + said[1] / 1_000_000
+def _as_seconds(said: tuple[bytes, bytes]) -> float:
+    return int(said[0]) + int(said[1]) / 1_000_000

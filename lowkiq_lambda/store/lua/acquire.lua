@@ -1,4 +1,5 @@
---! include shard put bury flight claim lease recover
+--! include shard records lease claim
+--! rarely put bury flight window slices suspects recover
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
@@ -10,33 +11,31 @@ local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 
-local last_token, holder, n, held_until, paused_until, pace =
-  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'paused_until', 'pace'))
+local last_token, holder, n, held_until, paused_until, pace, abandoned =
+  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'paused_until', 'pace', 'abandoned'))
 held_until = tonumber(held_until or 0)
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local told = call('HGET', meta, 'recovery')
   local recovered, buried = unpack(told and cmsgpack.unpack(told) or {0, {}})
-  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and window_again() or ''}
+  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and rarely().window_again() or ''}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
   return {'HELD', string.format('%.6f', math.max(held_until, now + math.max(0, call('PTTL', lease)) / 1000))}
 end
-local earliest = earliest_due()
-local work = exists(flight) or (earliest ~= '' and tonumber(earliest) <= now) or exists(suspects)
-if not work then return {'EMPTY', earliest} end
+local earliest, left = earliest_due(), exists(flight)
+if not (left or (earliest ~= '' and tonumber(earliest) <= now) or exists(suspects)) then return {'EMPTY', earliest} end
 
-free_memory_first()
+-- Redis lets a script write when memory is full only after a command that frees: this one is the first.
+call('HDEL', meta, 'recovery', 'abandoned')
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now)
 local recovered, buried = 0, {}
-call('HDEL', meta, 'recovery')
-if exists(flight) then
-  recovered, buried = recover(merge, morgue_limits, ARGV[14])
+if left then
+  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned)
   call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried}))
 end
-call('HDEL', meta, 'abandoned')
 local window = claim(merge, limits)
 if window then hold(token, ttl) else let_go() end
 return {'OK', token, recovered, buried, pace or '', window or ''}

@@ -1,4 +1,5 @@
---! include shard put
+--! include shard records
+--! rarely put
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4] token of the push, [5] merge, [6..] per job: its id, and in one text a byte of flags, if it is odd the
 --   score (8 order-preserving bytes), if it is over 1 perform_in (a double), else both are now, and the payload.
@@ -55,7 +56,7 @@ if #records > 0 then
 end
 local met = {}
 for _, job in ipairs(again) do
-  put(merge, job[2], job[3], job[4])
+  rarely().put(merge, job[2], job[3], job[4])
   met[#met + 1] = job[1]
   local perform_in = call('ZSCORE', due, job[2])
   -- Somebody deleted the times.

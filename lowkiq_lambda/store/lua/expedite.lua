@@ -1,4 +1,4 @@
---! include shard put lease page operate
+--! include shard records put lease page operate
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] the time after which the first is due, [11] the tick,

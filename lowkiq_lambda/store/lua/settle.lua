@@ -1,4 +1,5 @@
---! include shard put bury flight claim lease outcomes
+--! include shard records lease claim
+--! rarely put bury flight window slices suspects outcomes
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not
@@ -14,14 +15,24 @@ local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 local next_step, pace = ARGV[14], ARGV[15]
 
-local verdict = turn(nonce, n)
+local verdict, token = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
-if verdict == 'AGAIN' then return {'OK', next_step == 'claim' and window_again() or '', earliest_due()} end
+if verdict == 'AGAIN' then
+  return {'OK', next_step == 'claim' and rarely().window_again() or '', earliest_due()}
+end
 
 free_memory_first()
-local token = call('HGET', meta, 'token')
-settle_named(merge, token .. ':' .. n, cmsgpack.unpack(ARGV[17]), morgue_limits)
-if next_step ~= 'part' then settle_rest() end
+local outcomes = cmsgpack.unpack(ARGV[17])
+if #outcomes > 0 then rarely().settle_named(merge, token .. ':' .. n, outcomes, morgue_limits) end
+if next_step ~= 'part' then
+  -- Everything that is still in flight was done.
+  local left = call('HLEN', flight)
+  if left > 0 then
+    if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
+    call('DEL', flight)
+    call('HINCRBY', meta, 'processed', left)
+  end
+end
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
 local window

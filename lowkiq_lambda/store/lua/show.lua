@@ -1,4 +1,4 @@
---! include shard put page
+--! include shard records put page
 -- Jobs as people look at them, read only.
 -- ARGV[4] 'waiting' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7], [8] of all,
 --   [9..] ids.

@@ -1,9 +1,9 @@
---! include shard put flight lease
+--! include shard records put flight lease
 -- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id gets a strike.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id. Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
-local verdict = turn(ARGV[4], tonumber(ARGV[5]))
+local verdict, token = turn(ARGV[4], tonumber(ARGV[5]))
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'NEXT' then
   free_memory_first()
@@ -11,6 +11,6 @@ if verdict == 'NEXT' then
   t.x = true
   write_trouble(ARGV[7], t)
   call('HSET', meta, 'call', ARGV[5])
-  hold(call('HGET', meta, 'token'), tonumber(ARGV[6]))
+  hold(token, tonumber(ARGV[6]))
 end
 return {'OK'}

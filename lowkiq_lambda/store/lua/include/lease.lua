@@ -9,11 +9,12 @@ local function let_go()
   call('HSET', meta, 'until', 0, 'now', latest_now)
 end
 
--- Whether call number n of the holding that nonce names is to be applied: 'NEXT', 'AGAIN', or a refusal.
+-- Whether call number n of the holding that nonce names is to be applied: 'NEXT', 'AGAIN', or a refusal; and the
+-- holding's token.
 local function turn(nonce, n)
-  local holder, last = unpack(call('HMGET', meta, 'nonce', 'call'))
+  local holder, last, token = unpack(call('HMGET', meta, 'nonce', 'call', 'token'))
   if holder ~= nonce then return 'LOST' end
-  if n == tonumber(last) + 1 then return 'NEXT' end
+  if n == tonumber(last) + 1 then return 'NEXT', token end
   return n == tonumber(last) and 'AGAIN' or 'LOST'
 end
 

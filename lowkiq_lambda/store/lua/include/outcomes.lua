@@ -94,9 +94,6 @@ function settle_one.suspect(id, record, outcome, merge, groups_of_call)
   return 'suspected'
 end
 
--- Most ids that are done never had an error or a trouble, and no suspect is without one.
-local function any_to_clear() return exists(errors) or exists(trouble) end
-
 local function clear(ids)
   call('HDEL', errors, unpack(ids))
   for i, troubled in ipairs(call('HMGET', trouble, unpack(ids))) do
@@ -118,18 +115,10 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     end
   end
   if #done > 0 then
-    if any_to_clear() then clear(done) end
+    -- Most ids that are done never had an error or a trouble, and no suspect is without one.
+    if call('EXISTS', errors, trouble) > 0 then clear(done) end
     counts.processed = call('HDEL', flight, unpack(done))
   end
   for counter, n in pairs(counts) do call('HINCRBY', meta, counter, n) end
   if counts.dead then trim_morgue(morgue_limits) end
-end
-
--- Everything that is still in flight was done.
-local function settle_rest()
-  local n = call('HLEN', flight)
-  if n == 0 then return end
-  if any_to_clear() then clear(call('HKEYS', flight)) end
-  call('DEL', flight)
-  call('HINCRBY', meta, 'processed', n)
 end

@@ -1,7 +1,4 @@
--- Merging: one payload into what waits under its id. A place is score (8 bytes, order-preserving) and
--- arrival number (6 bytes): its byte order is the order in which payloads are handed over.
-local PLACE, UNTOUCHED = 14, string.rep('\0', 6)
-
+-- Merging: one payload into what waits under its id.
 -- Bytes are compared one by one: Lua's own string order follows the server's locale.
 local function before(a, b)
   for i = 1, #a do
@@ -19,12 +16,6 @@ local function box_prefix(id) return struct.pack('>I4', #id) .. id end
 
 -- No score that is accepted starts with the byte 255, so this range is exactly the id's members.
 local function box_range(prefix) return '[' .. prefix, '(' .. prefix .. '\255' end
-
--- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.
-local function reading_step(bytes)
-  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
-  return math.max(1, math.floor(bytes / max_len))
-end
 
 -- A digest has 40 bytes, what stands for itself has fewer: the two never meet.
 local function seen_field(prefix, payload)
@@ -52,19 +43,10 @@ local function box_remove(merge, prefix, place, payload)
   forget_seen(merge, prefix, place, payload)
 end
 
-local SEVERAL, TOUCHED = ('m'):byte(), ('t'):byte()
-
--- The record of a single payload is 's' place payload, or 't' touched place payload once an equal one
--- was pushed again; that of several is 'm' touched, with the payloads in the box.
 local function read_single(record)
   local skip = record:byte(1) == TOUCHED and 7 or 1
   local touched = skip == 7 and record:sub(2, 7) or UNTOUCHED
   return record:sub(skip + 1, skip + PLACE), record:sub(skip + PLACE + 1), touched
-end
-
--- The same as 's' place payload.
-local function untouched(record)
-  return record:byte(1) == TOUCHED and 's' .. record:sub(8) or record
 end
 
 local function put_in_box(merge, id, touched, place, payload)

@@ -33,10 +33,9 @@ local function strike(merge, id, record, t, crashed)
   suspect(id, (give_back(merge, id, record)), t.g or '')
 end
 
--- Returns how many ids were recovered, and {id, entry, ...} of what was buried.
-local function recover(merge, limits, crashed)
-  local kind, abandoned = unpack(call('HMGET', meta, 'window_kind', 'abandoned'))
-  local left, buried = call('HGETALL', flight), {}
+-- `abandoned`: the holder itself gave up. Returns how many ids were recovered, and {id, entry, ...} of what was buried.
+local function recover(merge, limits, crashed, abandoned)
+  local kind, left, buried = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)

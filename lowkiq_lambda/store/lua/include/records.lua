@@ -1,0 +1,15 @@
+-- What waits under an id. A place is score (8 bytes, order-preserving) and arrival number (6 bytes): its byte order is
+-- the order in which payloads are handed over. The record of a single payload is 's' place payload, or 't' touched
+-- place payload once an equal one was pushed again; that of several is 'm' touched, with the payloads in the box.
+local PLACE, UNTOUCHED, SEVERAL, TOUCHED = 14, string.rep('\0', 6), ('m'):byte(), ('t'):byte()
+
+-- The same as 's' place payload.
+local function untouched(record)
+  return record:byte(1) == TOUCHED and 's' .. record:sub(8) or record
+end
+
+-- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.
+local function reading_step(bytes)
+  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
+  return math.max(1, math.floor(bytes / max_len))
+end

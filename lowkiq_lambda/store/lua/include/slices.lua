@@ -1,0 +1,50 @@
+-- Of an id with several payloads a claim takes a slice: the first of them.
+
+-- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
+local function slice_of(id, most, bytes, passes)
+  local prefix, step = box_prefix(id), reading_step(bytes)
+  local from, to = box_range(prefix)
+  local entries, size = {}, 0
+  while #entries < most do
+    local members = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, math.min(step, most - #entries))
+    if #members == 0 then return entries, size, false end
+    for _, member in ipairs(members) do
+      local entry = member:sub(#prefix + 1)
+      if size + #entry > bytes and (#entries > 0 or not passes) then return entries, size, true end
+      size = size + #entry
+      entries[#entries + 1] = entry
+      from = '(' .. member
+    end
+  end
+  return entries, size, #call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1) > 0
+end
+
+-- These entries are the first of the id, so that one command removes them all.
+local function take_slice(merge, id, entries)
+  local prefix = box_prefix(id)
+  call('ZREMRANGEBYLEX', box, '[' .. prefix, '[' .. prefix .. entries[#entries])
+  for _, entry in ipairs(entries) do forget_seen(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+end
+
+-- Between its slices an id queues behind what is due now; since keeps its own time for the lag.
+local function leave_rest(id, perform_in)
+  call('ZADD', due, now, id)
+  call('ZADD', since, 'LT', perform_in, id)
+end
+
+-- Its record in flight and what it takes up; the slice is nil where nothing of the id fits, or nothing is there.
+local function take_several(merge, id, perform_in, count, left, bytes, passes)
+  local most = math.min(left, read_trouble(id).l or left)
+  local entries, size, more = slice_of(id, most, bytes, passes)
+  if #entries == 0 then return nil end
+  take_slice(merge, id, entries)
+  if more then leave_rest(id, perform_in) end
+  return flight_record(perform_in, count, entries), #entries, size, more
+end
+
+-- Somebody deleted, or a cache evicted, what waited under the id: the shard goes on without it.
+local function drop_orphan(id)
+  call('HDEL', jobs, id)
+  for _, key in ipairs({due, since, retry, suspects}) do call('ZREM', key, id) end
+end
+

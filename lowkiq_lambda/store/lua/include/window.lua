@@ -1,0 +1,38 @@
+-- The window as it is told to the holder.
+local function numbers_of(key, command, ids)
+  if not exists(key) then return {} end
+  return call(command, key, unpack(ids))
+end
+
+local function troubles_of(ids)
+  local found = {}
+  if exists(trouble) then
+    for i, packed in ipairs(call('HMGET', trouble, unpack(ids))) do
+      if packed then
+        found[#found + 1] = ids[i]
+        found[#found + 1] = packed
+      end
+    end
+  end
+  return found
+end
+
+-- As claim returns it.
+local function window_reply(kind, window, charge)
+  local ids, texts = {}, {}
+  for i = 1, #window, 2 do ids[#ids + 1] = window[i] end
+  for i, text in ipairs(numbers_of(errors, 'HMGET', ids)) do
+    if text then
+      texts[#texts + 1] = ids[i]
+      texts[#texts + 1] = text
+    end
+  end
+  return {kind, window, texts, troubles_of(ids), charge or ''}
+end
+
+-- The window in flight once more, for a call whose answer was lost.
+local function window_again()
+  if not exists(flight) then return nil end
+  local kind, charge = unpack(call('HMGET', meta, 'window_kind', 'window_charge'))
+  return window_reply(kind, call('HGETALL', flight), charge)
+end
