@@ -8,15 +8,18 @@ import logging
 import os
 import sys
 from pathlib import Path
+from random import Random
 from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
 from signal import Signals as Signal
 from threading import Thread
 from time import monotonic
 from typing import Final
 
+from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import thread_traces, write_traces
+from lowkiq_lambda.store.faults import backoff
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ class Conductor:
         self._daemon = daemon
         self._shutdown_timeout = shutdown_timeout
         self._folder = folder
+        self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def run(self) -> int:
         """Start the daemon and let it run until it is told to stop; 0 where all that ran came to its end.
@@ -39,13 +43,33 @@ class Conductor:
         second INT or TERM comes, and where the daemon broke off.
         """
         with Signals([SIGTERM, SIGINT, SIGTSTP, SIGTTIN]) as signals:
-            self._daemon.start()
+            if not self._has_started(signals):
+                return 0
             Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
             self._until_told_to_stop(signals)
             self._daemon.stop()
             if not self._has_ended_in_time(signals):
                 self._leave_at_once()
         return 0
+
+    def _has_started(self, signals: Signals) -> bool:
+        """Start the daemon; whether that was done before it was told to stop.
+
+        A server that is out of reach the daemon waits for by itself, but the nodes of a cluster have to be known.
+        """
+        attempt = 0
+        while True:
+            try:
+                self._daemon.start()
+            except BackendUnavailable as error:
+                if attempt == 0:
+                    logger.error("Redis is out of reach, trying on: %s", error)  # noqa: TRY400 - no fault of ours
+                signal = signals.next(backoff(attempt, self._rng))
+                if signal in (SIGTERM, SIGINT):
+                    return False
+                attempt += 1
+            else:
+                return True
 
     def _wake_at_the_end(self, signals: Signals) -> None:
         self._daemon.join()

@@ -52,7 +52,8 @@ class Daemon:
         """Begin to drain; returns before the hooks have run and the first job has begun.
 
         Raises ConfigError where the settings or the app cannot work, QueueMismatch where a queue is declared
-        otherwise, BackendError where Redis refuses us. That Redis is out of reach is waited out.
+        otherwise, BackendError where Redis refuses us, or where no node of a cluster is within reach: then it may be
+        called again. That a server is out of reach is waited out.
         """
         config, drainer = self._app.config, self._app.drainer
         shards = drainer.shards()
@@ -141,7 +142,7 @@ class Daemon:
             Doorbell(
                 drainer=self._app.drainer,
                 rosters=self._rosters,
-                bell=Bell(config.redis_url, shards, timeout=config.redis_timeout),
+                bell=Bell(config.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials),
                 outage=outage,
                 poll_interval=config.poll_interval,
                 clock=self._clock,

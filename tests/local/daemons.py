@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lowkiq_lambda import Config, Lowkiq, Pushed, Worker
-from tests.servers import Server
+from tests.servers import Cluster, Server
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def clean_environment() -> dict[str, str]:
 class Stage:
     """A queue whose jobs are performed by daemons of the app in `stage.py`."""
 
-    def __init__(self, server: Server, queue_name: str, folder: Path, shards_count: int = 1) -> None:
+    def __init__(self, server: Server | Cluster, queue_name: str, folder: Path, shards_count: int = 1) -> None:
         self.folder = folder
         self.environment = {
             "LOWKIQ_REDIS_URL": server.url,
@@ -77,8 +77,8 @@ class Stage:
             "STAGE_SHARDS": str(shards_count),
         }
         self.daemons: list[DaemonProcess] = []
-        self.app = Lowkiq(Config(redis_url=server.url))
         # Only to push to the queue.
+        self.app = Lowkiq(Config(redis_url=server.url))
         fields = {"queue_name": queue_name, "shards_count": shards_count, "perform": lambda _self, _batch: None}
         self.worker: type[Worker] = self.app.worker(type("Perform", (Worker,), fields))
 

@@ -13,7 +13,7 @@ from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.local.conftest import MakeApp
 from tests.local.daemons import Stage
-from tests.servers import FaultProxy, MakeServer
+from tests.servers import Cluster, FaultProxy, MakeServer
 from tests.waiting import eventually
 
 
@@ -127,6 +127,23 @@ def test_redis_may_come_after_the_daemon(
             eventually(lambda: messages(caplog, "The server's maxmemory-policy is allkeys-lru"))
 
     assert 1 == len(messages(caplog, "Redis is out of reach"))
+
+
+def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster: Cluster, queue_name: str, tmp_path: Path) -> None:
+    """E-37: a daemon that starts while no node is within reach says so, and begins when they are; TERM ends it."""
+    for node in cluster.nodes:
+        node.kill()
+    with closing(Stage(cluster, queue_name, tmp_path, shards_count=3)) as stage:
+        waiting, stopped = stage.daemon(redis_timeout=1), stage.daemon(redis_timeout=1)
+        eventually(lambda: all("Redis is out of reach" in daemon.log for daemon in (waiting, stopped)), timeout=30)
+        stopped.send(signal.SIGTERM)
+        assert 0 == stopped.exit_code()
+
+        cluster.wait_until_ok()
+        stage.push("job")
+        stage.await_told("end", id="job")
+        waiting.send(signal.SIGTERM)
+        assert 0 == waiting.exit_code()
 
 
 def test_e46_a_refused_password_is_an_error_at_the_start(
