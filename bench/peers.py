@@ -1,18 +1,18 @@
-"""Other libraries for Python on the same work, beside ours: `python -m bench.peers`.
+"""Other libraries on the same work, beside ours: `python -m bench.peers`.
 
 For each: one process pushes blank jobs, by calls of 1,000 where there is such a call; one process with 5 threads
 works them off, the clock in the handler from its first call to its last. All once, then all again; ratios are taken
-within a repeat. Peers that are not installed are left out: `pip install huey 'dramatiq[redis]'`.
+within a repeat. Peers that are not installed are left out: `pip install huey 'dramatiq[redis]'`; for Sidekiq and
+Lowkiq see bench/rubies.py. The fast ones get ten times the jobs, so that a second is measured and not a moment.
 
-Promises differ: huey loses the job in hand when its process dies; neither keeps the order of an id's jobs, nor one
-job of an id at a time, nor merges payloads.
+Promises differ: Sidekiq and huey lose the job in hand when their process dies; only Lowkiq keeps the order of an id's
+jobs, one job of an id at a time, and merges payloads.
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,19 +24,10 @@ from bench.away import away
 from bench.blank import Load
 from bench.drain import Meter, run_daemon
 from bench.enqueue import enqueue
+from bench.peer import THREADS, Peer
+from bench.rubies import rubies
 from bench.table import markdown, ratio, spread, whole
 from tests.servers import Server
-
-THREADS: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """`push` and `work` are called with the server's URL and the number of jobs, and return seconds."""
-
-    name: str
-    push: Callable[[str, int], float]
-    work: Callable[[str, int], float]
 
 
 def push_ours(url: str, jobs: int) -> float:
@@ -108,7 +99,9 @@ def _one_by_one(push: Callable[[str], object], jobs: int) -> float:
     return time.perf_counter() - began_at
 
 
-OURS: Final = [Peer(f"lowkiq_lambda, batch_size {size}", push_ours, partial(work_ours, size)) for size in (1, 10, 100)]
+OURS: Final = [
+    Peer(f"lowkiq_lambda, batch_size {size}", push_ours, partial(work_ours, size), jobs=10) for size in (1, 10, 100)
+]
 OTHERS: Final = {"huey": Peer("huey", push_huey, work_huey), "dramatiq": Peer("dramatiq", push_dramatiq, work_dramatiq)}
 
 
@@ -120,14 +113,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often all is measured (3)")
     parser.add_argument("--jobs", type=int, default=10_000, metavar="N", help="jobs for each (10,000)")
     options = parser.parse_args(arguments)
-    peers = [*OURS, *(peer for name, peer in OTHERS.items() if find_spec(name))]
+    peers = [*OURS, *(peer for name, peer in OTHERS.items() if find_spec(name)), *rubies()]
     rates: dict[str, list[tuple[float, float]]] = {peer.name: [] for peer in peers}
     with Server() as server:
         for _ in range(options.repeats):
             for peer in peers:
                 server.admin.flushall()
-                pushed = options.jobs / away(peer.push, server.url, options.jobs)
-                worked = options.jobs / away(peer.work, server.url, options.jobs)
+                jobs = options.jobs * peer.jobs
+                pushed = jobs / away(peer.push, server.url, jobs)
+                worked = jobs / away(peer.work, server.url, jobs)
                 rates[peer.name].append((pushed, worked))
                 print(f"{peer.name}: enqueue {pushed:,.0f}/s, drain {worked:,.0f}/s", file=sys.stderr, flush=True)
     print(_table(rates))
