@@ -6,20 +6,25 @@ possible loop call the same scripts with claims of the same size (the floor); th
 jobs to an idle daemon. All cases are measured once, then all again, so that a slow minute of the machine hits all.
 Numbers are medians with the smallest and the largest; ratios are taken within a repeat. Reads from clients (a round
 trip is one, a request of many kilobytes several) and commands, those inside scripts too, are the server's own counts
-for the drain. Progress goes to stderr.
+for the drain. Last comes how long the drain function's import takes (bench.imports). Progress goes to stderr.
 """
 
 import argparse
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from bench import imports
 from bench.cases import Sample, cases, measure
 from bench.table import Results, table
 from bench.targets import targets
 from tests.servers import Server
+
+IMPORTS: Final = 20
+"""Fresh processes that import the drain function, and as many that import what it stands on."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,6 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(table(results))
     print()
     print(targets(results))
+    if not options.only:
+        print()
+        print(imports.table(IMPORTS))
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode([asdict(sample) for sample in samples])))
 

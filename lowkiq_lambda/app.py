@@ -17,18 +17,19 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
 from lowkiq_lambda.perform import Chain
+from lowkiq_lambda.plugs import StartDrain
 from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.pushing import Pusher
+from lowkiq_lambda.store.pushing import Pusher, Wake
 from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.actions import Actions
     from lowkiq_lambda.store.queries import Queries
-    from lowkiq_lambda.views import QueueMetrics, Stats
+    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
 Handler: TypeAlias = Callable[[Any], object]
@@ -50,6 +51,7 @@ class Lowkiq:
         self._queues: dict[str, Queue] = {}
         self._lock = threading.RLock()
         self._client_backend: Backend | None = None
+        self._wake: Wake | None = None
         self._drainer: Drainer | None = None
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
@@ -103,7 +105,10 @@ class Lowkiq:
         alone before it counts), interrupted, recovered.
         """
         budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
-        return dict(self.drainer.drain(budget))
+        tour = self.drainer.drain(budget)
+        for error in tour.errors.values():
+            raise error
+        return dict(tour.counts)
 
     def stats(self) -> "Stats":
         """How much waits, how much is in the morgue, and the lag, in total and by queue name.
@@ -124,6 +129,16 @@ class Lowkiq:
             return {}
         measured = measure(self.backend, [queue.shards for queue in queues], self.config.patience)
         return {queue.worker.queue_name: metrics for queue, metrics in zip(queues, measured, strict=True)}
+
+    def overview(self, span: "Span" = "10m") -> "Overview":
+        """All queues, what they did of late, and the servers that hold them: one round trip for each node.
+
+        Raises BackendError.
+        """
+        from lowkiq_lambda.store.overview import look  # noqa: PLC0415 - a drain has no use for it
+
+        queues = {name: queue.shards for name, queue in self._queues.items()}
+        return look(self.backend, queues, self.config.codec_name, span, self.config.patience)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
@@ -187,7 +202,21 @@ class Lowkiq:
             config.max_id_bytes,
             now=lambda: backend.now(queue.shards[0]),
         )
-        return push(checker, Pusher(backend, queue.shards, worker.merge, config.patience), jobs)
+        pusher = Pusher(backend, queue.shards, worker.merge, config.patience, self._wake or self._new_wake())
+        return push(checker, pusher, jobs)
+
+    def _new_wake(self) -> Wake | None:
+        """What starts drains for shards that are pushed to, where the settings ask for it."""
+        config = self.config
+        if config.start_drain is None and config.wake_function is None:
+            return None
+        from lowkiq_lambda.store.waking import Waker  # noqa: PLC0415 - most apps have no use for it
+
+        with self._lock:
+            if self._wake is None:
+                start = config.start_drain or _starter(str(config.wake_function))
+                self._wake = Waker(self.backend, start, config.wake_window).pushed
+            return self._wake
 
     def _with_middlewares(self, handler: Chain) -> Chain:
         return compose(self.server_middlewares, handler)
@@ -197,8 +226,19 @@ class Lowkiq:
         if config.redis_url is None:
             raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL (or REDIS_URL), or give redis_url.")
         client = connect(
-            config.redis_url, max_connections=connections, timeout=timeout, pool_timeout=config.pool_timeout
+            config.redis_url,
+            max_connections=connections,
+            timeout=timeout,
+            pool_timeout=config.pool_timeout,
+            credentials=config.credentials,
+            clock=self._clock,
         )
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above
         return Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)
+
+
+def _starter(function: str) -> StartDrain:
+    from lowkiq_lambda.aws.waking import LambdaStarter  # noqa: PLC0415 - only where a function is named
+
+    return LambdaStarter(function)

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
 
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, is_number
@@ -22,8 +23,7 @@ LATEST: Final = 253_402_300_800.0
 _NO_PAYLOAD: Final = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Checker:
+class Checker(msgspec.Struct, frozen=True):
     """Turns what the caller gave into what the store takes, or refuses it with JobError."""
 
     shards_count: int

@@ -12,6 +12,7 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.plugs import (
     BuildScheduler,
     BuildSplitter,
+    Credentials,
     DumpError,
     DumpPayload,
     FormatError,
@@ -19,6 +20,7 @@ from lowkiq_lambda.plugs import (
     LastWords,
     LoadError,
     LoadPayload,
+    StartDrain,
 )
 
 _MEBIBYTE: Final = 1024 * 1024
@@ -70,6 +72,11 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     redis_timeout: Seconds = 5.0
     """How long a call waits for Redis; under a lease at most a sixth of its TTL, see `lease_timeout`."""
 
+    wake_function: Annotated[str, Meta(min_length=1, max_length=2_048)] | None = None
+    """Name or ARN of the drain function that a push into an idle shard invokes; None invokes nothing."""
+    wake_window: Annotated[float, Meta(gt=0, le=900)] = 10.0
+    """How long a shard that was woken waits for its drain, before another push may wake it again."""
+
     threads_per_node: Threads = 5
     poll_interval: Seconds = 1.0
     number_of_nodes: Threads = 1
@@ -99,6 +106,9 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
     """All settings: those of `EnvSettings` and what is plugged in. A `ConfigError` names what cannot work."""
 
+    credentials: Credentials | None = None
+    """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
+
     dump_payload: DumpPayload | None = None
     load_payload: LoadPayload | None = None
     """None is canonical JSON."""
@@ -117,6 +127,9 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
 
+    start_drain: StartDrain | None = None
+    """Called by a push into an idle shard, in place of invoking `wake_function`."""
+
     build_splitter: BuildSplitter | None = None
     """None deals by node where there are several nodes, else to the threads in turn."""
     build_scheduler: BuildScheduler | None = None
@@ -125,7 +138,7 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         """Check each setting, then those that depend on one another."""
         for name, kind in _kinds().items():
-            checked = _checked(name, getattr(self, name), kind)
+            checked = checked_setting(name, getattr(self, name), kind)
             msgspec.structs.force_setattr(self, name, checked)
         for field in msgspec.structs.fields(self):
             value = getattr(self, field.name)
@@ -146,11 +159,8 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
     @classmethod
     def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> "Config":  # noqa: ANN401 - any setting
         """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
-        read = {
-            name: _checked(name, environ[variable].strip(), kind, text=True)
-            for name, kind in _kinds().items()
-            if name not in overrides and environ.get(variable := variable_of(name))
-        }
+        kinds = {name: kind for name, kind in _kinds().items() if name not in overrides}
+        read = read_settings(kinds, environ)
         if "redis_url" not in overrides and not read.get("redis_url") and environ.get("REDIS_URL"):
             read["redis_url"] = environ["REDIS_URL"]
         return cls(**{**read, **overrides})
@@ -205,7 +215,20 @@ def _kinds() -> dict[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(EnvSettings)}
 
 
-def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
+def read_settings(kinds: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of these kinds that the environment gives, checked; an empty variable is unset.
+
+    Raises ConfigError.
+    """
+    return {
+        name: checked_setting(name, environ[variable].strip(), kind, text=True)
+        for name, kind in kinds.items()
+        if environ.get(variable := variable_of(name))
+    }
+
+
+def checked_setting(name: str, value: object, kind: object, *, text: bool = False) -> object:
+    """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
     try:
         return msgspec.convert(value, kind, strict=not text)
     except msgspec.ValidationError as error:
@@ -221,4 +244,6 @@ def _refused(name: str, value: object, why: str, shown_name: str | None = None) 
 def _shown(name: str, value: object) -> str:
     if name == "redis_url":
         return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
+    if name == "credentials":
+        return f"<{type(value).__name__}>"
     return repr(value)

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
@@ -37,6 +38,19 @@ class DrainResult:
     until: float | None = None
 
 
+class Settled(NamedTuple):
+    """What Redis has acknowledged, at `at` (Unix seconds by its clock).
+
+    Ids by outcome; of each batch since the last time, the seconds that it took, and those for which its first id had
+    been due when it was claimed.
+    """
+
+    at: float
+    counts: Counter[str]
+    took: Sequence[float]
+    waited: Sequence[float]
+
+
 @dataclass(frozen=True, slots=True)
 class DrainTerms:
     """What is the same for every visit to the shards of one worker."""
@@ -54,6 +68,8 @@ class DrainTerms:
     claim_bytes: int
     after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
     """Told of (id, entry, error) that just went to the morgue."""
+    after_settling: Callable[[Settled], None]
+    """Told what Redis has acknowledged."""
 
 
 class Visit:
@@ -67,6 +83,8 @@ class Visit:
         self._lease = Lease(terms.clock, terms.lease_ttl, Moment.now(terms.clock))
         self._ledger = Ledger(terms.worker, terms.texts)
         self._counts: Counter[str] = Counter()
+        self._took: list[float] = []
+        self._waited: list[float] = []
         self._reason: str | None = None
         self._exit: BaseException | None = None
 
@@ -116,7 +134,7 @@ class Visit:
     def _note_recovery(self, grant: Grant) -> None:
         if grant.pace:
             self._terms.pace.learn(grant.pace)
-        self._counts += Counter(recovered=grant.recovered, dead=len(grant.buried))
+        self._count(Counter(recovered=grant.recovered, dead=len(grant.buried)))
         if grant.buried:
             crashed = self._holding.crashed
             self._terms.after_burial([(job_id, entry, crashed) for job_id, entry in grant.buried])
@@ -147,12 +165,14 @@ class Visit:
     def _perform_all(self, window: Window) -> None:
         clock = self._terms.clock
         left = deque(batches_of(window.deliveries, self._terms.worker.batch_size))
-        settled = clock.monotonic()
+        settled, claimed_at = clock.monotonic(), self._now()
         while left and (batch := self._next_batch(left)):
             begun = clock.monotonic()
             self._perform(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
             self._terms.pace.observe(ended - begun)
+            self._took.append(ended - begun)
+            self._waited.append(claimed_at - batch[0].perform_in)
             if left and ended - settled >= self._terms.ack_interval:
                 self._settle("part")
                 settled = ended
@@ -201,10 +221,18 @@ class Visit:
         window = self._holding.settle(settlement, self._limits(), patience=self._patience())
         self._lease.renewed(started)
         self._ledger = Ledger(self._terms.worker, self._terms.texts)
-        self._counts += ledger.counts()
+        self._count(ledger.counts())
         if ledger.buried:
             self._terms.after_burial(ledger.buried)
         return window
+
+    def _count(self, counts: Counter[str]) -> None:
+        """Take in what Redis has just acknowledged."""
+        counts = +counts
+        self._counts += counts
+        if counts:
+            self._terms.after_settling(Settled(self._now(), counts, self._took, self._waited))
+        self._took, self._waited = [], []
 
     def _patience(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""

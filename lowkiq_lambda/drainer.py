@@ -6,24 +6,27 @@ import os
 import secrets
 import socket
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.drain import DrainResult, DrainTerms, Visit
+from lowkiq_lambda.drain import DrainResult, DrainTerms, Settled, Visit
+from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.keeper import Keeper
 from lowkiq_lambda.pace import Pace
 from lowkiq_lambda.perform import Chain, Performer
+from lowkiq_lambda.plugs import Observer, Silence
 from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
+from lowkiq_lambda.store.history import Recorder, write
 from lowkiq_lambda.store.holding import HolderTerms, Holding, MorgueLimits
 from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.state import ShardState, probe
+from lowkiq_lambda.store.state import ShardState, probe, probe_each
+from lowkiq_lambda.tour import Tour
 from lowkiq_lambda.verdict import ErrorText
 
 logger = logging.getLogger(__name__)
@@ -51,6 +54,10 @@ class Drainer:
         self._backend = backend
         self._queues = queues
         self._chain = chain
+        self.observer: Observer = Silence()
+        """Told of every settling, once Redis has acknowledged it."""
+        self.history = Recorder(partial(write, backend), clock.monotonic)
+        """What the charts show; a process that only visits flushes it now and then."""
         self._keeper = Keeper()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._terms: dict[str, DrainTerms] = {}
@@ -103,42 +110,79 @@ class Drainer:
             with self._lock:
                 self._running.discard(visit)
 
-    def drain(self, budget: Budget) -> Counter[str]:
-        """Visit shards, the most lagging first, until nothing is due or the budget ends; ids by outcome."""
-        counts: Counter[str] = Counter()
-        refused: dict[ShardRef, float] = {}
+    @property
+    def clock(self) -> Clock:
+        """What drains go by."""
+        return self._clock
+
+    def budget(self, seconds: float) -> Budget:
+        """So much time from now on, by the clock that drains go by."""
+        return Budget(self._clock, seconds)
+
+    def tour(self, shards: Iterable[ShardRef]) -> Tour:
+        """A tour of these shards, to be handed to `drain`."""
+        return Tour(shards, self._clock, self._config.poll_interval)
+
+    def drain(self, budget: Budget, tour: Tour | None = None, among: Iterable[ShardRef] | None = None) -> Tour:
+        """Visit shards, the most lagging first, until nothing is due or the budget ends.
+
+        Of the tour's shards (without one: of all) only `among`, where that is given. An error of one shard does not
+        stop the others: it is told by the tour.
+        """
+        tour = tour or self.tour(self.shards())
+        try:
+            self._drain(budget, tour, among)
+        finally:
+            self.history.flush()
+        return tour
+
+    def _drain(self, budget: Budget, tour: Tour, among: Iterable[ShardRef] | None) -> None:
         while True:
             asked_at = self._clock.monotonic()
-            due = self._due(refused, budget)
+            due = self._due(tour, among, budget)
             if not due:
-                return counts
+                return
             answered_at = self._clock.monotonic()
             # Looking at very many shards takes its time: nine tenths are for the work.
             stale_at = answered_at + max(self._config.poll_interval / PROBES, 9 * (answered_at - asked_at))
             turn = TURN if len(due) > 1 else math.inf
             for shard in due:
-                if refused.get(shard, -math.inf) < self._clock.monotonic():
-                    counts += self._take_turn(shard, budget.for_turn(turn), refused)
+                if not tour.resting(shard):
+                    self._take_turn(shard, budget.for_turn(turn), tour)
                 if budget.against_batch(0.0) or self._clock.monotonic() >= stale_at:
                     break
 
-    def _due(self, refused: Mapping[ShardRef, float], budget: Budget) -> list[ShardRef]:
-        """The shards to visit, most lagging first; none where the budget has ended."""
-        if budget.against_batch(0.0):
-            return []
-        states = self.probe(self.shards(), min(self._config.patience, budget.remaining()))
-        now = self._clock.monotonic()
-        due = [state for state in states if state.has_work and refused.get(state.ref, -math.inf) < now]
-        return [state.ref for state in sorted(due, key=lambda state: state.lag, reverse=True)]
+    def look(self, tour: Tour, patience: float, among: Iterable[ShardRef] | None = None) -> list[ShardRef]:
+        """Tell the tour what there is to do, in one round trip for each node; the shards to visit now, in order."""
+        shards = tour.to_look_at(among)
+        undeclared: dict[str, LowkiqError] = {}
+        for name in {shard.queue_name: None for shard in shards}:
+            try:
+                self._ensure_declared(self._queues[name], patience)
+            except (BackendError, QueueMismatch) as error:
+                undeclared[name] = error
+                # What is out of reach is waited for once, not once for each queue.
+                patience = 0.0 if isinstance(error, BackendError) else patience
+        known = [shard for shard in shards if shard.queue_name not in undeclared]
+        found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
+        return tour.saw({shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards})
 
-    def _take_turn(self, shard: ShardRef, turn: Budget, refused: dict[ShardRef, float]) -> Counter[str]:
-        result = self.visit(shard, turn)
-        if result.token is None or result.reason == "lease lost":
-            refused[shard] = self._clock.monotonic() + self._config.poll_interval
-        elif result.reason == "out of time":
-            # No further batch of this queue is predicted to fit; one of another queue may.
-            refused.update(dict.fromkeys(self._queues[shard.queue_name].shards, math.inf))
-        return result.counts
+    def _due(self, tour: Tour, among: Iterable[ShardRef] | None, budget: Budget) -> list[ShardRef]:
+        """The shards to visit, most lagging first; none where the budget has ended."""
+        if reason := budget.against_batch(0.0):
+            tour.ended(reason)
+            return []
+        # Only at first: later, what is out of reach would keep the others waiting.
+        patience = 0.0 if tour.reasons else min(self._config.patience, budget.remaining())
+        return self.look(tour, patience, among)
+
+    def _take_turn(self, shard: ShardRef, turn: Budget, tour: Tour) -> None:
+        try:
+            result = self.visit(shard, turn)
+        except (BackendError, QueueMismatch) as error:
+            tour.failed(shard, error)
+        else:
+            tour.visited(shard, result, self._queues[shard.queue_name].shards)
 
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked interrupted, its shards are free after `seconds`."""
@@ -168,6 +212,7 @@ class Drainer:
                     claim_payloads=config.claim_payloads,
                     claim_bytes=config.claim_bytes,
                     after_burial=partial(self._tell_buried, queue),
+                    after_settling=partial(self._tell_settled, queue),
                 )
             return self._terms[name]
 
@@ -175,6 +220,14 @@ class Drainer:
         config = self._config
         morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
         return HolderTerms(config.lease_ttl, queue.worker.merge, morgue, self._texts.dump(CRASHED))
+
+    def _tell_settled(self, queue: Queue, settled: Settled) -> None:
+        name = queue.worker.queue_name
+        self.history.note(name, settled.at, settled.counts, settled.took, settled.waited)
+        try:
+            self.observer.settled(name, settled.counts, settled.took)
+        except Exception:
+            logger.exception("the observer of settlings raised")
 
     def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Call the worker's hook; what is in the morgue stays there whatever it raises."""

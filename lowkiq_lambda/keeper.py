@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from lowkiq_lambda.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.lease import Lease, Moment
@@ -14,8 +15,7 @@ from lowkiq_lambda.lease import Lease, Moment
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True, eq=False):
     lease: Lease
     renew: Callable[[], None]
 

@@ -5,9 +5,10 @@ begun to count earlier. Both clocks are asked, and whichever says stop first win
 still while the machine is frozen, the wall clock may be set.
 """
 
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
+
+import msgspec
 
 from lowkiq_lambda.clock import Clock
 
@@ -15,8 +16,7 @@ MARGIN: Final = 0.1
 """Of the TTL: what is left for clocks that run at different speeds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """One instant by both clocks."""
 
     monotonic: float
@@ -28,15 +28,14 @@ class Moment:
         return cls(clock.monotonic(), clock.time())
 
 
-@dataclass(slots=True)
-class Lease:
+class Lease(msgspec.Struct):
     """A holder's view of its lease; shared with the thread that renews it."""
 
     clock: Clock
     ttl: float
     _renewed: Moment
     _lost: bool = False
-    _lock: Lock = field(default_factory=Lock)
+    _lock: Lock = msgspec.field(default_factory=Lock)
 
     def renewed(self, started: Moment) -> None:
         """A call that began at `started` has renewed the lease."""

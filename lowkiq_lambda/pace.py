@@ -1,7 +1,8 @@
 """How long batches of a queue take: for the size of the next claim, and to know what still fits."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MAX_IDS: Final = 1_000
 """The largest claim, in ids: more saves no round trips worth having, and makes recovery longer."""
@@ -12,8 +13,7 @@ _DECAY: Final = 0.99
 """How fast the slowest batch is forgotten, for each batch since."""
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(msgspec.Struct):
     """Seconds a batch takes: `mean` as of late, `slow` of the slowest, forgotten by and by."""
 
     mean: float | None = None

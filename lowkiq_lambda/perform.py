@@ -4,9 +4,10 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from lowkiq_lambda.batch import Batch, Circumstances
 from lowkiq_lambda.errors import HandlerError
@@ -24,8 +25,7 @@ INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.Ca
 """What ends a handler without having failed: nothing is counted, and the payloads go back in place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Performer:
+class Performer(msgspec.Struct, frozen=True):
     """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
 
     worker: type[Worker]

@@ -1,6 +1,6 @@
 """The shapes of what a user may plug into the settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 S = TypeVar("S")
@@ -44,6 +44,32 @@ class Scheduler(Protocol):
         ...
 
 
+Credentials: TypeAlias = Callable[[], tuple[str, str]]
+"""User and password, asked for whenever a connection to the server signs in; the user may be empty.
+
+From any thread, so it should keep what is good for a while. What it raises is a BackendDenied to the caller, unless it
+is a BackendError itself: a BackendUnavailable is tried again.
+"""
+
+
+class Observer(Protocol):
+    """Is told what drains got done, for telemetry. What it raises is logged, and stops nothing."""
+
+    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
+        """Redis has acknowledged this: ids by outcome, and the seconds of each batch since the last time.
+
+        The outcomes are those of `Lowkiq.drain`, with `failed` also apart as `retried` and `dead`. From any thread.
+        """
+        ...
+
+
+class Silence:
+    """The observer that tells nobody."""
+
+    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
+        """Nothing."""
+
+
 DumpPayload: TypeAlias = Callable[[object], bytes]
 LoadPayload: TypeAlias = Callable[[bytes], object]
 FormatError: TypeAlias = Callable[[BaseException], str]
@@ -51,5 +77,7 @@ DumpError: TypeAlias = Callable[[str], bytes]
 LoadError: TypeAlias = Callable[[bytes], str]
 Hook: TypeAlias = Callable[[], object]
 LastWords: TypeAlias = Callable[[BaseException], object]
+StartDrain: TypeAlias = Callable[[str, int], object]
+"""Given the queue's name and the number of a shard: starts its drain somewhere, and does not wait for it."""
 BuildSplitter: TypeAlias = Callable[[], Splitter]
 BuildScheduler: TypeAlias = Callable[[], Scheduler]

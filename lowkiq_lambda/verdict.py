@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from random import Random
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.retry import default_retry_in, safe_delay
@@ -19,23 +20,21 @@ Outcome: TypeAlias = tuple[Any, ...]
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
 
-@dataclass(slots=True)
-class Performed:
+class Performed(msgspec.Struct):
     """What came of a batch. Ids that are named nowhere are done.
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `interrupted`: ids that
     go back as they were. `exit`: the exception, no failure, that ended the batch.
     """
 
-    failed: dict[str, BaseException | str] = field(default_factory=dict)
+    failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
     unattributed: Sequence[str] = ()
     error: BaseException | None = None
     interrupted: Sequence[str] = ()
     exit: BaseException | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorText:
+class ErrorText(msgspec.Struct, frozen=True):
     """Makes and reads the texts of errors: a formatter that breaks never breaks the bookkeeping."""
 
     format_error: Callable[[BaseException], str]
@@ -80,8 +79,7 @@ class ErrorText:
         return Failure(self.dump(error), sha256(alike).hexdigest(), blamed)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A failure that counts: its error as it is kept, what makes it like another, and whether the id alone failed."""
 
     dumped: bytes

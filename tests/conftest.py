@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
+from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
-_SHARED_BY_GROUP = ("running_cluster", "running_sentinel")
+_SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,6 +78,20 @@ def sentinel(running_sentinel: SentinelSetup) -> SentinelSetup:
     """A primary, a replica and a Sentinel, all well, that many tests share; a test may fail over."""
     running_sentinel.heal()
     return running_sentinel
+
+
+@pytest.fixture(scope="session")
+def cloud() -> Iterator[LocalCloud]:
+    """AWS on this machine that many tests share: use names of your own, and delete what would go on by itself."""
+    with LocalCloud() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def managed_cache() -> Iterator[ManagedCache]:
+    """A cache as the cloud runs it, that many tests share: make users of your own."""
+    with ManagedCache() as started:
+        yield started
 
 
 @pytest.fixture

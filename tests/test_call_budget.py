@@ -215,6 +215,21 @@ def test_a_single_push_is_one_call_and_a_bell(app: Lowkiq, cost_of: CostOf) -> N
     assert second.commands.total() <= 11
 
 
+def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
+    """Where the bell rings the shard is asked whether a drain is to be started; behind what waits nobody asks."""
+    woken: list[tuple[str, int]] = []
+    app.configure(start_drain=lambda queue_name, shard: woken.append((queue_name, shard)))
+    worker = warm_worker(app, nothing, shards_count=1)
+    woken.clear()
+
+    first = cost_of(lambda: worker.perform_async(jobs(1)))
+    second = cost_of(lambda: worker.perform_async(jobs(1, start=1)))
+
+    assert [("queue", 0)] == woken
+    assert (3, 2, 1) == (first.round_trips, first.scripts, first.commands["publish"])
+    assert (1, 1, 0) == (second.round_trips, second.scripts, second.commands["publish"])
+
+
 def _commands(admin: redis.Redis) -> Counter[str]:
     stats: dict[str, Any] = admin.info("commandstats")
     counts = Counter({name.removeprefix("cmdstat_"): int(stat["calls"]) for name, stat in stats.items()})

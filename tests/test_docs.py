@@ -19,7 +19,10 @@ import lowkiq_lambda
 from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("infra/*.md"), *ROOT.glob("local/*.md")]
+)
 RUN = {"python", "console"}
 SHOWN = {"text", "lua", "json", "toml", "mermaid"}
 UNRUN_AT_MOST = 5

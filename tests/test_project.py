@@ -19,8 +19,16 @@ GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 
 RUN = PYPROJECT["project"]["dependencies"]
 LOCAL = RUN + EXTRAS["local"] + GROUPS["build"]
-EVERYTHING = [*RUN, *chain.from_iterable(EXTRAS.values()), *chain.from_iterable(GROUPS.values())]
-SETS = {"run": RUN, "local": LOCAL, "dev": EVERYTHING}
+# Each in an environment of its own.
+TOOLS = {name: GROUPS[name] for name in ("cloud", "sam")}
+DEV = [
+    *RUN,
+    *chain.from_iterable(EXTRAS.values()),
+    *chain.from_iterable(group for name, group in GROUPS.items() if name not in TOOLS),
+]
+EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
+FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
+SETS = {"run": RUN, "local": LOCAL, "dev": DEV, **FUNCTIONS, **TOOLS}
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE
@@ -72,7 +80,7 @@ def test_a_lock_names_no_address_and_no_path(name: str) -> None:
     assert [] == re.findall(r".*(?:://|--(?:extra-)?index-url|--find-links|@ |(?<![\w.])/\w+).*", lock(name))
 
 
-@pytest.mark.parametrize("name", ["run", "local"])
+@pytest.mark.parametrize("name", ["run", "local", *FUNCTIONS])
 def test_the_locks_agree(name: str) -> None:
     """What is tested is what runs: the smaller sets have the versions of the set that the tests use."""
     assert versions("dev") | versions(name) == versions("dev")
@@ -91,7 +99,7 @@ def test_every_silencer_in_the_code_has_its_reason() -> None:
     """A check that is silenced for one line says there which and why: `# noqa: CODE - the reason`."""
     unexplained = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for folder in ("lowkiq_lambda", "tests", "bench")
+        for folder in ("lowkiq_lambda", "tests", "bench", "local", "app", "infra")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         for match in SILENCER.finditer(line)

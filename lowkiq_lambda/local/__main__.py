@@ -4,8 +4,6 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import randbits
@@ -26,10 +24,10 @@ from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
-from lowkiq_lambda.local.embedded import open_embedded
 from lowkiq_lambda.local.embedded.server import DEFAULT_DATA_DIR
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
+from lowkiq_lambda.local.serving import server_for
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +159,7 @@ def main() -> None:
 def _run_app(spec: str, options: Options) -> int:
     app = load_app(spec)
     _configure(app, options)
-    with _server_for(app, options.data_dir, Path(tempfile.gettempdir())) as folder:
+    with server_for(app, options.data_dir, Path(tempfile.gettempdir())) as folder:
         config = app.config
         logger.info(
             "daemon",
@@ -182,7 +180,7 @@ def _run_demo(environment: Config, options: Options) -> int:
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
     app.configure(number_of_nodes=1, node_number=0)
     history = choose_history(options.repository, options.limit or None)
-    with _server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
+    with server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
         faults = Faults(options.failures, options.interruptions, seed=randbits(32))
         demo = Demo(app, Daemon, folder, Console(), faults)
         # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
@@ -202,19 +200,6 @@ def _configure(app: Lowkiq, options: Options) -> None:
         changes["build_scheduler"] = _SCHEDULERS[options.scheduler]
     if changes:
         app.configure(**changes)
-
-
-@contextmanager
-def _server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Iterator[Path]:
-    """The app has a server inside the block, one of our own where it names none; gives the folder for files."""
-    if app.config.redis_url is not None:
-        yield data_dir or default
-        return
-    named = app.config.data_dir
-    with open_embedded(data_dir or (Path(named) if named else None)) as embedded:
-        app.configure(redis_url=embedded.url)
-        logger.info("embedded server", extra={"data": embedded.data_dir, "url": without_password(embedded.url)})
-        yield embedded.data_dir
 
 
 if __name__ == "__main__":

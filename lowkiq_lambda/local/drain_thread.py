@@ -38,6 +38,7 @@ class DrainThread:
         """Visit shards as long as there are any to take."""
         while (shard := self.roster.take(self.scheduler)) is not None:
             self._visit(shard)
+        self.drainer.history.flush()
 
     def _visit(self, shard: ShardRef) -> None:
         began_at = self.clock.monotonic()

@@ -5,7 +5,7 @@ writes tells a repeated call from a new one: a push by its token, an acquisition
 their numbers (docs/lease.md).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
@@ -27,6 +27,8 @@ Reply: TypeAlias = list[Any]
 Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
 Question: TypeAlias = tuple[ShardRef, Sequence[Argument]]
+Beside: TypeAlias = tuple[str, Sequence[Argument]]
+"""A key, by which the node is found, and a command."""
 
 _ONE_NODE: Final = ""
 _TIME: Final = ("TIME",)
@@ -135,23 +137,44 @@ class Backend:
             self.pause(attempt, most=give_up_at - self.clock.monotonic())
             attempt += 1
 
+    def read_beside(
+        self, name: str, shards: Sequence[ShardRef], beside: Sequence[Beside], patience: float
+    ) -> tuple[list[Reply], list[Any]]:
+        """As `read_each`, with further commands in the same round trip: their answers, or redis-py errors, second."""
+
+        def once() -> tuple[list[Reply], list[Any]]:
+            answers = self._answers(script(name), [(shard, ()) for shard in shards], beside)
+            return [_unless_error(answer) for answer in answers[: len(shards)]], answers[len(shards) :]
+
+        return self.patiently(patience, once)
+
+    def one_of_each_node(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
+        """For each node that has any of the shards, one of them. Raises BackendError."""
+        with translated():
+            return [*{self._node_of(shard): shard for shard in shards}.values()]
+
     def _ask_each(self, code: Script, questions: Sequence[Question]) -> list[Reply]:
         return [_unless_error(answer) for answer in self._answers(code, questions)]
 
-    def _answers(self, code: Script, questions: Sequence[Question]) -> list[Any]:
-        """The answer, or the redis-py error, to each question; the nodes' times are measured on the way."""
+    def _answers(self, code: Script, questions: Sequence[Question], beside: Sequence[Beside] = ()) -> list[Any]:
+        """The answer, or the redis-py error, to each question, then to each command beside them.
+
+        The nodes' times are measured on the way.
+        """
         stamped = [(shard, [CONTRACT_VERSION, 0, 0, *args]) for shard, args in questions]
         nodes = {self._node_of(shard): shard for shard, _ in questions}
         asked_at = self.clock.monotonic()
         asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
         calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
-        replies = send_each(self.client, [*asked, *calls])
+        replies = send_each(self.client, [*asked, *calls, *beside])
         answers = replies[len(nodes) :]
         for node, said in zip(nodes, replies, strict=False):
             if isinstance(said, Exception):
                 # Without the node's time its shards' answers say nothing.
                 of_node = [self._node_of(shard) == node for shard, _ in questions]
-                answers = [said if silent else answer for silent, answer in zip(of_node, answers, strict=True)]
+                answers[: len(of_node)] = [
+                    said if silent else answer for silent, answer in zip(of_node, answers, strict=False)
+                ]
             else:
                 self._time_of(node).observe(_as_seconds(said), asked_at)
         for position, (shard, args) in enumerate(stamped):

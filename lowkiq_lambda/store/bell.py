@@ -15,6 +15,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.plugs import Credentials
 from lowkiq_lambda.store.backend import translated
 from lowkiq_lambda.store.connection import Client, connect
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
@@ -31,9 +32,12 @@ _MAX_DIGITS: Final = 10
 class Bell:
     """Subscribes to the channels of these shards' queues. For one thread."""
 
-    def __init__(self, url: str, shards: Iterable[ShardRef], *, timeout: float) -> None:
+    def __init__(
+        self, url: str, shards: Iterable[ShardRef], *, timeout: float, credentials: Credentials | None = None
+    ) -> None:
         self._url = url
         self._timeout = timeout
+        self._credentials = credentials
         self._shards: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
         for shard in shards:
             self._shards[bell_channel(shard.queue_name).encode()][shard.index] = shard
@@ -46,7 +50,13 @@ class Bell:
         """Subscribe, on a new connection; what is pushed from now on is heard. Raises BackendError."""
         self.close()
         # Two connections: a cluster's client may ask a node for the others beside the subscription.
-        self._client = connect(self._url, max_connections=2, timeout=self._timeout, pool_timeout=self._timeout)
+        self._client = connect(
+            self._url,
+            max_connections=2,
+            timeout=self._timeout,
+            pool_timeout=self._timeout,
+            credentials=self._credentials,
+        )
         with translated():
             self._pubsub = _some_node(self._client).pubsub()
             self._pubsub.subscribe(*self._shards)

@@ -5,6 +5,7 @@ What redis-py does before it sends stays: an idle connection that the other side
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from queue import Empty, LifoQueue
 from typing import Any, Final, TypeAlias
@@ -23,8 +24,11 @@ from redis.sentinel import (
     SentinelManagedSSLConnection,
 )
 
+from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.plugs import Credentials
 from lowkiq_lambda.store.address import Address, parse_address
+from lowkiq_lambda.store.credentials import SignIns
 from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
 
 Client: TypeAlias = "redis.Redis | RedisCluster"
@@ -41,6 +45,8 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     pool_timeout: float,
     retries: int = 0,
     client_name: str | None = None,
+    credentials: Credentials | None = None,
+    clock: Clock | None = None,
 ) -> Client:
     """A client for the URL's server, to be shared by threads.
 
@@ -50,7 +56,9 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     URL cannot work.
 
     `retries` above 0 lets redis-py send a call again: only for calls that change nothing. `client_name` is
-    what CLIENT LIST shows; the ACL must allow CLIENT SETNAME then.
+    what CLIENT LIST shows; the ACL must allow CLIENT SETNAME then. `credentials` gives user and password to each
+    connection, also when it is opened anew, which happens before it is twelve hours old by the `clock`; those of
+    Sentinels stand in the URL.
     """
     address = parse_address(url)
     _check_files(address)
@@ -59,8 +67,7 @@ def connect(  # noqa: PLR0913 - all of it by keyword
         "timeout": pool_timeout,
         "queue_class": _FreeConnections,
         "client_name": client_name,
-        "username": address.username,
-        "password": address.password,
+        **_login(address, credentials, clock or SystemClock()),
         **_socket_options(timeout),
         **address.tls_options,
     }
@@ -75,17 +82,42 @@ def connect(  # noqa: PLR0913 - all of it by keyword
 
 
 class _FreeConnections(LifoQueue[Any]):
-    """The free connections of a pool; tells an empty pool from a server that cannot be reached."""
+    """The free connections of a pool; tells an empty pool from a server that cannot be reached.
+
+    With `sign_ins`, a connection that has been signed in for too long is closed: the pool opens it anew.
+    """
+
+    def __init__(self, maxsize: int, sign_ins: SignIns | None = None) -> None:
+        super().__init__(maxsize)
+        self._sign_ins = sign_ins
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ANN401, FBT001, FBT002 - as inherited from Queue
         try:
-            return super().get(block, timeout)
+            connection = super().get(block, timeout)
         except Empty:
             raise MaxConnectionsError("No connection became free in time.") from None
+        if self._sign_ins is not None and connection is not None and self._sign_ins.is_over(connection):
+            connection.disconnect()
+        return connection
 
 
 class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
     """Connections to whatever is the primary now; a caller waits for a free one."""
+
+
+def _login(address: Address, credentials: Credentials | None, clock: Clock) -> dict[str, Any]:
+    if credentials is None:
+        return {"username": address.username, "password": address.password}
+    if address.username or address.password:
+        raise ConfigError("User and password stand in redis_url and come from credentials: take one away.")
+    sign_ins = SignIns(credentials, clock)
+    # A cluster's client calls the function after its own sign-in, the others in place of theirs.
+    remember = sign_ins.remember if address.kind == "cluster" else sign_ins.sign_in
+    return {
+        "credential_provider": sign_ins,
+        "redis_connect_func": remember,
+        "queue_class": partial(_FreeConnections, sign_ins=sign_ins),
+    }
 
 
 def _socket_options(timeout: float) -> dict[str, Any]:

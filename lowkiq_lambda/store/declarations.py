@@ -36,6 +36,11 @@ def declare(backend: Backend, queue_name: str, declaration: Declaration, patienc
         raise _mismatch(queue_name, declaration, stored)
 
 
+def agrees(declaration: Declaration, stored: object) -> bool:
+    """Whether what a queue was made with, as it lies in Redis, is this; where nothing is known, it may be."""
+    return not isinstance(stored, bytes) or stored == msgspec.json.encode(asdict(declaration))
+
+
 def _register(client: Client, key: str, mine: bytes) -> bytes:
     # Read first: a full Redis refuses the write, and drains must go on there.
     stored = client.get(key)

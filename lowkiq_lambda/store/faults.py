@@ -81,10 +81,22 @@ _LONGEST_WAIT: Final = 2.0
 _DOUBLINGS: Final = 10
 
 
+class SignInFailed(AuthenticationError):
+    """There was no user and password to sign in with; `error` says why. An error that the client lets go its way."""
+
+    def __init__(self, error: BackendError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def translate(error: Exception) -> BackendError:
     """The error as one of ours: raise it `from` the one given."""
     if isinstance(error, BackendError):
         return error
+    # A cluster client names its node's error as the cause.
+    for told in (error, error.__cause__):
+        if isinstance(told, SignInFailed):
+            return told.error
     return _not_passing(error) or _passing(error) or BackendError(f"Redis refused the call: {_words(error)}")
 
 

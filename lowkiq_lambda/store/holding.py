@@ -6,7 +6,6 @@ applied once. The number goes up only when the answer is known.
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -25,8 +24,7 @@ _KIND: Final = 16
 _SINGLE: Final = ord("s")
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimLimits:
+class ClaimLimits(msgspec.Struct, frozen=True):
     """What one claim may carry: ids, payloads, bytes."""
 
     ids: int
@@ -34,8 +32,7 @@ class ClaimLimits:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class MorgueLimits:
+class MorgueLimits(msgspec.Struct, frozen=True):
     """What one shard's morgue may hold: payloads, bytes, seconds."""
 
     entries: int
@@ -43,8 +40,7 @@ class MorgueLimits:
     age: float
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group."""
 
     deliveries: Sequence[Delivery]
@@ -52,8 +48,7 @@ class Window:
     charge: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True):
     """What became of the ids in flight: those that are not named are done, but with "part" they stay in flight.
 
     `payloads`: how many were performed to their end. `pace`: kept for the next holder.
@@ -65,8 +60,7 @@ class Settlement:
     payloads: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
 
     token: int
@@ -76,16 +70,14 @@ class Grant:
     pace: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
 
     reason: Literal["held", "paused", "empty"]
     until: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class HolderTerms:
+class HolderTerms(msgspec.Struct, frozen=True):
     """What stays the same through a holding."""
 
     ttl: float

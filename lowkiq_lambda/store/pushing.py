@@ -3,9 +3,9 @@
 import secrets
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import BackendFull, BackendUnavailable, LowkiqError, PushInterrupted
 from lowkiq_lambda.job import Pushed
@@ -17,6 +17,9 @@ CHUNK_JOBS: Final = 1_900
 CHUNK_BYTES: Final = 1024 * 1024
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
+
+
+Wake: TypeAlias = Callable[[Iterable[ShardRef], Collection[ShardRef]], object]
 
 
 class NewJob(NamedTuple):
@@ -51,13 +54,19 @@ class _Chunk:
 
 
 class Pusher:
-    """Pushes checked jobs of one queue, and rings its bell where a shard has work sooner than before."""
+    """Pushes checked jobs of one queue, and rings its bell where a shard has work sooner than before.
 
-    def __init__(self, backend: Backend, shards: Sequence[ShardRef], merge: str, patience: float) -> None:
+    `wake` is told of the shards that were written to, and of those whose bell rang.
+    """
+
+    def __init__(
+        self, backend: Backend, shards: Sequence[ShardRef], merge: str, patience: float, wake: Wake | None = None
+    ) -> None:
         self._backend = backend
         self._shards = shards
         self._merge = merge
         self._patience = min(patience, TOKEN_LIFE / 2)
+        self._wake = wake
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
@@ -67,9 +76,9 @@ class Pusher:
         for index, wave in enumerate(waves):
             failed = self._write(wave, results, rung)
             if failed:
-                self._ring(rung)
+                self._ring(rung, results)
                 raise _broken_off(failed, [*wave, *(chunk for later in waves[index + 1 :] for chunk in later)], results)
-        self._ring(rung)
+        self._ring(rung, results)
         return [result for result in results if result is not None]
 
     def _write(self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]) -> dict[bytes, LowkiqError]:
@@ -109,9 +118,12 @@ class Pusher:
         if bell:
             rung.add(index)
 
-    def _ring(self, rung: set[int]) -> None:
+    def _ring(self, rung: set[int], results: Sequence[Pushed | None]) -> None:
         if rung:
             self._backend.publish(bell_channel(self._shards[0].queue_name), ",".join(map(str, sorted(rung))))
+        if self._wake:
+            written = sorted({result.shard for result in results if result is not None})
+            self._wake([self._shards[index] for index in written], {self._shards[index] for index in rung})
 
 
 def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:

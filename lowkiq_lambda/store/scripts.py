@@ -6,12 +6,13 @@ each time that it is defined, and most calls need few of them.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from itertools import takewhile
 from typing import Final
+
+import msgspec
 
 from lowkiq_lambda.store.keys import SHARD_KEYS
 
@@ -22,8 +23,7 @@ _MARK: Final = "--! "
 _FUNCTION: Final = re.compile(r"^local function (\w+)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """A script and the hash by which the server knows it."""
 
     name: str

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.backend import Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
 
@@ -14,12 +16,14 @@ class ShardState:
     `has_work`: something is due, or lies with a holder whose lease ended, and nobody holds or pauses the shard.
     `lag`: seconds that the oldest due job has waited, those in flight too; 0 where none is due.
     `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
+    `obstacle`: why there is no work that could be had; None where there is.
     """
 
     ref: ShardRef
     has_work: bool
     lag: float
     next_at: float | None
+    obstacle: Literal["held", "paused", "empty"] | None
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
@@ -31,17 +35,34 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     return [_state(*found) for found in zip(shards, replies, nows, strict=True)]
 
 
+def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
+    """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
+    states: list[ShardState | LowkiqError] = []
+    for shard, reply in zip(shards, backend.try_each("probe", shards, patience), strict=True):
+        try:
+            states.append(reply if isinstance(reply, LowkiqError) else _state(shard, reply, backend.now(shard)))
+        except BackendError as error:
+            states.append(error)
+    return states
+
+
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
     due_at, since, in_flight, flight_since, held_until, key_left, paused_until = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
-    free_at = max(busy_until, float(paused_until) if paused_until else 0.0)
+    resumes_at = float(paused_until) if paused_until else 0.0
+    free_at = max(busy_until, resumes_at)
     work_at = now if in_flight else waiting
-    has_work = work_at is not None and work_at <= now and free_at <= now
+    obstacle: Literal["held", "paused", "empty"] | None = None
+    if free_at > now:
+        obstacle = "paused" if resumes_at > now else "held"
+    elif work_at is None or work_at > now:
+        obstacle = "empty"
     return ShardState(
         ref=shard,
-        has_work=has_work,
+        has_work=obstacle is None,
         lag=max(0.0, now - min(oldest)) if oldest else 0.0,
         next_at=None if work_at is None else max(work_at, free_at),
+        obstacle=obstacle,
     )

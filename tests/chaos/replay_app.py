@@ -16,6 +16,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 
 FOLDER_VARIABLE = "REPLAY_FOLDER"
 QUEUE_VARIABLE = "REPLAY_QUEUE"
+SHARDS_VARIABLE = "REPLAY_SHARDS"
 SHARDS = 6
 SECONDS_PER_CHANGE = 0.0015
 
@@ -48,15 +49,15 @@ def applied_to(folder: Path, path: str) -> list[Applied]:
     return [msgspec.json.decode(line, type=Applied) for line in lines]
 
 
-def replay_worker(app: Lowkiq, queue_name: str, folder: Path) -> type[Worker]:
+def replay_worker(app: Lowkiq, queue_name: str, folder: Path, shards_count: int = SHARDS) -> type[Worker]:
     """Declare the queue of the replay."""
-    name = queue_name
+    name, count = queue_name, shards_count
     work = threading.Event()
 
     @app.worker
     class Replay(Worker):
         queue_name = name
-        shards_count = SHARDS
+        shards_count = count
         batch_size = 10
 
         def perform(self, batch: Batch) -> None:
@@ -76,4 +77,5 @@ def replay_worker(app: Lowkiq, queue_name: str, folder: Path) -> type[Worker]:
 
 app = Lowkiq(Config.from_env(os.environ))
 if QUEUE_VARIABLE in os.environ:
-    replay_worker(app, os.environ[QUEUE_VARIABLE], Path(os.environ[FOLDER_VARIABLE]))
+    shards = int(os.environ.get(SHARDS_VARIABLE, SHARDS))
+    replay_worker(app, os.environ[QUEUE_VARIABLE], Path(os.environ[FOLDER_VARIABLE]), shards)

@@ -6,7 +6,7 @@ from lowkiq_lambda.store.keys import SHARD_KEYS, ShardRef
 from tests.chaos.tour import Tour
 from tests.servers import Server
 
-STEPS = 21
+STEPS = 24
 
 
 @pytest.mark.parametrize("ids", ["n", "nabcd"])

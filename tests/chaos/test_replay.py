@@ -1,22 +1,20 @@
 """The history of a real repository, replayed by two daemons that are killed again and again."""
 
-import gzip
 import itertools
 import random
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.keys import ShardRef
+from tests.chaos.history import check_order, final_state, history
 from tests.chaos.replay_app import (
     FOLDER_VARIABLE,
     QUEUE_VARIABLE,
@@ -25,13 +23,12 @@ from tests.chaos.replay_app import (
     applied_to,
     replay_worker,
 )
-from tests.chaos.support import closing, is_in_order
+from tests.chaos.support import closing
 from tests.local.daemons import DaemonProcess
 from tests.properties.observed import stored
 from tests.servers import Server
 from tests.waiting import eventually
 
-DATA = Path(__file__).parents[1] / "data"
 CHUNK = 100
 BACKLOG = 700
 """Ids that may wait: pushes go on as long as the daemons do."""
@@ -130,20 +127,6 @@ def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.Fixt
         made.close()
 
 
-def history() -> list[dict[str, Any]]:
-    """Each change of each file as a job, oldest first."""
-    numbers: Counter[str] = Counter()
-    jobs = []
-    with gzip.open(DATA / "file-history.jsonl.gz") as lines:
-        for line in lines:
-            change = msgspec.json.decode(line)
-            path = change["path"]
-            numbers[path] += 1
-            payload = {"number": numbers[path], "seq": change["seq"], "blob": change["blob"]}
-            jobs.append({"id": path, "payload": payload, "score": change["seq"]})
-    return jobs
-
-
 @pytest.mark.parametrize("replay", [1.5], indirect=True)
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
     """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
@@ -159,7 +142,7 @@ def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Re
         check_order(jobs, path, applied)
         if blob := applied[-1].change.blob:
             final[path] = blob
-    assert msgspec.json.decode((DATA / "file-history-final.json").read_bytes()) == final
+    assert final_state() == final
     replay.check_that_nobody_paid()
 
 
@@ -177,12 +160,3 @@ def test_p4_two_daemons_frozen_again_and_again_are_fenced_off_by_their_tokens(re
         highest = list(itertools.accumulate((one.token for one in applied), max))
         check_order(jobs, path, [one for one, token in zip(applied, highest, strict=True) if one.token == token])
     replay.check_that_nobody_paid()
-
-
-def check_order(jobs: Sequence[Mapping[str, Any]], path: str, applied: Sequence[Applied]) -> None:
-    """All changes of the file were applied, in their order, and the last of them last."""
-    count = sum(job["id"] == path for job in jobs)
-    numbers = [one.change.number for one in applied]
-    assert is_in_order([[number] for number in numbers]), (path, numbers)
-    assert set(range(1, count + 1)) == set(numbers)
-    assert count == numbers[-1]

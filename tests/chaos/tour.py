@@ -9,6 +9,7 @@ from lowkiq_lambda.store.holding import Grant
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
 from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.store.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.holders import PATIENCE, Holders
 from tests.servers import Server
@@ -42,6 +43,8 @@ class Tour:
         self._admin = server.admin
         self.operator = Actions(Source(self.holders.backend, [shard], PATIENCE), "min", (100, 100_000, 1_000.0))
         self._holder = self.holders.new()
+        self._shard = shard
+        self._nonce = ""
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +55,7 @@ class Tour:
     def steps(self) -> Iterator[Step]:
         """All of it, in order; each step is to be taken before the next is asked for."""
         yield from self.producing()
+        yield from self.waking()
         yield from self.working()
         yield from self.operating()
         yield from self.finishing()
@@ -60,6 +64,12 @@ class Tour:
         """Payloads arrive, some under one id, some equal, some for later."""
         later = self.clock.time() + LATER
         yield self._push(("a", 1), ("a", 2), ("b", 1), ("c", 1), ("a", 1), ("d", 1, later))
+
+    def waking(self) -> Iterator[Step]:
+        """Somebody is about to start a drain, gives it up, and is followed by another."""
+        yield Step("wake", self._wake)
+        yield Step("unwake", lambda: unwake(self.holders.backend, self._nonce, [self._shard], PATIENCE))
+        yield Step("wake", self._wake)
 
     def working(self) -> Iterator[Step]:
         """Holders come, settle in every way, and die."""
@@ -118,6 +128,11 @@ class Tour:
 
     def _write(self, next_step: Any, *outcomes: tuple[Any, ...]) -> Step:
         return Step("settle", lambda: self._holder.write(outcomes, next_step))
+
+    def _wake(self) -> list[int]:
+        woken = wake(self.holders.backend, [self._shard], TTL, PATIENCE)
+        self._nonce = woken.nonce
+        return [shard.index for shard in woken.shards]
 
     def _abandon(self) -> None:
         try:

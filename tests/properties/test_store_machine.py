@@ -12,10 +12,11 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from lowkiq_lambda.store.actions import Look
 from lowkiq_lambda.store.connection import connect
-from tests.properties.machine import IDS, StoreMachine
+from tests.properties.machine import IDS
 from tests.properties.observed import stored
 from tests.properties.operators import TICKS, OperatedModel
 from tests.properties.store import LateActions
+from tests.properties.wakes import WokenMachine
 from tests.servers import Server
 
 EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", "300"))
@@ -24,7 +25,7 @@ STEPS = 50
 SEVERAL = st.lists(IDS, min_size=1, max_size=3, unique=True)
 
 
-class OperatedMachine(StoreMachine):
+class OperatedMachine(WokenMachine):
     """With an operator beside the holders, who acts on what was there at the look, perhaps much later."""
 
     model: OperatedModel

@@ -1,5 +1,6 @@
 """A cluster of primaries without replicas, its slots dealt out evenly."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +26,7 @@ class Cluster:
     """Several nodes that serve all slots together."""
 
     def __init__(self, nodes: int = 3) -> None:
-        self.nodes = [_Node() for _ in range(nodes)]
+        self.nodes = [Node() for _ in range(nodes)]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -140,9 +141,11 @@ class Cluster:
         return info["cluster_state"] == "ok" and ports == {port for _, port in self.addresses}
 
 
-class _Node(Server):
-    def __init__(self) -> None:
-        super().__init__()
+class Node(Server):
+    """A node of a cluster, without slots at first; `settings` are further lines of its configuration file."""
+
+    def __init__(self, *, settings: Sequence[str] = ()) -> None:
+        super().__init__(settings=settings)
         self.bus_port = free_port()
 
     def configuration(self) -> list[str]:

@@ -1,0 +1,1 @@
+"""What a developer runs on a machine of their own."""

@@ -1,0 +1,61 @@
+"""Continuation: a drain whose time was over before the work was starts its successor, so many times in a row.
+
+Never both that and another start for the same shard: who starts a drain notes it in the shard first (store/waking.py).
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lowkiq_lambda.aws.environment import Environment
+from lowkiq_lambda.aws.events import generation_of
+from lowkiq_lambda.aws.invoker import InvocationRefused, Invoker, shared_invoker
+from lowkiq_lambda.store.waking import unwake, wake
+from lowkiq_lambda.tour import Tour
+
+logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 0.5
+"""Seconds for which Redis is asked: this is done at the end of an invocation, which has few of them left."""
+
+_TARGET: Final = ("queue", "shard")
+_PROGRESS: Final = ("done", "failed", "dead")
+
+
+def continue_if_due(
+    warm: Environment, event: Mapping[str, Any], tour: Tour, function: str, invoker: Invoker | None = None
+) -> bool:
+    """Start `function` (name or ARN) once more for what the event selects, where that is due; whether it was.
+
+    It is where the tour left due work for want of time that nobody else was started for, where it got something done,
+    and where this is not the last generation that `LOWKIQ_CONTINUATIONS` allows. What fails here is logged: the next
+    schedule goes on too.
+    """
+    generation = generation_of(event)
+    left = [shard for shard, reason in tour.reasons.items() if reason == "out of time"]
+    if generation >= warm.settings.continuations or not left or not _got_on(tour):
+        return False
+    backend = warm.app.backend
+    woken = wake(backend, left, warm.app.config.wake_window, PATIENCE)
+    for error in woken.errors.values():
+        logger.warning("the drain does not go on: %s", error)
+    if not woken.shards:
+        return False
+    try:
+        (invoker or shared_invoker()).invoke(function, _successor(event, generation))
+    except InvocationRefused as error:
+        logger.warning("the drain does not go on: %s", error)
+        unwake(backend, woken.nonce, woken.shards, PATIENCE)
+        return False
+    return True
+
+
+def _got_on(tour: Tour) -> bool:
+    """Whether the next drain has less to do: else it could go on like this for ever."""
+    return any(tour.counts[outcome] for outcome in _PROGRESS)
+
+
+def _successor(event: Mapping[str, Any], generation: int) -> dict[str, Any]:
+    """The event of the next drain: the same target."""
+    target = {name: event[name] for name in _TARGET if name in event}
+    return {**target, "generation": generation + 1}

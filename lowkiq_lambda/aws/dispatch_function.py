@@ -1,0 +1,64 @@
+"""The dispatcher function: one tick a minute for the whole app.
+
+What goes wrong with one queue or one task keeps no other from its turn, and ends as an error of the invocation once
+all had theirs.
+"""
+
+from typing import Any, Protocol
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.fan_out import start_drains
+from lowkiq_lambda.aws.invoker import Invoker, shared_invoker
+from lowkiq_lambda.aws.queue_metrics import publish_queues
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.aws.telemetry import function_logger
+from lowkiq_lambda.aws.tick import Task, Tick, run
+from lowkiq_lambda.errors import ConfigError
+
+
+class Context(Protocol):
+    """What Lambda tells of an invocation."""
+
+    @property
+    def function_name(self) -> str:
+        """The function's own."""
+        ...
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Until Lambda kills the invocation."""
+        ...
+
+
+def tasks_of(settings: Settings) -> dict[str, Task]:
+    """What a tick does, in this order: what pushes jobs stands before the start of drains, which then finds them."""
+    tasks: dict[str, Task] = {"queues": publish_queues}
+    if settings.fan_out:
+        tasks["drains"] = start_drains
+    return tasks
+
+
+def handler(event: object, context: Context) -> dict[str, Any]:
+    """One tick, whatever the event. Returns what each task did.
+
+    Raises TickFailed for what went wrong on the way, BackendError where Redis is out of reach, and ConfigError.
+    """
+    del event
+    warm = environment()
+    logger = function_logger(warm.settings.log_level)
+    summary = dispatch(warm.app, warm.settings, shared_invoker(), context)
+    logger.info("ticked", **summary)
+    return summary
+
+
+def dispatch(app: Lowkiq, settings: Settings, invoker: Invoker, context: Context) -> dict[str, Any]:
+    """One tick for the app."""
+    if settings.fan_out and settings.drain_function is None:
+        raise ConfigError(
+            "LOWKIQ_FAN_OUT is on, but nothing says what to start: set LOWKIQ_DRAIN_FUNCTION.", setting="drain_function"
+        )
+
+    def remaining() -> float:
+        return context.get_remaining_time_in_millis() / 1_000 - settings.reserve
+
+    return run(Tick(app, settings, invoker, context.function_name, remaining), tasks_of(settings))

@@ -1,0 +1,160 @@
+"""The drain function: drains the shards that its event selects for as long as its time allows.
+
+An execution environment is warm: settings, app, connections and scripts stay between invocations. Nothing else does:
+an invocation asks the server what time it is, and takes leases of its own.
+"""
+
+import os
+from asyncio import CancelledError
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from aws_lambda_powertools import Logger
+
+from lowkiq_lambda.aws.environment import Environment, environment
+from lowkiq_lambda.aws.events import selected
+from lowkiq_lambda.aws.telemetry import Telemetry, function_logger, lag_by_queue, name_invocation, reasons_by_queue
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
+from lowkiq_lambda.tour import Tour
+
+_SHOWN: Final = 10
+"""How many of the failed shards an error names."""
+_EXITS: Final = (SystemExit, GeneratorExit, CancelledError)
+"""What would end the process, and the warm environment with it."""
+
+_is_cold = True
+
+
+class DrainFailed(LowkiqError):
+    """Shards could not be drained; what could be was."""
+
+
+class Context(Protocol):
+    """What Lambda tells of an invocation."""
+
+    @property
+    def function_name(self) -> str:
+        """The function's own."""
+        ...
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Until Lambda kills the invocation."""
+        ...
+
+
+def handler(event: object, context: Context) -> dict[str, Any]:
+    """Drain what the event selects; see `events.py`. Returns the `summary` of it.
+
+    Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
+    could not be drained, when all others were.
+    """
+    global _is_cold
+    warm = environment()
+    cold, _is_cold = _is_cold, False
+    logger = function_logger(warm.settings.log_level)
+    name_invocation(logger, context, cold_start=cold)
+    telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
+    if cold:
+        telemetry.cold_start()
+    drainer = warm.app.drainer
+    drainer.observer = telemetry
+    tour = drainer.tour(selected(event, drainer.shards()))
+    tour.on_first_look = telemetry.started
+    _drain(warm, tour, drainer.budget(_seconds(context, warm, logger)))
+    _look_once_more(drainer, tour)
+    telemetry.ended(tour)
+    told = summary(tour)
+    if warm.settings.continuations:
+        told["continued"] = _go_on(warm, event, context, tour)
+    logger.info("drained", **told)
+    if tour.errors:
+        raise _failed(tour)
+    return told
+
+
+def summary(tour: Tour) -> dict[str, Any]:
+    """What an invocation returns: why it ended, ids by outcome, and for each queue its lags and why shards were left.
+
+    `left` is how many shards have work that nobody does now.
+    """
+    at_start, at_end = lag_by_queue(tour.lags_at_start or {}), lag_by_queue(tour.lags)
+    return {
+        "reason": tour.reason,
+        "counts": dict(tour.counts),
+        "left": len(tour.left),
+        "queues": {
+            queue: {
+                "shards": dict(reasons),
+                "lag_at_start": _rounded(at_start.get(queue)),
+                "lag_at_end": _rounded(at_end.get(queue)),
+            }
+            for queue, reasons in reasons_by_queue(tour).items()
+        },
+    }
+
+
+def _seconds(context: Context, warm: Environment, logger: Logger) -> float:
+    remaining = context.get_remaining_time_in_millis() / 1_000
+    if remaining <= warm.settings.reserve:
+        logger.warning(
+            "nothing can be drained: %.1f s are left and LOWKIQ_RESERVE keeps %.1f of them back; give the function "
+            "a longer timeout",
+            remaining,
+            warm.settings.reserve,
+        )
+    return remaining - warm.settings.reserve
+
+
+def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
+    drainer, config = warm.app.drainer, warm.app.config
+    try:
+        if not warm.settings.linger or config.redis_url is None:
+            drainer.drain(budget, tour)
+            return
+        from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
+        from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above
+
+        bell = Bell(config.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
+        Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
+    except _EXITS as error:
+        raise DrainFailed(f"A handler ended with {type(error).__name__}({error}): its jobs were given back.") from error
+
+
+def _go_on(warm: Environment, event: Any, context: Context, tour: Tour) -> bool:  # noqa: ANN401 - checked already
+    from lowkiq_lambda.aws.continuation import continue_if_due  # noqa: PLC0415 - only where it is asked for
+
+    function = warm.settings.drain_function or context.function_name
+    return continue_if_due(warm, event, tour, function)
+
+
+def _look_once_more(drainer: Drainer, tour: Tour) -> None:
+    """For the lag that is left, where the last thing was a visit. The reserve has time for it."""
+    if tour.looked_last or tour.lags_at_start is None:
+        return
+    with suppress(BackendError, QueueMismatch):
+        tour.lags.update({state.ref: state.lag for state in drainer.probe(tour.to_look_at(None))})
+
+
+def _failed(tour: Tour) -> DrainFailed:
+    failed = [
+        f"shard {shard.index} of {shard.queue_name!r}: {type(error).__name__}: {error}"
+        for shard, error in tour.errors.items()
+    ]
+    more = f"; and {len(failed) - _SHOWN} more" if failed[_SHOWN:] else ""
+    rest = len(tour.shards) - len(failed)
+    return DrainFailed(
+        f"{len(failed)} of {len(tour.shards)} shards could not be drained"
+        f"{', the rest was' if rest else ''}: {'; '.join(failed[:_SHOWN])}{more}"
+    )
+
+
+def _rounded(lag: float | None) -> float | None:
+    return None if lag is None else round(lag, 3)
+
+
+if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+    # On Lambda this is done while it starts the environment; what cannot work is told by the first invocation.
+    with suppress(LowkiqError):
+        environment()

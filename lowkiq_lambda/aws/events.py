@@ -1,0 +1,79 @@
+"""What an event asks the drain function to drain.
+
+`{"shard": 3}` is shard 3 of every queue that has one: what a schedule for a shard sends. `{"queue": "SyncOrder"}` is a
+queue, both together one shard of it. Any other object, such as one from EventBridge, means all shards.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.keys import ShardRef
+
+_MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
+    "shard": "shard",
+    "shards": "shard",
+    "shardindex": "shard",
+}
+_SHOWN: Final = 5
+"""How many of the queues an error names."""
+
+
+class BadEvent(LowkiqError):
+    """The event names nothing that can be drained: send `queue`, `shard`, both, or neither."""
+
+
+def selected(event: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
+    """Those of the app's shards that the event asks for. Raises BadEvent."""
+    if not isinstance(event, Mapping):
+        raise BadEvent(f"The event must be an object, such as {{}} or {{'shard': 3}}, not {_kind(event)}.")
+    _check_names(event)
+    generation_of(event)
+    chosen = list(shards)
+    if "queue" in event:
+        chosen = _of_queue(event["queue"], shards)
+    if "shard" in event:
+        chosen = _at_index(event["shard"], chosen, event.get("queue"))
+    return chosen
+
+
+def generation_of(event: Mapping[str, Any]) -> int:
+    """How many drains in a row started one another before the one that is given this event. Raises BadEvent."""
+    generation = event.get("generation", 0)
+    if not isinstance(generation, int) or isinstance(generation, bool) or generation < 0:
+        raise BadEvent(f"The event's generation must be a whole number from 0 on, not {_kind(generation)}.")
+    return generation
+
+
+def _check_names(event: Mapping[Any, Any]) -> None:
+    """All shards are a lot to drain for a slip of the pen."""
+    for name in event:
+        meant = _MEANT.get(str(name).lower().replace("_", "").replace("-", ""))
+        if meant is not None and name != meant:
+            raise BadEvent(f"The event has {name!r}: did you mean {meant!r}?")
+
+
+def _of_queue(name: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
+    if not isinstance(name, str):
+        raise BadEvent(f"The event's queue must be the name of a queue, not {_kind(name)}.")
+    chosen = [shard for shard in shards if shard.queue_name == name]
+    if not chosen:
+        known = list(dict.fromkeys(repr(shard.queue_name) for shard in shards))
+        more = f" and {len(known) - _SHOWN} more" if known[_SHOWN:] else ""
+        raise BadEvent(f"The event's queue {name!r} is unknown: this app has {', '.join(known[:_SHOWN])}{more}.")
+    return chosen
+
+
+def _at_index(index: object, shards: Sequence[ShardRef], queue: str | None) -> list[ShardRef]:
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise BadEvent(f"The event's shard must be a whole number, not {_kind(index)}.")
+    chosen = [shard for shard in shards if shard.index == index]
+    if not chosen:
+        whose = "of any queue here" if queue is None else f"of {queue!r}"
+        most = max((shard.shards_count for shard in shards), default=0)
+        raise BadEvent(f"The event's shard {index} is no shard {whose}: they count from 0 to {most - 1}.")
+    return chosen
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else f"{value!r:.50} ({type(value).__name__})"

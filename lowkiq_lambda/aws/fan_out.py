@@ -1,0 +1,74 @@
+"""The task of a tick that starts drains: one for each free shard with due work, never two for the same."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from lowkiq_lambda.aws.invoker import InvocationRefused
+from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.state import ShardState, probe_each
+from lowkiq_lambda.store.waking import unwake, wake
+
+WINDOW: Final = 50.0
+"""Seconds for which a drain that was started may take to come: less than a minute, so that the next tick starts a
+second one for an invocation that was lost."""
+AT_ONCE: Final = 10
+"""Invocations that are under way together: as many connections as boto3 keeps."""
+
+
+def start_drains(tick: Tick) -> dict[str, int]:
+    """How many shards had due work and were free, and how many drains were started for them.
+
+    A shard is left out where an earlier start still counts: of another tick, of a push, of a drain that goes on.
+    """
+    due = _due(tick)
+    started = 0
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for at in range(0, len(due), AT_ONCE):
+            if tick.remaining() <= 0:
+                tick.note(TickFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
+                break
+            part = due[at : at + AT_ONCE]
+            woken = wake(tick.app.backend, part, WINDOW, tick.patience)
+            for error in woken.errors.values():
+                tick.note(error)
+            refused = _start(tick, threads, woken.shards)
+            started += len(woken.shards) - len(refused)
+            if refused:
+                # The next would be refused too, and the next tick tries again.
+                unwake(tick.app.backend, woken.nonce, refused, tick.patience)
+                break
+    return {"due": len(due), "started": started}
+
+
+def _due(tick: Tick) -> list[ShardRef]:
+    """The shards that a drain can be started for, most lagging first."""
+    shards = [shard for queue in tick.queues for shard in queue.shards]
+    states: list[ShardState] = []
+    for state in probe_each(tick.app.backend, shards, tick.patience) if shards else []:
+        if isinstance(state, LowkiqError):
+            tick.note(state)
+        elif state.has_work:
+            states.append(state)
+    return [state.ref for state in sorted(states, key=lambda state: state.lag, reverse=True)]
+
+
+def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) -> list[ShardRef]:
+    """Invoke the drain function for each; those for which that was refused."""
+
+    def start(shard: ShardRef) -> InvocationRefused | None:
+        event = {"queue": shard.queue_name, "shard": shard.index}
+        try:
+            tick.invoker.invoke(tick.settings.drain_function or "", event)
+        except InvocationRefused as error:
+            return error
+        return None
+
+    refused = []
+    for shard, error in zip(shards, threads.map(start, shards), strict=True):
+        if error:
+            tick.note(error)
+            refused.append(shard)
+    return refused

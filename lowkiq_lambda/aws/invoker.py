@@ -1,0 +1,100 @@
+"""The one call of Lambda's API: start a function, and do not wait for it."""
+
+import json
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, Protocol
+
+from lowkiq_lambda.errors import LowkiqError
+
+CONNECT_TIMEOUT: Final = 1.0
+READ_TIMEOUT: Final = 5.0
+ATTEMPTS: Final = 2
+
+_ACCEPTED: Final = 202
+_HINTS: Final = {
+    "AccessDeniedException": "its caller lacks the right: grant the role lambda:InvokeFunction on it",
+    "ResourceNotFoundException": "there is no such function: correct the name or ARN",
+    "TooManyRequestsException": "Lambda takes no more invocations now",
+    "ExpiredTokenException": "the credentials have expired",
+    "RecursiveInvocationException": "Lambda took it for a runaway: set RecursiveLoop to Allow on the function",
+}
+
+
+class InvocationRefused(LowkiqError):
+    """A function could not be started: Lambda refused the invocation."""
+
+
+class LambdaUnreachable(InvocationRefused):
+    """Lambda's API cannot be reached: inside a VPC it takes a NAT gateway, or an interface endpoint for lambda."""
+
+
+class Invoker(Protocol):
+    """Starts functions."""
+
+    def invoke(self, function: str, event: Mapping[str, object]) -> None:
+        """Hand the event to the function (its name or ARN), which runs later. Raises InvocationRefused."""
+        ...
+
+
+class LambdaInvoker:
+    """By boto3, which is imported with the first invocation. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def invoke(self, function: str, event: Mapping[str, object]) -> None:
+        """As the protocol says; a few seconds at most, where Lambda's API does not answer."""
+        client = self._connected()
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as boto3
+
+        payload = json.dumps(event).encode()
+        try:
+            answer = client.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
+        except (BotoCoreError, ClientError) as error:
+            raise _translated(function, error) from error
+        if answer["StatusCode"] != _ACCEPTED:
+            raise InvocationRefused(f"{function} was not started: Lambda answered {answer['StatusCode']}.")
+
+    def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes when it runs
+        with self._lock:
+            if self._client is None:
+                self._client = _connect()
+            return self._client
+
+
+@cache
+def shared_invoker() -> LambdaInvoker:
+    """One for all invocations of a function: its connections stay open."""
+    return LambdaInvoker()
+
+
+def _connect() -> Any:  # noqa: ANN401 - as above
+    try:
+        import boto3  # noqa: PLC0415 - slow to import, and most functions never need it
+        from botocore.config import Config  # noqa: PLC0415 - as boto3
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as boto3
+    except ImportError as error:
+        raise InvocationRefused("Invoking functions takes boto3: install lowkiq_lambda[aws].") from error
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+    )
+    try:
+        return boto3.client("lambda", config=config)
+    except BotoCoreError as error:
+        raise InvocationRefused(f"Lambda's API cannot be called: {error}") from error
+
+
+def _translated(function: str, error: Exception) -> InvocationRefused:
+    """What botocore says, in a sentence that tells what to do."""
+    from botocore import exceptions  # noqa: PLC0415 - as boto3
+
+    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
+        return LambdaUnreachable(f"{function} was not started: {LambdaUnreachable()} ({error})")
+    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, exceptions.ClientError) else ""
+    why = f"{_HINTS[code]} ({error})" if code in _HINTS else str(error)
+    return InvocationRefused(f"{function} was not started: {why}")

@@ -1,0 +1,49 @@
+"""The task of a tick that publishes each queue in numbers, as embedded metrics in the function's log."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from lowkiq_lambda.aws.emf import publish
+from lowkiq_lambda.aws.tick import Tick
+from lowkiq_lambda.store.metrics import measure
+from lowkiq_lambda.views import Metrics
+
+Published = dict[str, float]
+
+_OF_ALL: Final[dict[str, Callable[[Iterable[float]], float]]] = {
+    "lag": max,
+    "oldest_due_age": max,
+    "length": sum,
+    "morgue": sum,
+}
+"""What is published, and how queues are taken together."""
+
+
+def publish_queues(tick: Tick) -> dict[str, Published]:
+    """The numbers of each queue by its name, published under the dimensions `function` and `queue`.
+
+    Under `function` alone stands the app as a whole, with the sum of lengths and the largest lag and age: an alarm
+    needs to know no queue by name.
+    """
+    names = [queue.worker.queue_name for queue in tick.queues]
+    measured = measure(tick.app.backend, [queue.shards for queue in tick.queues], tick.patience) if names else []
+    by_queue = {name: _published(metrics) for name, metrics in zip(names, measured, strict=True)}
+    namespace = tick.settings.metrics_namespace
+    for name, published in by_queue.items():
+        # Not rolled up: CloudWatch would take the lengths of queues for samples of one.
+        publish(namespace, tick.function_name, name, published, roll_up=False)
+    publish(namespace, tick.function_name, None, _of_all(list(by_queue.values())))
+    return by_queue
+
+
+def _published(metrics: Metrics) -> Published:
+    return {
+        "lag": metrics.lag,
+        "oldest_due_age": metrics.oldest_due_age,
+        "length": metrics.length,
+        "morgue": metrics.morgue_length,
+    }
+
+
+def _of_all(queues: list[Published]) -> Published:
+    return {name: unite([queue[name] for queue in queues] or [0]) for name, unite in _OF_ALL.items()}

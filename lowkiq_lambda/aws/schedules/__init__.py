@@ -1,0 +1,1 @@
+"""Shards follow the code: one schedule for each shard index, compared with the app's workers and brought in line."""

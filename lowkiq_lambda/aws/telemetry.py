@@ -1,0 +1,112 @@
+"""What the drain function says about itself: metrics after every settling, and structured logs.
+
+Each metric is on its way before the next batch starts, so that an invocation that Lambda kills has told all that it
+got done. Only what Redis has acknowledged is told.
+"""
+
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, TextIO
+
+from aws_lambda_powertools import Logger
+
+from lowkiq_lambda.aws.emf import publish
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.tour import Tour
+
+_COUNTED: Final = {
+    "done": "processed",
+    "failed": "failed",
+    "retried": "retried",
+    "dead": "dead",
+    "recovered": "recovered",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """The metrics of one function; an Observer of its drains."""
+
+    namespace: str
+    function: str
+
+    def cold_start(self) -> None:
+        """The first invocation of this environment has begun."""
+        publish(self.namespace, self.function, None, {"cold_start": 1})
+
+    def started(self, tour: Tour) -> None:
+        """The first look brought the lag of each queue. Where it is 0 the end tells it, so an idle tick is one line."""
+        for queue, lag in lag_by_queue(tour.lags_at_start or {}).items():
+            if lag > 0:
+                publish(self.namespace, self.function, queue, {"lag_at_start": lag})
+
+    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
+        """Redis has acknowledged this."""
+        values: dict[str, float] = {name: counts[key] for key, name in _COUNTED.items() if counts.get(key)}
+        if durations:
+            values["batch_duration"] = sum(durations) / len(durations)
+            values["slowest_batch"] = max(durations)
+        if values:
+            publish(self.namespace, self.function, queue_name, values, batches=len(durations))
+
+    def ended(self, tour: Tour) -> None:
+        """The invocation is about to end: the lag that is left, and why each shard was left."""
+        at_start, at_end = lag_by_queue(tour.lags_at_start or {}), lag_by_queue(tour.lags)
+        for queue, reasons in reasons_by_queue(tour).items():
+            values: dict[str, float] = {f"ended_{reason.replace(' ', '_')}": n for reason, n in reasons.items()}
+            if at_start.get(queue) == 0:
+                values["lag_at_start"] = 0.0
+            if queue in at_end:
+                values["lag_at_end"] = at_end[queue]
+            publish(self.namespace, self.function, queue, values, reason=" ".join(sorted(reasons)))
+
+
+def lag_by_queue(lags: Mapping[ShardRef, float]) -> dict[str, float]:
+    """The largest lag of each queue's shards."""
+    most: dict[str, float] = {}
+    for shard, lag in lags.items():
+        most[shard.queue_name] = max(lag, most.get(shard.queue_name, 0.0))
+    return most
+
+
+def reasons_by_queue(tour: Tour) -> dict[str, Counter[str]]:
+    """How many shards of each queue were left for which reason."""
+    found: dict[str, Counter[str]] = {}
+    for shard in tour.shards:
+        if shard in tour.reasons:
+            found.setdefault(shard.queue_name, Counter())[tour.reasons[shard]] += 1
+    return found
+
+
+class _StandardOutput(logging.StreamHandler[TextIO]):
+    """Writes to whatever the standard output is at that moment: the runtime client and tests replace it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record."""
+        self.stream = sys.stdout
+        super().emit(record)
+
+
+@cache
+def function_logger(level: str) -> Logger:
+    """Structured logs of a function, and of the library: all its loggers are below this one."""
+    logger = Logger(service="lowkiq_lambda", level=level, logger_handler=_StandardOutput())
+    # The root's own handlers, of Lambda, would say everything once more.
+    logging.getLogger("lowkiq_lambda").propagate = False
+    service = os.environ.get("POWERTOOLS_SERVICE_NAME") or os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
+    logger.append_keys(service=service or "lowkiq_lambda", name="%(name)s")
+    return logger
+
+
+def name_invocation(logger: Logger, context: Any, *, cold_start: bool) -> None:  # noqa: ANN401 - Lambda's own
+    """Let all log lines from now on tell which invocation they are from."""
+    logger.append_keys(
+        cold_start=cold_start,
+        function_name=context.function_name,
+        function_request_id=getattr(context, "aws_request_id", None),
+    )

@@ -1,0 +1,25 @@
+--! include shard lease
+-- Notes that somebody is about to start a drain of the shard, if it needs one and nobody else is about to.
+-- The note counts for the window, but no longer than until somebody takes the lease: then the token has grown.
+-- ARGV[4] nonce, [5] window in seconds.
+-- Returns {'WOKEN'}, to a repeat too; {'HELD'}; {'PAUSED'}; {'EMPTY'}: nothing is due; {'AWAKE'}: an earlier wake
+--   still counts; or a refusal.
+local refused = refusal()
+if refused then return refused end
+local nonce, window = ARGV[4], tonumber(ARGV[5])
+
+local token, held_until, paused_until, woken_by, woken_until, woken_token =
+  unpack(call('HMGET', meta, 'token', 'until', 'paused_until', 'woken_by', 'woken_until', 'woken_token'))
+token = token or ''
+if woken_by == nonce then return {'WOKEN'} end
+if now < tonumber(held_until or 0) or exists(lease) then return {'HELD'} end
+if paused_until and tonumber(paused_until) > now then return {'PAUSED'} end
+local earliest = earliest_due()
+-- What was pushed just now is due, though the clock that its push went by may have been a little ahead of this one.
+local due_now = earliest ~= '' and tonumber(earliest) <= tonumber(latest_now)
+if not (due_now or exists(flight)) then return {'EMPTY'} end
+if woken_until and now < tonumber(woken_until) and woken_token == token then return {'AWAKE'} end
+
+free_memory_first()
+call('HSET', meta, 'woken_by', nonce, 'woken_until', now + window, 'woken_token', token, 'now', latest_now)
+return {'WOKEN'}

@@ -1,0 +1,1 @@
+"""The functions for AWS Lambda, called as Lambda calls them."""

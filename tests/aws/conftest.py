@@ -1,0 +1,84 @@
+"""Apps that the functions find, and functions that are called as Lambda calls them."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.aws import drain_function
+from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.telemetry import function_logger
+from lowkiq_lambda.testing import ManualClock
+from tests.aws.functions import DrainFunction, Install
+from tests.rules.support import MakeApp
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time, for the test, the apps and the server."""
+    return ManualClock()
+
+
+@pytest.fixture
+def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
+    """Builds apps with the settings that they are given, and a clock that the test moves."""
+    with ExitStack() as stack:
+
+        def make(**settings: Any) -> Lowkiq:
+            app = Lowkiq(Config(**{"redis_url": server_url, **settings}), clock=clock)
+            stack.callback(close, app)
+            return app
+
+        yield make
+
+
+def close(app: Lowkiq) -> None:
+    """Let its connections go."""
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Makes an app the one that `LOWKIQ_APP` names, in an environment that has just been started."""
+    for name in [name for name in os.environ if name.startswith(("LOWKIQ_", "POWERTOOLS_", "AWS_"))]:
+        monkeypatch.delenv(name)
+
+    def make(app: Lowkiq, **settings: object) -> None:
+        module = ModuleType(f"app_{uuid4().hex}")
+        vars(module)["app"] = app
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        for name, value in {"app": f"{module.__name__}:app", **settings}.items():
+            monkeypatch.setenv(f"LOWKIQ_{name.upper()}", str(value))
+        start_anew()
+
+    start_anew()
+    yield make
+    start_anew()
+
+
+def start_anew() -> None:
+    """Forget what an execution environment keeps."""
+    environment.cache_clear()
+    function_logger.cache_clear()
+    drain_function._is_cold = True
+    library = logging.getLogger("lowkiq_lambda")
+    for name in [name for name in vars(library) if name == "init" or name.startswith("powertools_")]:
+        delattr(library, name)
+    library.handlers, library.propagate = [], True
+    library.setLevel(logging.NOTSET)
+    for handler in logging.root.handlers:
+        handler.filters = [one for one in handler.filters if type(one).__name__ != "SuppressFilter"]
+
+
+@pytest.fixture
+def drain(install: Install, capsys: pytest.CaptureFixture[str]) -> DrainFunction:
+    """The drain function."""
+    return DrainFunction(install, capsys)

@@ -1,0 +1,36 @@
+"""Queues that drain functions work on."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.aws.runtime.stage import Stage
+from tests.servers import Server
+
+collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
+"""AWS's runtime client exists for Linux alone, as Lambda does."""
+
+
+MakeStage: TypeAlias = Callable[..., Stage]
+"""Makes a stage with the options of `Stage`, on the shared server if no other is given; closed after the test."""
+
+
+@pytest.fixture
+def make_stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[MakeStage]:
+    """For tests with wishes."""
+    with ExitStack() as stack:
+
+        def make(own: Server | None = None, **options: Any) -> Stage:
+            return stack.enter_context(closing(Stage(own or server, queue_name, tmp_path, **options)))
+
+        yield make
+
+
+@pytest.fixture
+def stage(make_stage: MakeStage) -> Stage:
+    """A queue of one shard."""
+    return make_stage()

@@ -1,0 +1,59 @@
+"""The history of a real repository, replayed by ten functions on ten shards that are killed again and again."""
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aws.runtime.fleet import SHARDS, Fleet
+from tests.chaos.history import check_order, final_state, history
+from tests.chaos.support import closing
+from tests.properties.observed import stored
+from tests.servers import Server
+from tests.waiting import eventually
+
+KILLS = 10
+FEWEST_KILLS = 6
+LEASE_TTL = 2.0
+
+
+@pytest.fixture
+def fleet(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Fleet]:
+    """Environments that wait for their first events."""
+    made = Fleet(server, queue_name, tmp_path, LEASE_TTL)
+    with closing(made.app):
+        yield made
+        made.close()
+
+
+def test_p1_p2_p3_ten_functions_killed_again_and_again_replay_a_history(fleet: Fleet) -> None:
+    """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
+    jobs, rng = history(), random.Random(1)
+    fleet.begin_pushing(jobs, KILLS)
+    kill_at = 0.0
+
+    def is_done() -> bool:
+        nonlocal kill_at
+        fleet.tick(rng)
+        if fleet.kills < KILLS and time.monotonic() >= kill_at and fleet.kill_one(rng):
+            kill_at = time.monotonic() + rng.uniform(0.2, 0.6)
+        return fleet.is_done()
+
+    eventually(is_done, timeout=100.0)
+
+    assert fleet.kills >= FEWEST_KILLS
+    assert [] == fleet.errors
+    final: dict[str, str] = {}
+    for path, applied in fleet.all_applied(jobs):
+        assert all(one.alone for one in applied), path
+        check_order(jobs, path, applied)
+        if blob := applied[-1].change.blob:
+            final[path] = blob
+    assert final_state() == final
+    states = [stored(fleet.app.backend.client, shard) for shard in fleet.shards]  # type: ignore[arg-type]  # no Cluster
+    assert SHARDS == len(states)
+    for state in states:
+        assert {} == state["morgue"] == state["trouble"] == state["errors"]
+        assert 0 == state["counters"]["retried"]

@@ -1,0 +1,36 @@
+"""A job that kills the process that performs it."""
+
+import pytest
+
+from tests.aws.runtime.stage import PLENTY, Stage
+from tests.servers.lambda_outcome import Crashed, Outcome, Result
+
+HEALTHY = "abcdefghijkl"
+STRIKES = 3
+
+
+@pytest.mark.parametrize("do", ["leave", "shoot"])
+def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: Stage, do: str) -> None:
+    """One crash with company, three alone, and it is in the morgue; all others are done, and none is blamed."""
+    stage.push(HEALTHY[:4])
+    stage.push("x", do, 2)
+    stage.push(HEALTHY[4:], number=3)
+    environment = stage.environment(lease_ttl=0.5)
+
+    outcomes: list[Outcome] = []
+    while not outcomes or not isinstance(outcomes[-1], Result):
+        outcomes.append(environment.invoke({"shard": 0}, timeout=PLENTY))
+        assert isinstance(outcomes[-1], Result | Crashed)
+        stage.await_free()
+
+    assert 1 + STRIKES == len(outcomes) - 1
+    state = stage.state()
+    assert {"x"} == state["morgue"].keys()
+    _, error, _ = state["morgue"]["x"]
+    assert error.startswith("crashed")
+    assert set(HEALTHY) == stage.performed().keys()
+    assert 1 + STRIKES == len(stage.told("begin", id="x"))
+    assert [] == stage.told("overlap")
+    counters = stage.check_that_nothing_is_left(processed=len(HEALTHY), troubled=True)
+    assert (0, 1) == (counters["retried"], counters["dead"])
+    assert {} == state["errors"] == state["trouble"]

@@ -1,0 +1,109 @@
+"""Values to plan with, and an app in a module of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lowkiq_lambda.aws.schedules.plan import Found, Plan
+from lowkiq_lambda.aws.schedules.schedule import Schedule, corrected, name_of
+from lowkiq_lambda.loading import load_app
+from tests.aws.schedules.front import Front
+from tests.servers import Server
+from tests.servers.cloud import ACCOUNT, REGION
+
+FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:drain"
+OTHER_FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-drain"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/schedules"
+OTHER_ROLE = f"arn:aws:iam::{ACCOUNT}:role/others"
+DEAD_LETTERS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:undelivered"
+
+ROOT = Path(__file__).parents[3]
+DONE, FAILED, MISUSED, NOT_APPLIED = 0, 1, 2, 3
+"""The exit codes."""
+
+LIKE = Schedule(name="", expression="rate(1 minute)", function=FUNCTION, role=ROLE, event="")
+
+Run: TypeAlias = Callable[..., "Said"]
+WriteApp: TypeAlias = Callable[[Mapping[str, int]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a run of the command left: its exit code, and what it printed where."""
+
+    code: int
+    out: str
+    error: str
+
+
+def after(plan: Plan, found: Found) -> Found:
+    """The group as it is when the plan was carried out."""
+    if plan.refused:
+        return found
+    changed = {change.schedule.name: change.schedule for change in plan.update}
+    gone = {schedule.name for schedule in plan.delete}
+    own = {schedule.name: changed.get(schedule.name, schedule) for schedule in found.own if schedule.name not in gone}
+    own |= {schedule.name: as_found(schedule) for schedule in plan.create}
+    return Found(found.group, exists=True, names=(*plan.foreign, *own), own=tuple(own.values()))
+
+
+def as_found(schedule: Schedule, *, enabled: bool = True) -> Schedule:
+    """A wanted schedule as it is found when it was made."""
+    state = Schedule("", "", "", "", "", enabled=enabled)
+    return corrected(schedule, state)
+
+
+def names(prefix: str, indexes: Sequence[int]) -> list[str]:
+    """The names of schedules."""
+    return [name_of(prefix, index) for index in indexes]
+
+
+def write_module(folder: Path, name: str, shards: Mapping[str, int]) -> str:
+    """A module with an app, whose workers have these queue names and counts of shards; how to name the app."""
+    lines = ["from lowkiq_lambda import Lowkiq, Worker", "app = Lowkiq()"]
+    for position, (queue_name, shards_count) in enumerate(shards.items()):
+        lines += [
+            f"class Worker{position}(Worker):",
+            f"    queue_name, shards_count = {queue_name!r}, {shards_count}",
+            "    def perform(self, batch): ...",
+            f"app.worker(Worker{position})",
+        ]
+    (folder / f"{name}.py").write_text("\n".join(lines) + "\n")
+    return f"{name}:app"
+
+
+def without_aws(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment, with nothing in it that leads to an account."""
+    return {name: value for name, value in environ.items() if not name.startswith(("AWS_", "LOWKIQ_"))}
+
+
+def deployed(client: Any, group: str) -> dict[str, dict[str, Any]]:
+    """All that the cloud has in the group, by name, as it tells it."""
+    listed = client.list_schedules(GroupName=group, MaxResults=1_000_000)["Schedules"]
+    found = [client.get_schedule(GroupName=group, Name=schedule["Name"]) for schedule in listed]
+    kept = {"Name", "ScheduleExpression", "State", "Target", "FlexibleTimeWindow", "Description", "KmsKeyArn"}
+    return {one["Name"]: {name: value for name, value in one.items() if name in kept} for one in found}
+
+
+def push(app: str, count: int = 20) -> None:
+    """Push so many jobs to each queue of the app."""
+    for worker in load_app(app).workers:
+        worker.perform_async([{"id": number} for number in range(count)])
+
+
+def start(words: Sequence[str], front: Front, server: Server, folder: Path) -> "subprocess.Popen[str]":
+    """The command as a process of its own."""
+    environment = {**without_aws(), **front.environment, "LOWKIQ_REDIS_URL": server.url, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "lowkiq_lambda.aws.schedules", "--function", FUNCTION, "--role", ROLE, *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

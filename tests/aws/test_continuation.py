@@ -1,0 +1,264 @@
+"""A drain that leaves due work for want of time starts its successor, and never runs away."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.aws import continuation
+from lowkiq_lambda.aws.continuation import continue_if_due
+from lowkiq_lambda.aws.environment import Environment
+from lowkiq_lambda.aws.events import BadEvent, selected
+from lowkiq_lambda.aws.invoker import InvocationRefused
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.store.waking import wake
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.tour import Tour
+from tests.aws.functions import DrainFunction
+from tests.aws.invocations import Invocations
+from tests.rules.support import MakeApp, Notes, declare, jobs_of, shard_of
+from tests.servers import Server
+
+IDS = "abcdefghij"
+
+
+class Function:
+    """The drain function of an app, as often in a row as its settings allow; jobs take a second each."""
+
+    def __init__(self, app: Lowkiq, clock: ManualClock) -> None:
+        self.app = app
+        self.clock = clock
+        self.invocations = Invocations()
+        self.settings = Settings(continuations=5)
+        self.notes = Notes(lambda _batch: clock.advance(1.0))
+
+    def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Tour:
+        """Drain what the event selects, for so long."""
+        drainer = self.app.drainer
+        return drainer.drain(Budget(self.clock, seconds), drainer.tour(selected(event, drainer.shards())))
+
+    def goes_on(self, event: Mapping[str, Any], tour: Tour) -> bool:
+        """What the function does at its end."""
+        return continue_if_due(Environment(self.settings, self.app), event, tour, "shop-drain", self.invocations)
+
+    def run(self, event: Mapping[str, Any], seconds: float = 3.0) -> bool:
+        """One invocation; whether it started another."""
+        return self.goes_on(event, self.drain(event, seconds))
+
+
+@pytest.fixture
+def function(make_app: MakeApp, clock: ManualClock) -> Function:
+    """The drain function of an app."""
+    return Function(make_app(), clock)
+
+
+def test_a_drain_that_leaves_due_work_starts_its_successor(function: Function, queue_name: str) -> None:
+    """For the same target, as the next generation."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    event = {"queue": queue_name, "shard": 0}
+
+    assert function.run(event)
+
+    assert [("shop-drain", {**event, "generation": 1})] == function.invocations.accepted
+    assert 0 < len(function.notes.ids) < len(IDS)
+
+
+@pytest.mark.parametrize(
+    ("event", "target"),
+    [({"shard": 0}, {"shard": 0}), ({}, {}), ({"source": "aws.events", "detail": {"shard": 1}}, {})],
+)
+def test_the_successor_gets_what_selects_its_shards_and_no_more(
+    function: Function, queue_name: str, event: dict[str, Any], target: dict[str, Any]
+) -> None:
+    """An event from elsewhere means all shards, and so does its successor's."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+
+    assert function.run(event)
+
+    assert [{**target, "generation": 1}] == function.invocations.events
+
+
+def test_several_shards_have_one_successor_together(function: Function, queue_name: str) -> None:
+    """The event selects them all, so one drain after the other does, not one for each shard."""
+    worker = declare(function.app, queue_name, function.notes, shards_count=5)
+    worker.perform_async(jobs_of([str(number) for number in range(50)]))
+
+    assert function.run({"queue": queue_name})
+
+    assert [{"queue": queue_name, "generation": 1}] == function.invocations.events
+
+
+def test_generations_follow_one_another_until_the_work_is_done(function: Function, queue_name: str) -> None:
+    """E-32: a backlog larger than one invocation is worked off in a row."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    event: dict[str, Any] = {"queue": queue_name, "shard": 0}
+
+    while function.run(event):
+        event = function.invocations.events[-1]
+
+    assert [[job_id] for job_id in IDS] == function.notes.ids
+    assert list(range(1, event["generation"] + 1)) == [one["generation"] for one in function.invocations.events]
+
+
+def test_no_more_generations_than_the_settings_allow(function: Function, queue_name: str) -> None:
+    """Work that never ends is left to the next schedule: a runaway costs so many invocations and no more."""
+    worker = declare(function.app, queue_name, function.notes)
+
+    def push_more(_batch: Batch) -> None:
+        function.clock.advance(1.0)
+        worker.perform_async(jobs_of(IDS, payload=function.clock.time()))
+
+    function.notes.then = push_more
+    worker.perform_async(jobs_of(IDS))
+    event: dict[str, Any] = {"queue": queue_name, "shard": 0}
+    while function.run(event):
+        event = function.invocations.events[-1]
+
+    assert function.settings.continuations == event["generation"] == len(function.invocations.accepted)
+
+
+def test_continuation_is_off_by_default(function: Function, queue_name: str) -> None:
+    """Nothing in a drain calls an AWS API unless it is asked for."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    function.settings = Settings()
+
+    assert not function.run({"queue": queue_name})
+    assert [] == function.invocations.events
+
+
+def test_nothing_is_started_where_nothing_is_due(function: Function, queue_name: str) -> None:
+    """Neither when all is done, nor for what is due later."""
+    worker = declare(function.app, queue_name, function.notes)
+    worker.perform_async(jobs_of("a"))
+    worker.perform_async(jobs_of("b", delay=600))
+
+    assert not function.run({"queue": queue_name}, seconds=30.0)
+    assert [] == function.invocations.events
+
+
+def test_a_drain_that_got_nothing_done_does_not_go_on(function: Function, queue_name: str) -> None:
+    """What it gave back as it was would come to the next one in the same way."""
+
+    def fail_slowly(_batch: Batch) -> None:
+        function.clock.advance(10.0)
+        raise ValueError("the database is down")
+
+    declare(function.app, queue_name, fail_slowly, batch_size=5).perform_async(jobs_of(IDS))
+    tour = function.drain({"queue": queue_name})
+
+    assert "out of time" == tour.reason
+    assert {"suspected"} == tour.counts.keys()
+    assert not function.goes_on({"queue": queue_name}, tour)
+
+
+def test_a_drain_without_time_does_not_go_on(function: Function, queue_name: str) -> None:
+    """An invocation that comes too late for anything starts no other."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+
+    assert not function.run({"queue": queue_name}, seconds=0.0)
+    assert [] == function.notes.ids
+
+
+def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, queue_name: str) -> None:
+    """E-23: a duplicate that finds the shard held starts nothing; nor does a drain whom somebody has followed."""
+    results: list[tuple[str, bool]] = []
+
+    def compete(_batch: Batch) -> None:
+        tour = function.drain({"queue": queue_name})
+        results.append((tour.reason, function.goes_on({"queue": queue_name}, tour)))
+        tour = Tour(other.drainer.shards(), function.clock, 1.0)
+        tour.counts["done"] = 1
+        tour.ended("out of time")
+        results.append((tour.reason, function.goes_on({"queue": queue_name}, tour)))
+
+    other = make_app()
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of("a"))
+    declare(other, queue_name, compete)
+    other.drain()
+
+    assert [("held", False), ("out of time", False)] == results
+
+
+def test_a_paused_shard_has_no_successor(function: Function, server: Server, queue_name: str) -> None:
+    """Somebody who pauses a queue while it drains does not want it drained."""
+    worker = declare(function.app, queue_name, function.notes)
+    worker.perform_async(jobs_of(IDS))
+    tour = function.drain({"queue": queue_name})
+    until = function.clock.time() + 60
+    server.admin.hset(shard_of(function.app, worker, "a").key("meta"), "paused_until", until)
+
+    assert not function.goes_on({"queue": queue_name}, tour)
+
+
+@pytest.mark.parametrize("reason", ["held", "paused", "lease lost", "failed", "stopping", "empty"])
+def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reason: str) -> None:
+    """A shard that was left for another reason would be left for it again."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    tour = function.drain({"queue": queue_name})
+    tour.reasons = dict.fromkeys(tour.reasons, reason)
+
+    assert not function.goes_on({"queue": queue_name}, tour)
+
+
+def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_name: str) -> None:
+    """E-32: where the dispatcher or a push has started a drain already, continuation starts no second one."""
+    worker = declare(function.app, queue_name, function.notes)
+    worker.perform_async(jobs_of(IDS))
+    tour = function.drain({"queue": queue_name})
+    shard = shard_of(function.app, worker, "a")
+    assert [shard] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+
+    assert not function.goes_on({"queue": queue_name}, tour)
+    assert [] == function.invocations.events
+
+
+def test_a_refused_invocation_is_told_and_leaves_the_shard_free(
+    function: Function, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was drained stands; the next schedule, push or tick goes on."""
+    worker = declare(function.app, queue_name, function.notes)
+    worker.perform_async(jobs_of(IDS))
+    function.invocations.refusing = InvocationRefused("shop-drain was not started: no right.")
+
+    assert not function.run({"queue": queue_name})
+
+    assert ["the drain does not go on: shop-drain was not started: no right."] == caplog.messages
+    shard = shard_of(function.app, worker, "a")
+    assert [shard] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+
+
+def test_redis_out_of_reach_at_the_end_is_only_told(
+    function: Function, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What cannot be noted is not started."""
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    tour = function.drain({"queue": queue_name})
+    gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
+    monkeypatch.setattr(function.app, "_client_backend", gone.backend)
+
+    assert not function.goes_on({"queue": queue_name}, tour)
+    assert caplog.messages[0].startswith("the drain does not go on: Redis cannot serve now")
+
+
+@pytest.mark.parametrize("generation", [-1, "1", 1.5, True, None])
+def test_a_generation_that_is_no_number_is_a_bad_event(function: Function, generation: object) -> None:
+    """It is refused before anything is drained."""
+    with pytest.raises(BadEvent, match="generation"):
+        selected({"generation": generation}, function.app.drainer.shards())
+
+
+def test_the_drain_function_goes_on_where_its_settings_say_so(
+    function: Function, drain: DrainFunction, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOWKIQ_CONTINUATIONS is all that it takes; the function's own name is what it starts."""
+    monkeypatch.setattr(continuation, "shared_invoker", lambda: function.invocations)
+    declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
+    drain.install(function.app, continuations=2)
+
+    told = [drain({"shard": 0, "generation": number}, seconds=6.0)["continued"] for number in range(3)]
+
+    assert [True, True, False] == told
+    started = [("shop-drain", {"shard": 0, "generation": number}) for number in (1, 2)]
+    assert started == function.invocations.accepted

@@ -1,0 +1,378 @@
+"""A tick of the dispatcher: what it publishes, what it starts, and what keeps the rest of it going."""
+
+import json
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Lowkiq, QueueMismatch
+from lowkiq_lambda.aws import dispatch_function
+from lowkiq_lambda.aws.dispatch_function import dispatch, tasks_of
+from lowkiq_lambda.aws.fan_out import AT_ONCE, WINDOW
+from lowkiq_lambda.aws.invoker import InvocationRefused
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.aws.tick import TickFailed
+from lowkiq_lambda.errors import BackendUnavailable, ConfigError
+from lowkiq_lambda.testing import ManualClock
+from tests.aws.functions import Install
+from tests.aws.invocations import Invocations
+from tests.rules.support import MakeApp, Mortal, Notes, declare, failing, jobs_of, outlive, shard_of
+from tests.servers import MakeServer, Server
+
+FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
+
+
+class Context:
+    """What Lambda tells of an invocation that has so many seconds left."""
+
+    function_name = "shop-dispatch"
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self.seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        """As long as the test says."""
+        return int(1_000 * self.seconds)
+
+
+class Ticker:
+    """Makes ticks, which start drains unless the settings say otherwise."""
+
+    def __init__(self, app: Lowkiq, invocations: Invocations) -> None:
+        self._app = app
+        self.invocations = invocations
+
+    def __call__(self, settings: Settings = FAN_OUT, seconds: float = 30.0) -> dict[str, Any]:
+        """One tick of an invocation that has so many seconds left."""
+        return dispatch(self._app, settings, self.invocations, Context(seconds))
+
+
+@pytest.fixture
+def invocations() -> Invocations:
+    """What was invoked."""
+    return Invocations()
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Lowkiq:
+    """One of them."""
+    return make_app()
+
+
+@pytest.fixture
+def tick(app: Lowkiq, invocations: Invocations) -> Ticker:
+    """Makes ticks of the app."""
+    return Ticker(app, invocations)
+
+
+def published(lines: str, namespace: str = "lowkiq") -> dict[tuple[str, str], dict[str, float]]:
+    """The embedded metrics among what was printed, by function and queue ("" for the app as a whole)."""
+    found = {}
+    for blob in map(json.loads, lines.splitlines()):
+        if "_aws" not in blob:
+            continue
+        (directive,) = blob["_aws"]["CloudWatchMetrics"]
+        (dimensions,) = directive["Dimensions"]
+        assert dimensions in (["function"], ["function", "queue"])
+        assert namespace == directive["Namespace"]
+        found[blob["function"], blob.get("queue", "")] = {
+            metric["Name"]: blob[metric["Name"]][0] for metric in directive["Metrics"]
+        }
+    return found
+
+
+def test_each_queue_is_published_in_numbers(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lag, length, morgue and the oldest due age, by queue, and over all of them by the function."""
+    broken = declare(app, f"{queue_name}-broken", failing("a"), max_retry_count=0)
+    other = declare(app, f"{queue_name}-other", Notes(), shards_count=3)
+    broken.perform_async(jobs_of("a"))
+    app.drain()
+    other.perform_async(jobs_of("abcd"))
+    clock.advance(20)
+    broken.perform_async(jobs_of("b"))
+    clock.advance(10)
+    other.perform_async(jobs_of("e", delay=60))
+
+    summary = tick(Settings())
+
+    first = {"lag": 10.0, "oldest_due_age": 10.0, "length": 1, "morgue": 1}
+    second = {"lag": 30.0, "oldest_due_age": 30.0, "length": 5, "morgue": 0}
+    assert {"queues": {broken.queue_name: first, other.queue_name: second}} == summary
+    assert json.loads(json.dumps(summary)) == summary
+    assert {
+        ("shop-dispatch", broken.queue_name): first,
+        ("shop-dispatch", other.queue_name): second,
+        ("shop-dispatch", ""): {"lag": 30.0, "oldest_due_age": 30.0, "length": 6, "morgue": 1},
+    } == published(capsys.readouterr().out)
+
+
+def test_what_somebody_works_on_is_lag_but_not_left_alone(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str
+) -> None:
+    """The oldest due age tells whether drains come: a long batch does not raise it, though it lags."""
+    seen: list[dict[str, float]] = []
+
+    def work(_batch: object) -> None:
+        clock.advance(8)
+        seen.append(tick(Settings())["queues"][queue_name])
+
+    worker = declare(app, queue_name, Notes(work))
+    worker.perform_async(jobs_of("a"))
+    clock.advance(5)
+    app.drain()
+
+    assert [(13.0, 0.0)] == [(one["lag"], one["oldest_due_age"]) for one in seen]
+
+
+def test_an_app_without_queues_publishes_zeros(tick: Ticker, capsys: pytest.CaptureFixture[str]) -> None:
+    """An alarm on the app as a whole has its data from the first minute on."""
+    assert {"queues": {}, "drains": {"due": 0, "started": 0}} == tick()
+    assert {"lag": 0, "oldest_due_age": 0, "length": 0, "morgue": 0} == published(capsys.readouterr().out)[
+        "shop-dispatch", ""
+    ]
+
+
+@pytest.mark.parametrize(("name", "value"), [("день", "%D0%B4%D0%B5%D0%BD%D1%8C"), (" x", "%20x"), ("a:b", "a:b")])
+def test_a_queue_whose_name_is_no_dimension_is_published_escaped(
+    app: Lowkiq, tick: Ticker, name: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CloudWatch takes printable ASCII."""
+    declare(app, name, Notes())
+
+    tick(Settings())
+
+    assert ("shop-dispatch", value) in published(capsys.readouterr().out)
+
+
+def test_the_settings_name_the_namespace_and_nothing_else_adds_to_it(
+    tick: Ticker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the environment says of Powertools adds no dimension, which would hide the metrics from alarms."""
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "shop")
+    monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "other")
+
+    tick(Settings(metrics_namespace="shop/jobs"))
+
+    assert [("shop-dispatch", "")] == list(published(capsys.readouterr().out, "shop/jobs"))
+
+
+def test_each_free_shard_with_due_work_gets_one_drain(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, invocations: Invocations
+) -> None:
+    """Those that have nothing due get none, and the most lagging come first."""
+    late = declare(app, f"{queue_name}-late", Notes())
+    busy = declare(app, f"{queue_name}-busy", Notes(), shards_count=30)
+    idle = declare(app, f"{queue_name}-idle", Notes(), shards_count=3)
+    late.perform_async(jobs_of("a"))
+    clock.advance(5)
+    busy.perform_async(jobs_of([str(number) for number in range(300)]))
+    idle.perform_async(jobs_of("abc", delay=5))
+    app.drain(0)
+
+    assert {"due": 31, "started": 31} == tick()["drains"]
+
+    assert {"shop-drain"} == {function for function, _ in invocations.accepted}
+    started = sorted((event["queue"], event["shard"]) for event in invocations.events)
+    assert sorted([*((busy.queue_name, index) for index in range(30)), (late.queue_name, 0)]) == started
+    assert {"queue": late.queue_name, "shard": 0} in invocations.events[:AT_ONCE]
+
+
+def test_two_ticks_at_once_start_one_drain_for_each_shard(
+    make_app: MakeApp, queue_name: str, invocations: Invocations
+) -> None:
+    """E-23: a tick may come twice, at the same moment too."""
+    apps = [make_app() for _ in range(3)]
+    workers = [declare(one, queue_name, Notes(), shards_count=20) for one in apps]
+    workers[0].perform_async(jobs_of([str(number) for number in range(200)]))
+    ready = Barrier(len(apps))
+
+    def ticking(one: Lowkiq) -> None:
+        ready.wait()
+        dispatch(one, FAN_OUT, invocations, Context())
+
+    threads = [Thread(target=ticking, args=(one,)) for one in apps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert list(range(20)) == sorted(event["shard"] for event in invocations.events)
+
+
+def test_a_tick_that_comes_again_starts_nothing_twice_and_the_next_minute_tries_again(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, invocations: Invocations
+) -> None:
+    """A start counts for less than a minute: then an invocation that was lost is made up for."""
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+
+    assert {"due": 1, "started": 1} == tick()["drains"]
+    clock.advance(WINDOW - 1)
+    assert {"due": 1, "started": 0} == tick()["drains"]
+    clock.advance(60 - WINDOW + 1)
+    assert {"due": 1, "started": 1} == tick()["drains"]
+    assert 2 == len(invocations.accepted)
+
+
+def test_a_shard_that_is_held_or_paused_gets_no_drain(
+    app: Lowkiq, tick: Ticker, server: Server, clock: ManualClock, queue_name: str
+) -> None:
+    """A held one has its drain; of a paused one nothing may be had."""
+    paused = declare(app, f"{queue_name}-paused", Notes())
+    held = declare(app, f"{queue_name}-held", Notes(lambda _batch: tick()))
+    paused.perform_async(jobs_of("a"))
+    server.admin.hset(shard_of(app, paused, "a").key("meta"), "paused_until", clock.time() + 60)
+    held.perform_async(jobs_of("ab"))
+
+    app.drain()
+
+    assert [] == tick.invocations.events
+
+
+def test_jobs_of_a_dead_holder_get_a_drain(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, invocations: Invocations
+) -> None:
+    """E-14: a shard whose only jobs lie with a dead holder is not empty."""
+    mortal = Mortal(app)
+    worker = declare(app, queue_name, Notes(mortal.die))
+    worker.perform_async(jobs_of("a"))
+    assert mortal.drain() is None
+    assert {"due": 0, "started": 0} == tick()["drains"]
+
+    outlive(app, clock, worker)
+    assert {"due": 1, "started": 1} == tick()["drains"]
+    assert [{"queue": queue_name, "shard": 0}] == invocations.events
+
+
+def test_fan_out_is_off_by_default(app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations) -> None:
+    """Without the option no AWS API is called, though a drain function is named."""
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+
+    assert {"queues"} == tick(Settings(drain_function="shop-drain")).keys()
+    assert [] == invocations.accepted
+
+
+def test_fan_out_needs_to_know_what_to_start(tick: Ticker) -> None:
+    """The error names the variable to set."""
+    with pytest.raises(ConfigError, match="set LOWKIQ_DRAIN_FUNCTION"):
+        tick(Settings(fan_out=True))
+
+
+def test_a_queue_that_was_made_otherwise_hides_no_other(
+    make_app: MakeApp,
+    app: Lowkiq,
+    tick: Ticker,
+    queue_name: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The others are published and drained, and then the invocation fails, so that somebody hears of it."""
+    declare(make_app(), f"{queue_name}-drifted", Notes(), shards_count=7).perform_async(jobs_of("a"))
+    declare(app, f"{queue_name}-drifted", Notes(), shards_count=5)
+    fine = declare(app, f"{queue_name}-fine", Notes())
+    fine.perform_async(jobs_of("a"))
+
+    with pytest.raises(TickFailed, match="shards_count=7") as caught:
+        tick()
+
+    assert isinstance(caught.value.__cause__, QueueMismatch)
+    assert [{"queue": fine.queue_name, "shard": 0}] == tick.invocations.events
+    assert [("shop-dispatch", fine.queue_name), ("shop-dispatch", "")] == list(published(capsys.readouterr().out))
+
+
+def test_a_shard_that_refuses_hides_no_other(app: Lowkiq, tick: Ticker, server: Server, queue_name: str) -> None:
+    """Somebody closed the queue after this environment had seen it: its other shards, and others, have their drains."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    worker.perform_async(jobs_of([str(number) for number in range(30)]))
+    server.admin.hset(app.queue_of(worker).shards[1].key("meta"), "closed", 1)
+
+    with pytest.raises(TickFailed, match="no longer has 3 shards"):
+        tick()
+
+    assert [0, 2] == sorted(event["shard"] for event in tick.invocations.events)
+
+
+def test_a_task_that_fails_keeps_no_other_from_its_turn(
+    app: Lowkiq,
+    tick: Ticker,
+    queue_name: str,
+    invocations: Invocations,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Drains are started though nothing could be published; the error ends the invocation."""
+
+    def broken(_tick: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    monkeypatch.setattr(dispatch_function, "publish_queues", broken)
+
+    with pytest.raises(TickFailed, match="ZeroDivisionError: oh"):
+        tick()
+    assert 1 == len(invocations.accepted)
+
+
+def test_refused_invocations_fail_the_tick_and_are_made_up_for(
+    app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations
+) -> None:
+    """One sentence tells it for all; no shard counts as started, so that the next tick tries all of them."""
+    worker = declare(app, queue_name, Notes(), shards_count=30)
+    worker.perform_async(jobs_of([str(number) for number in range(300)]))
+    invocations.refusing = InvocationRefused("shop-drain was not started: no right.")
+
+    with pytest.raises(TickFailed) as caught:
+        tick()
+    assert 1 == str(caught.value).count("no right")
+    assert AT_ONCE == invocations.refused
+
+    invocations.refusing = None
+    assert {"due": 30, "started": 30} == tick()["drains"]
+
+
+def test_a_tick_whose_time_is_over_starts_nothing_that_it_could_not_finish(
+    app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations
+) -> None:
+    """What is left has no start noted, so it is free for the next tick; that the time was too short is told."""
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+
+    with pytest.raises(TickFailed, match="before 1 shards"):
+        tick(seconds=FAN_OUT.reserve)
+    assert [] == invocations.accepted
+
+    assert {"due": 1, "started": 1} == tick()["drains"]
+
+
+def test_redis_out_of_reach_is_the_error_of_the_invocation(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str, invocations: Invocations
+) -> None:
+    """It is waited for once, not once for each queue."""
+    own = make_server()
+    app = make_app(redis_url=own.url, redis_timeout=0.1)
+    for number in range(3):
+        declare(app, f"{queue_name}-{number}", Notes())
+    own.kill()
+
+    with pytest.raises(BackendUnavailable):
+        dispatch(app, FAN_OUT, invocations, Context())
+
+
+def test_tasks_have_an_order() -> None:
+    """Drains are started last: what earlier tasks push has its drain in the same tick."""
+    assert ["queues", "drains"] == list(tasks_of(FAN_OUT))
+
+
+def test_the_handler_finds_its_app_in_the_environment(
+    app: Lowkiq, install: Install, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LOWKIQ_APP and a Redis are all that it needs; the event does not matter."""
+    declare(app, queue_name, Notes())
+    install(app)
+
+    summary = dispatch_function.handler({"time": "now"}, Context())
+
+    assert {queue_name} == summary["queues"].keys()
+    lines = capsys.readouterr().out
+    assert ("shop-dispatch", queue_name) in published(lines)
+    (said,) = (line for line in map(json.loads, lines.splitlines()) if "_aws" not in line)
+    assert ("ticked", summary["queues"]) == (said["message"], said["queues"])

@@ -1,0 +1,572 @@
+"""The drain function: what it drains, when it ends, and what it answers."""
+
+import sys
+import time
+from collections.abc import Callable
+from subprocess import run
+from threading import Barrier, Event, Lock, Thread
+from typing import Any
+
+import pytest
+from redis.connection import AbstractConnection
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.aws.drain_function import DrainFailed, handler
+from lowkiq_lambda.aws.events import BadEvent
+from lowkiq_lambda.store.server_time import ServerTime
+from lowkiq_lambda.testing import ManualClock
+from tests.aws.functions import Context, DrainFunction, overdue
+from tests.rules.support import (
+    MakeApp,
+    Mortal,
+    Notes,
+    declare,
+    failing,
+    jobs_of,
+    left_behind,
+    look,
+    outlive,
+    shard_of,
+    stop_renewing,
+)
+from tests.servers import Cluster, MakeServer, Server
+from tests.waiting import eventually
+
+FAR = 1_900_000_000
+
+
+def test_it_drains_and_says_what_came_of_it(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """Counts by outcome, why it ended, lags, and no lease is left."""
+    app = make_app()
+    worker = declare(app, queue_name, failing("b"), shards_count=2, max_retry_count=3)
+    worker.perform_async(jobs_of("abcdef"))
+    drain.install(app)
+
+    assert {
+        "reason": "empty",
+        "counts": {"done": 5, "failed": 1, "retried": 1},
+        "left": 0,
+        "queues": {queue_name: {"shards": {"empty": 2}, "lag_at_start": 0.0, "lag_at_end": 0.0}},
+    } == drain()
+    assert 0 == app.backend.client.exists(*[shard.key("lease") for shard in app.queue_of(worker).shards])
+
+
+@pytest.mark.parametrize("event", [{"shard": 1}, {"queue": "{}-one"}, {"queue": "{}-two", "shard": 0}])
+def test_only_what_is_selected_is_drained(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str, event: dict[str, Any]
+) -> None:
+    """DESIGN 6: what the event does not select is not touched."""
+    app = make_app()
+    for name in ("one", "two"):
+        worker = declare(app, f"{queue_name}-{name}", Notes(), shards_count=2)
+        worker.perform_async(jobs_of("abcdef"))
+    event = {key: value.format(queue_name) if isinstance(value, str) else value for key, value in event.items()}
+    drain.install(app)
+
+    drain(event)
+
+    emptied = {
+        (shard.queue_name, shard.index)
+        for shard in app.drainer.shards()
+        if not app.backend.client.exists(shard.key("jobs"))
+    }
+    assert emptied == {
+        (name, index)
+        for name in (f"{queue_name}-one", f"{queue_name}-two")
+        for index in (0, 1)
+        if event.get("queue", name) == name and event.get("shard", index) == index
+    }
+
+
+def test_the_most_lagging_shard_comes_first(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """DESIGN 6: whatever the order of declaration, what has waited longest is drained first."""
+    app, notes = make_app(), Notes()
+    for name, waited in (("a", 5), ("b", 50), ("c", 20)):
+        declare(app, f"{queue_name}-{name}", notes).perform_async([{"id": name, "perform_in": clock.time() - waited}])
+    drain.install(app)
+
+    result = drain()
+
+    assert [["b"], ["c"], ["a"]] == notes.ids
+    assert [5, 50, 20] == [queue["lag_at_start"] for queue in result["queues"].values()]
+
+
+def test_a_bad_event_is_refused_before_redis_is_asked(drain: DrainFunction, queue_name: str) -> None:
+    """DESIGN 6: it gets its error, and nothing is drained."""
+    app = Lowkiq(Config(redis_url="redis://127.0.0.1:1"))
+    declare(app, queue_name, Notes())
+    drain.install(app)
+
+    with pytest.raises(BadEvent, match="shard 7 is no shard of any queue"):
+        drain({"shard": 7})
+
+
+def test_p5_it_ends_before_its_time_is_over(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """P5: with 13 s to go, 3 kept back and batches of 4 s, two run, and the shard is free again."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes(lambda _batch: clock.advance(4)))
+    worker.perform_async(jobs_of("abcdef"))
+    drain.install(app)
+    started = clock.time()
+
+    result = drain(seconds=13)
+
+    assert (8, {"done": 2}) == (clock.time() - started, result["counts"])
+    assert ("out of time", 1) == (result["reason"], result["left"])
+    assert {"due": 4, "jobs": 4} == left_behind(app, worker)
+    assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
+
+
+def test_p5_the_reserve_is_a_setting(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """P5: LOWKIQ_RESERVE is what is kept back."""
+    app = make_app()
+    declare(app, queue_name, Notes(lambda _batch: clock.advance(4))).perform_async(jobs_of("abcdef"))
+    drain.install(app, reserve=8)
+
+    assert 1 == drain(seconds=13)["counts"]["done"]
+
+
+def test_p5_an_event_that_comes_without_time_touches_nothing(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """P5, E-30: it ends at once, and a warning says what to change."""
+    app, notes = make_app(), Notes()
+    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    drain.install(app)
+
+    result = drain(seconds=3)
+
+    assert ("out of time", {}, []) == (result["reason"], result["counts"], notes.batches)
+    assert "LOWKIQ_RESERVE keeps 3.0 of them back; give the function a longer timeout" in drain.logs[0]["message"]
+
+
+class Trips:
+    """Counts what is sent."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        send: Any = AbstractConnection.send_packed_command
+
+        def count_and_send(connection: AbstractConnection, *args: Any, **options: Any) -> None:
+            self.count += 1
+            send(connection, *args, **options)
+
+        monkeypatch.setattr(AbstractConnection, "send_packed_command", count_and_send)
+
+
+def hold(app: Lowkiq, shard: Any) -> None:
+    """As another process that died would."""
+    app.backend.client.hset(shard.key("meta"), mapping={"until": FAR, "nonce": "other"})
+
+
+def pause(app: Lowkiq, shard: Any) -> None:
+    """For a long time."""
+    app.backend.client.hset(shard.key("meta"), "paused_until", str(FAR))
+
+
+def delay(app: Lowkiq, shard: Any) -> None:
+    """Nothing is due for a long time."""
+    app.backend.client.zadd(shard.key("due"), {"a": FAR})
+
+
+@pytest.mark.parametrize(("obstacle", "reason"), [(hold, "held"), (pause, "paused"), (delay, "empty")])
+@pytest.mark.parametrize("event", [{}, {"shard": 0}])
+def test_p8_what_is_held_paused_or_empty_takes_one_round_trip(  # noqa: PLR0913, PLR0917 - all of them fixtures
+    drain: DrainFunction,
+    make_app: MakeApp,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    event: dict[str, Any],
+    obstacle: Callable[[Lowkiq, Any], None],
+    reason: str,
+) -> None:
+    """P8: on a warm connection a tick that finds nothing to do asks once, and says why it ended."""
+    app, notes = make_app(), Notes()
+    worker = declare(app, queue_name, notes)
+    drain.install(app)
+    drain()
+    worker.perform_async(jobs_of("a"))
+    obstacle(app, app.queue_of(worker).shards[0])
+    trips = Trips(monkeypatch)
+
+    result = drain(event)
+
+    assert (1, reason, []) == (trips.count, result["reason"], notes.batches)
+
+
+def test_what_others_hold_keeps_nobody_from_the_rest(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """The result says which shards of a queue were left for which reason."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    worker.perform_async(jobs_of("abcdefghi"))
+    shards = app.queue_of(worker).shards
+    hold(app, shards[0])
+    pause(app, shards[1])
+    drain.install(app)
+
+    result = drain()
+
+    assert {"held": 1, "paused": 1, "empty": 1} == result["queues"][queue_name]["shards"]
+    assert ("paused", 0) == (result["reason"], result["left"])
+
+
+def test_a_shard_that_cannot_be_read_stops_no_other(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """The others are drained, and then the invocation ends in an error that names the shard."""
+    app, notes = make_app(), Notes()
+    worker = declare(app, queue_name, notes, shards_count=3)
+    worker.perform_async(jobs_of("abcdefghi"))
+    broken = app.queue_of(worker).shards[1]
+    app.backend.client.set(broken.key("due"), "not what it should be")
+    drain.install(app)
+
+    with pytest.raises(DrainFailed) as raised:
+        drain()
+
+    assert f"1 of 3 shards could not be drained, the rest was: shard 1 of {queue_name!r}: Back" in str(raised.value)
+    assert "WRONGTYPE" in str(raised.value)
+    done = {job_id for batch in notes.ids for job_id in batch}
+    assert {job_id for job_id in "abcdefghi" if shard_of(app, worker, job_id) != broken} == done
+    assert {"failed": 1, "empty": 2} == drain.logs[-1]["queues"][queue_name]["shards"]
+
+
+def test_an_error_amid_a_visit_stops_no_other(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """As the one before, where the look finds nothing wrong yet."""
+    app, notes = make_app(), Notes()
+    worker = declare(app, queue_name, notes, shards_count=3)
+    worker.perform_async(jobs_of("abcdefghi"))
+    broken = app.queue_of(worker).shards[2]
+    app.backend.client.delete(broken.key("jobs"))
+    app.backend.client.set(broken.key("jobs"), "not what it should be")
+    drain.install(app)
+
+    with pytest.raises(DrainFailed, match=f"shard 2 of '{queue_name}'"):
+        drain()
+
+    done = {job_id for batch in notes.ids for job_id in batch}
+    assert {job_id for job_id in "abcdefghi" if shard_of(app, worker, job_id) != broken} == done
+
+
+def test_a_queue_that_is_declared_otherwise_stops_no_other(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """The drift guard refuses one queue; the others are drained, and the error says what is wrong."""
+    other = make_app()
+    other.queue_of(declare(other, f"{queue_name}-drifted", Notes(), shards_count=7))
+    app, notes = make_app(), Notes()
+    declare(app, f"{queue_name}-drifted", notes, shards_count=3)
+    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    drain.install(app)
+
+    with pytest.raises(DrainFailed, match=r"3 of 4 shards could not be drained, the rest was.*QueueMismatch"):
+        drain()
+
+    assert [["a"]] == notes.ids
+
+
+def test_a_redis_that_is_out_of_reach_is_an_error(drain: DrainFunction, queue_name: str) -> None:
+    """The invocation fails, so that an alarm can see it; in the time that it has."""
+    app = Lowkiq(Config(redis_url="redis://127.0.0.1:1", redis_timeout=0.1))
+    declare(app, queue_name, Notes(), shards_count=3)
+    drain.install(app)
+
+    with pytest.raises(DrainFailed, match=r"3 of 3 shards could not be drained: shard 0 of .*BackendUnavailable"):
+        drain()
+
+
+def test_a_node_that_is_down_stops_no_shard_of_another(drain: DrainFunction, cluster: Cluster, queue_name: str) -> None:
+    """In a cluster what the other nodes hold is drained, and the error names what was on the one that is gone."""
+    app, notes = Lowkiq(Config(redis_url=cluster.url, redis_timeout=0.3)), Notes()
+    worker = declare(app, queue_name, notes, shards_count=9)
+    drain.install(app)
+    drain()
+    ids = [str(n) for n in range(100)]
+    worker.perform_async(overdue(ids))
+    dead = cluster.node_for(app.queue_of(worker).shards[0].keys[0])
+    lost = [shard for shard in app.queue_of(worker).shards if cluster.node_for(shard.keys[0]) is dead]
+    dead.kill()
+
+    with pytest.raises(DrainFailed) as raised:
+        drain()
+
+    assert all(f"shard {shard.index} of {queue_name!r}: BackendUnavailable" in str(raised.value) for shard in lost)
+    assert str(raised.value).startswith(f"{len(lost)} of 9 shards could not be drained, the rest was")
+    performed = {job_id for batch in notes.ids for job_id in batch}
+    assert {job_id for job_id in ids if shard_of(app, worker, job_id) not in lost} == performed
+
+
+def test_a_redis_that_fails_for_a_moment_is_waited_for(
+    drain: DrainFunction, make_server: MakeServer, queue_name: str
+) -> None:
+    """A connection that broke while the environment was frozen costs nothing."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url))
+    worker = declare(app, queue_name, Notes())
+    drain.install(app)
+    drain()
+    worker.perform_async(overdue("a"))
+    server.admin.client_kill_filter(_type="normal", skipme=True)
+
+    assert {"done": 1} == drain()["counts"]
+
+
+def test_a_handler_that_wants_to_exit_fails_the_invocation_alone(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """SystemExit would end the process, and the warm environment with it: it is an error, and the jobs go back."""
+
+    def leave(_batch: Batch) -> None:
+        sys.exit(3)
+
+    app = make_app()
+    worker = declare(app, queue_name, leave)
+    worker.perform_async(jobs_of("a"))
+    drain.install(app)
+
+    with pytest.raises(DrainFailed, match=r"A handler ended with SystemExit\(3\): its jobs were given back"):
+        drain()
+
+    found = look(app, worker, "a")
+    assert found is not None
+    assert -1 == found.retry_count
+
+
+def test_a_warm_environment_connects_once_and_loads_no_script_again(
+    drain: DrainFunction, make_server: MakeServer, queue_name: str
+) -> None:
+    """Module scope keeps connection and scripts."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url))
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(overdue("a"))
+    drain.install(app)
+    drain()
+    worker.perform_async(overdue("b"))
+    before = known_of(server)
+
+    drain()
+
+    assert before == known_of(server)
+
+
+def known_of(server: Server) -> tuple[int, int]:
+    """Connections that were made, scripts that were sent in full."""
+    info = server.admin.info("stats"), server.admin.info("commandstats")
+    return info[0]["total_connections_received"], info[1].get("cmdstat_eval", {"calls": 0})["calls"]
+
+
+class Thawing(ManualClock):
+    """The clock of an environment: its monotonic one stands still while the environment is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._frozen_at: float | None = None
+        self._lost = 0.0
+
+    def freeze(self) -> None:
+        """From now on."""
+        self._frozen_at = time.monotonic()
+
+    def thaw(self) -> None:
+        """The process goes on, as if no time had passed."""
+        assert self._frozen_at is not None
+        self._lost += time.monotonic() - self._frozen_at
+
+    def time(self) -> float:
+        """The real one."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """The real one, without the time in the ice."""
+        return time.monotonic() - self._lost
+
+
+def test_a_thawed_environment_measures_its_clock_again(drain: DrainFunction, server: Server, queue_name: str) -> None:
+    """What became due while it was frozen is due for it too, though its own clock says that no time passed."""
+    clock = Thawing()
+    app = Lowkiq(Config(redis_url=server.url), clock=clock)
+    app._new_time = ServerTime
+    worker = declare(app, queue_name, Notes())
+    drain.install(app)
+    worker.perform_async([{"id": "a", "delay": 0.3}])
+    assert "empty" == drain()["reason"]
+    due_at = float(app.backend.client.zscore(app.queue_of(worker).shards[0].key("due"), "a") or 0.0)
+    clock.freeze()
+    eventually(lambda: now_of(server) > due_at)
+    clock.thaw()
+
+    assert {"done": 1} == drain()["counts"]
+
+
+def now_of(server: Server) -> float:
+    """The server's time."""
+    seconds, micros = server.admin.time()
+    return float(seconds) + float(micros) / 1_000_000
+
+
+def test_a_thawed_environment_trusts_no_old_lease(
+    drain: DrainFunction,
+    make_app: MakeApp,
+    clock: ManualClock,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """P4: frozen amid a batch until another took over, it claims nothing as done and starts nothing more."""
+    app, other, started = make_app(), make_app(), list[str]()
+    stop_renewing(app, monkeypatch)
+
+    def freeze_once(batch: Batch) -> None:
+        started.extend(batch)
+        if len(started) == 1:
+            # Only the wall clock moves while it is frozen.
+            clock.set_wall(clock.time() + app.config.lease_ttl + 1)
+            app.backend.client.delete(app.queue_of(worker).shards[0].key("lease"))
+            assert 2 == other.drain()["done"]
+
+    worker = declare(app, queue_name, freeze_once)
+    taken_over = Notes()
+    declare(other, queue_name, taken_over)
+    worker.perform_async(jobs_of("ab"))
+    drain.install(app)
+
+    result = drain()
+
+    assert (["a"], "lease lost", {}) == (started, result["reason"], result["counts"])
+    assert {} == drain.sums("processed", "failed")
+    assert {"done": 1} == (worker.perform_async(jobs_of("c")) and drain()["counts"])
+
+
+def test_invocations_at_once_for_one_shard_perform_each_job_once(
+    drain: DrainFunction, server_url: str, queue_name: str
+) -> None:
+    """P1: of several that start together one has the lease, the others end at once or find nothing left."""
+    app, performed, overlaps = Lowkiq(Config(redis_url=server_url)), list[str](), list[str]()
+    running = Lock()
+
+    def perform(batch: Batch) -> None:
+        if not running.acquire(blocking=False):
+            overlaps.extend(batch)
+            return
+        performed.extend(batch)
+        running.release()
+
+    worker = declare(app, queue_name, perform, batch_size=5)
+    worker.perform_async(overdue([str(n) for n in range(200)]))
+    drain.install(app)
+    results, start = list[dict[str, Any]](), Barrier(4)
+
+    def invoke() -> None:
+        start.wait()
+        results.append(drain({"shard": 0}))
+
+    threads = [Thread(target=invoke) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert ([], 200, 200) == (overlaps, len(performed), len(set(performed)))
+    assert 200 == sum(result["counts"].get("done", 0) for result in results)
+    assert {"empty", "held"} >= {result["reason"] for result in results}
+
+
+def test_a_duplicate_that_comes_while_the_first_runs_is_harmless(
+    drain: DrainFunction, server_url: str, queue_name: str
+) -> None:
+    """P1: the same event, delivered again amid the first's batch, finds the shard held and ends."""
+    app, second = Lowkiq(Config(redis_url=server_url)), list[dict[str, Any]]()
+    worker = declare(app, queue_name, Notes(lambda _batch: second.append(drain({"shard": 0}))))
+    worker.perform_async(overdue("a"))
+    drain.install(app)
+
+    first = drain({"shard": 0})
+
+    assert [("held", {})] == [(result["reason"], result["counts"]) for result in second]
+    assert ("empty", {"done": 1}) == (first["reason"], first["counts"])
+
+
+def test_a_duplicate_that_comes_late_finds_nothing(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """An event that is delivered again after its work was done does nothing."""
+    app, notes = make_app(), Notes()
+    declare(app, queue_name, notes).perform_async(jobs_of("a"))
+    drain.install(app)
+    drain({"shard": 0})
+
+    assert ("empty", {}) == ((again := drain({"shard": 0}))["reason"], again["counts"])
+    assert [["a"]] == notes.ids
+
+
+def test_a_daemon_and_invocations_share_the_work(drain: DrainFunction, server_url: str, queue_name: str) -> None:
+    """P1, E-96: who drains is all the same to a shard; here a plain drain and the function."""
+    function, plain = Lowkiq(Config(redis_url=server_url)), Lowkiq(Config(redis_url=server_url))
+    performed, lock = list[str](), Lock()
+
+    def perform(batch: Batch) -> None:
+        with lock:
+            performed.extend(batch)
+
+    declare(function, queue_name, perform, shards_count=4)
+    worker = declare(plain, queue_name, perform, shards_count=4)
+    worker.perform_async(overdue([str(n) for n in range(400)]))
+    drain.install(function)
+    pushed_out = Event()
+
+    def drain_plainly() -> None:
+        while not pushed_out.is_set():
+            plain.drain(seconds=5)
+
+    thread = Thread(target=drain_plainly)
+    thread.start()
+    eventually(lambda: drain() and len(performed) == 400)
+    pushed_out.set()
+    thread.join()
+
+    assert 400 == len(set(performed))
+
+
+def test_p2_what_a_killed_invocation_left_is_recovered_by_the_next(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """P2: the next tick after the lease's end takes over, and says so."""
+    app, dead = make_app(), make_app()
+    died, notes = Mortal(dead), Notes()
+    worker = declare(dead, queue_name, died.die)
+    worker.perform_async(jobs_of("a"))
+    died.drain()
+    declare(app, queue_name, notes)
+    drain.install(app)
+    assert "held" == drain()["reason"]
+    outlive(app, clock, worker)
+
+    assert {"done": 1, "recovered": 1} == drain()["counts"]
+
+
+def test_the_module_imports_no_more_than_it_needs() -> None:
+    """A cold start pays for redis, msgspec, Powertools Logger and Metrics, and us: no web, no SDK, no read side."""
+    code = "import sys, lowkiq_lambda.aws.drain_function; print(*sys.modules)"
+    imported = set(run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+    tops = {name.partition(".")[0] for name in imported}
+    assert {"redis", "msgspec", "aws_lambda_powertools"} <= tops
+    assert not tops & {"boto3", "mangum", "starlette", "jinja2", "pydantic", "aws_xray_sdk", "cyclopts", "rich"}
+    # Powertools looks whether botocore is there, to name itself in its calls; none of its modules is loaded.
+    assert not {name for name in imported if name.startswith("botocore.")}
+    assert not {"lowkiq_lambda.local", "lowkiq_lambda.dashboard", "lowkiq_lambda.store.queries"} & imported
+
+
+def test_the_handler_needs_little_of_the_context(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """A name and the remaining time are enough, as local stand-ins give little more."""
+    app = make_app()
+    declare(app, queue_name, Notes())
+    drain.install(app)
+
+    class Bare:
+        function_name = "bare"
+        get_remaining_time_in_millis = Context(30).get_remaining_time_in_millis
+
+    assert "empty" == handler({}, Bare())["reason"]

@@ -1,0 +1,265 @@
+"""What a function finds when it starts, and what it says where something is missing."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.iam import IamCredentials
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.loading import AppNotFound
+from tests.aws.functions import DrainFunction, Install, overdue
+from tests.rules.support import MakeApp, Notes, declare
+
+ROOT = Path(__file__).parents[2]
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop-redis-a1b2c3"
+
+
+def test_settings_come_from_the_environment() -> None:
+    """Each has its variable and its default; an empty variable is unset, as a template's empty parameter is."""
+    environ = {
+        "LOWKIQ_APP": "shop.jobs:app",
+        "LOWKIQ_RESERVE": "1.5",
+        "LOWKIQ_LINGER": "1",
+        "LOWKIQ_FAN_OUT": "",
+        "LOWKIQ_CONTINUATIONS": "3",
+        "LOWKIQ_LOG_LEVEL": "debug",
+        "LOWKIQ_METRICS_NAMESPACE": "",
+        "LOWKIQ_REDIS_IAM_USER": "jobs",
+        "LOWKIQ_REDIS_IAM_CACHE": "shop",
+    }
+
+    assert Settings(
+        app="shop.jobs:app",
+        reserve=1.5,
+        linger=True,
+        continuations=3,
+        log_level="DEBUG",
+        redis_iam_user="jobs",
+        redis_iam_cache="shop",
+    ) == Settings.from_env(environ)
+    assert (3.0, False, "INFO", "lowkiq") == tuple(
+        getattr(Settings(), name) for name in ("reserve", "linger", "log_level", "metrics_namespace")
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "why"),
+    [
+        ({"LOWKIQ_RESERVE": "soon"}, "LOWKIQ_RESERVE='soon' is refused"),
+        ({"LOWKIQ_RESERVE": "-1"}, "LOWKIQ_RESERVE='-1' is refused"),
+        ({"LOWKIQ_LINGER": "perhaps"}, "LOWKIQ_LINGER='perhaps' is refused"),
+        ({"LOWKIQ_LOG_LEVEL": "loud"}, "LOWKIQ_LOG_LEVEL='LOUD' is refused"),
+        ({"LOWKIQ_METRICS_NAMESPACE": "my shop"}, "LOWKIQ_METRICS_NAMESPACE='my shop' is refused"),
+        ({"LOWKIQ_REDIS_IAM_USER": "jobs"}, "LOWKIQ_REDIS_IAM_USER is given without LOWKIQ_REDIS_IAM_CACHE"),
+        ({"LOWKIQ_REDIS_IAM_CACHE": "shop"}, "LOWKIQ_REDIS_IAM_CACHE is given without LOWKIQ_REDIS_IAM_USER"),
+    ],
+)
+def test_a_bad_setting_is_named_with_its_value(environ: dict[str, str], why: str) -> None:
+    """All are checked at start."""
+    with pytest.raises(ConfigError) as raised:
+        Settings.from_env(environ)
+
+    assert str(raised.value).startswith(why)
+
+
+def test_without_an_app_there_is_a_sentence(install: Install) -> None:
+    """A cold start that cannot work says what to set."""
+    del install
+
+    with pytest.raises(ConfigError, match="No app is named: set LOWKIQ_APP to MODULE:APP, such as shop"):
+        environment()
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("shop", "'shop' names no app: expected MODULE:APP"),
+        ("no_such_module:app", "There is no module 'no_such_module'"),
+        ("broken_on_import:app", "Importing 'broken_on_import' failed: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_app_that_cannot_be_loaded_is_a_sentence(
+    install: Install, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spec: str, why: str
+) -> None:
+    """It says what is wrong with LOWKIQ_APP, or with the module."""
+    del install
+    (tmp_path / "broken_on_import.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LOWKIQ_APP", spec)
+
+    with pytest.raises(AppNotFound) as raised:
+        environment()
+
+    assert str(raised.value).startswith(why)
+
+
+@pytest.mark.parametrize(("app", "loaded"), [("warm_app:app", "warm\n"), ("broken_app:app", "")])
+def test_lambda_loads_the_app_while_it_starts(tmp_path: Path, app: str, loaded: str) -> None:
+    """Before the first event there is time for it; what cannot work fails the invocations, not the start."""
+    (tmp_path / "warm_app.py").write_text(
+        "from lowkiq_lambda import Config, Lowkiq\n"
+        "app = Lowkiq(Config(redis_url='redis://127.0.0.1:1'))\n"
+        "@app.worker\n"
+        "def greet(batch): pass\n"
+        "print('warm')\n"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("LOWKIQ_")}
+    environ |= {"AWS_LAMBDA_FUNCTION_NAME": "shop-drain", "LOWKIQ_APP": app, "PYTHONPATH": str(ROOT)}
+
+    started = subprocess.run(
+        [sys.executable, "-c", "import lowkiq_lambda.aws.drain_function"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert loaded == started.stdout
+
+
+def test_an_app_without_workers_is_an_error(install: Install, make_app: MakeApp) -> None:
+    """It would drain nothing, each minute, and nobody would know why."""
+    install(make_app())
+
+    with pytest.raises(ConfigError, match="declares no worker: import the modules that declare them"):
+        environment()
+
+
+def test_without_a_redis_there_is_a_sentence(install: Install, queue_name: str) -> None:
+    """A cold start that cannot work says what to set."""
+    app = Lowkiq(Config())
+    declare(app, queue_name, Notes())
+    install(app)
+
+    with pytest.raises(ConfigError, match="No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN"):
+        environment()
+
+
+def test_a_failed_start_is_tried_again(
+    install: Install, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went wrong once is not kept; what went well is."""
+    app = make_app()
+    declare(app, queue_name, Notes())
+    install(app, reserve="x")
+    with pytest.raises(ConfigError, match="LOWKIQ_RESERVE"):
+        environment()
+    monkeypatch.setenv("LOWKIQ_RESERVE", "2")
+
+    assert app is environment().app
+    assert environment() is environment()
+
+
+def test_iam_tokens_are_what_the_app_signs_in_with(install: Install, queue_name: str) -> None:
+    """Where the environment names user and cache, there is no password; nothing is signed before it is needed."""
+    app = Lowkiq(Config(redis_url="rediss://cache.example:6379"))
+    declare(app, queue_name, Notes())
+    install(app, redis_iam_user="jobs", redis_iam_cache="shop", redis_iam_serverless="1")
+
+    assert isinstance(environment().app.config.credentials, IamCredentials)
+
+
+class SecretsManager(BaseHTTPRequestHandler):
+    """What AWS Secrets Manager answers, as its API is documented."""
+
+    secrets: dict[str, dict[str, Any]]
+    asked: list[str]
+
+    def do_POST(self) -> None:
+        """GetSecretValue."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(str(self.headers["X-Amz-Target"]))
+        secret = self.secrets.get(body["SecretId"])
+        missing = {"__type": "ResourceNotFoundException", "message": "Secrets Manager can't find the secret."}
+        answer = json.dumps(secret or missing).encode()
+        self.send_response(200 if secret else 400)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def secrets_manager(monkeypatch: pytest.MonkeyPatch, secrets: dict[str, dict[str, Any]]) -> Iterator[list[str]]:
+    """One that has these secrets; what it was asked for."""
+    asked: list[str] = []
+    served = type("Served", (SecretsManager,), {"secrets": secrets, "asked": asked})
+    with HTTPServer(("127.0.0.1", 0), served) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f"http://127.0.0.1:{server.server_port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        yield asked
+        server.shutdown()
+        thread.join()
+
+
+def test_a_secret_is_read_once_and_names_redis(
+    drain: DrainFunction, server_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOWKIQ_REDIS_SECRET_ARN: the secret's text is the URL, fetched at the cold start and kept."""
+    app = Lowkiq(Config())
+    worker = declare(app, queue_name, Notes())
+    drain.install(app, redis_secret_arn=ARN)
+    with secrets_manager(monkeypatch, {ARN: {"ARN": ARN, "Name": "shop", "SecretString": f"{server_url}\n"}}) as asked:
+        drain()
+        worker.perform_async(overdue("a"))
+
+        assert {"done": 1} == drain()["counts"]
+        assert ["secretsmanager.GetSecretValue"] == asked
+
+
+@pytest.mark.parametrize(
+    ("secrets", "why"),
+    [
+        ({}, "cannot be read: .*ResourceNotFoundException"),
+        ({ARN: {"ARN": ARN, "Name": "shop", "SecretBinary": "cmVkaXM="}}, "holds no text"),
+        ({ARN: {"ARN": ARN, "Name": "shop", "SecretString": " "}}, "holds no text"),
+    ],
+)
+def test_a_secret_that_is_of_no_use_is_a_sentence(
+    install: Install, queue_name: str, monkeypatch: pytest.MonkeyPatch, secrets: dict[str, dict[str, Any]], why: str
+) -> None:
+    """It names the setting and the secret, and what Secrets Manager said."""
+    app = Lowkiq(Config())
+    declare(app, queue_name, Notes())
+    install(app, redis_secret_arn=ARN)
+
+    with (
+        secrets_manager(monkeypatch, secrets),
+        pytest.raises(ConfigError, match=f"LOWKIQ_REDIS_SECRET_ARN does not help: the secret {ARN} {why}"),
+    ):
+        environment()
+
+
+def test_a_secret_that_is_no_url_is_not_printed(
+    drain: DrainFunction, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret is never printed, also where it is not what it should be."""
+    app = Lowkiq(Config())
+    declare(app, queue_name, Notes())
+    drain.install(app, redis_secret_arn=ARN)
+    secret = {"ARN": ARN, "Name": "shop", "SecretString": "redis://:hunter2@host:port/0"}
+
+    with secrets_manager(monkeypatch, {ARN: secret}), pytest.raises(ConfigError) as raised:
+        drain()
+
+    assert "hunter2" not in f"{raised.value!r} {raised.value}"

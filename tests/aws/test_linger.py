@@ -1,0 +1,184 @@
+"""LOWKIQ_LINGER: an invocation that listens at the doorbell until its time is over."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.aws.drain_function import DrainFailed
+from lowkiq_lambda.store.keys import ShardRef
+from tests.aws.functions import DrainFunction, overdue
+from tests.rules.support import Notes, declare, jobs_of, left_behind, shard_of
+from tests.servers import MakeServer, Server
+from tests.waiting import eventually
+
+POLL = 30.0
+"""Seconds: longer than any of these tests, so that nothing is found by polling."""
+
+
+@pytest.fixture
+def app(server_url: str) -> Lowkiq:
+    """An app that hardly polls."""
+    return Lowkiq(Config(redis_url=server_url, poll_interval=POLL))
+
+
+@contextmanager
+def lingering(
+    drain: DrainFunction, app: Lowkiq, *, seconds: float = 2.0, event: object = None
+) -> Iterator[Future[dict[str, Any]]]:
+    """An invocation with so much time, that waits at the bell by now."""
+    before = listeners(app)
+    with ThreadPoolExecutor(1) as pool:
+        invocation = pool.submit(drain, event, 3.0 + seconds)
+        eventually(lambda: listeners(app) > before or invocation.done())
+        yield invocation
+
+
+def listeners(app: Lowkiq) -> int:
+    """How many listen at bells."""
+    return int(app.backend.client.info("clients")["pubsub_clients"])
+
+
+def test_what_is_pushed_meanwhile_is_drained_at_once(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
+    """For users who want seconds instead of a minute."""
+    performed = Event()
+    worker = declare(app, queue_name, Notes(lambda _batch: performed.set()), shards_count=3)
+    drain.install(app, linger=1)
+
+    with lingering(drain, app) as invocation:
+        worker.perform_async(jobs_of("abc"))
+
+        assert performed.wait(1.5)
+        assert {"done": 3} == invocation.result()["counts"]
+
+
+def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
+    """A delayed job, and a retry, that come due within the invocation's time need no bell."""
+    failures, performed = iter([True, False]), list[float]()
+
+    def fail_once(batch: Batch) -> None:
+        performed.append(time.monotonic())
+        if next(failures):
+            batch.fail("a", "not yet")
+
+    worker = declare(app, queue_name, fail_once, retry_in=lambda _self, _count: 0.3)
+    worker.perform_async([{"id": "a", "delay": 0.3}])
+    drain.install(app, linger=1)
+
+    result = drain(seconds=5)
+
+    assert {"done": 1, "failed": 1, "retried": 1} == result["counts"]
+    assert 0.3 <= performed[1] - performed[0] < 1.2
+
+
+def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
+    """P5: no sooner than its budget says, and well before Lambda would end it; the connection of the bell is closed."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(overdue("a"))
+    drain.install(app, linger=1)
+    before, began = listeners(app), time.monotonic()
+
+    result = drain(seconds=4)
+
+    assert 0.99 <= time.monotonic() - began < 2
+    assert ("empty", {"done": 1}) == (result["reason"], result["counts"])
+    eventually(lambda: listeners(app) <= before)
+    assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
+
+
+def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
+    """A push to another shard of the queue rings the same bell, and is left to others."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    mine = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 1)
+    others = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 0)
+    drain.install(app, linger=1)
+
+    with lingering(drain, app, seconds=1, event={"shard": 1}) as invocation:
+        worker.perform_async(jobs_of([others]))
+        worker.perform_async(jobs_of([mine]))
+
+        assert {"done": 1} == invocation.result()["counts"]
+    assert {"due": 1, "jobs": 1} == left_behind(app, worker)
+
+
+def test_a_bell_that_is_lost_is_opened_again(drain: DrainFunction, server: Server, queue_name: str) -> None:
+    """A connection that breaks costs at most a poll."""
+    app, performed = Lowkiq(Config(redis_url=server.url, poll_interval=0.2)), Event()
+    worker = declare(app, queue_name, Notes(lambda _batch: performed.set()))
+    drain.install(app, linger=1)
+
+    with lingering(drain, app, seconds=2) as invocation:
+        server.admin.client_kill_filter(_type="pubsub")
+        worker.perform_async(jobs_of("a"))
+
+        assert performed.wait(1.5)
+        assert {"done": 1} == invocation.result()["counts"]
+    assert [] == [line for line in drain.logs if line["level"] == "ERROR"]
+
+
+def test_work_is_found_by_polling_where_bells_are_forbidden(
+    drain: DrainFunction, make_server: MakeServer, queue_name: str
+) -> None:
+    """A user that may not subscribe lingers too, and the log says what is missing."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.add_user("deaf", "~*", "+@all", "-subscribe"), poll_interval=0.2))
+    plain, performed = Lowkiq(Config(redis_url=server.url)), Event()
+    declare(app, queue_name, Notes(lambda _batch: performed.set()))
+    worker = declare(plain, queue_name, Notes())
+    drain.install(app, linger=1)
+
+    with ThreadPoolExecutor(1) as pool:
+        invocation = pool.submit(drain, None, 5.0)
+        eventually(lambda: plain.backend.client.exists(f"lowkiq:{{{queue_name}}}:declaration"))
+        worker.perform_async(jobs_of("a"))
+
+        assert performed.wait(1.5)
+        assert {"done": 1} == invocation.result()["counts"]
+    (warning,) = (line["message"] for line in drain.logs if line["level"] == "WARNING")
+    assert warning.startswith("the doorbell is not heard, work is found by polling: ")
+
+
+def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
+    drain: DrainFunction, make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was to become due, and cannot be read any more: it is looked at again now and then, and named at the end."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url, poll_interval=0.2))
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async([{"id": "a", "delay": 0.4}])
+    drain.install(app, linger=1)
+    looks, look = list[object](), app.drainer.look
+
+    def count_and_look(*args: Any) -> list[ShardRef]:
+        looks.append(args)
+        return look(*args)
+
+    monkeypatch.setattr(app.drainer, "look", count_and_look)
+
+    with lingering(drain, app, seconds=1.5) as invocation:
+        broken = app.queue_of(worker).shards[0].key("due")
+        server.admin.delete(broken)
+        server.admin.set(broken, "not what it should be")
+
+        with pytest.raises(DrainFailed, match=f"1 of 1 shards could not be drained: shard 0 of '{queue_name}'"):
+            invocation.result()
+    assert len(looks) < 30
+
+
+def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeServer, queue_name: str) -> None:
+    """The server restarts: what is pushed after that is still drained by the same invocation."""
+    server = make_server()
+    app = Lowkiq(Config(redis_url=server.url, poll_interval=0.2))
+    worker = declare(app, queue_name, Notes())
+    drain.install(app, linger=1)
+
+    with lingering(drain, app, seconds=4) as invocation:
+        server.restart()
+        worker.perform_async(jobs_of("a"))
+
+        assert {"done": 1} == invocation.result()["counts"]

@@ -1,0 +1,199 @@
+"""The packages of the functions hold what they need and nothing else, ready to be imported."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.aws.test_templates import FUNCTIONS, ROOT, TOOLS
+
+BUILDER: Final = ROOT / "infra" / "package" / "build.py"
+MACHINE: Final = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86_64"
+OTHER_MACHINE: Final = "x86_64" if MACHINE == "arm64" else "arm64"
+HERE: Final = f"python3.{sys.version_info[1]}-{MACHINE}"
+OTHER_MINOR: Final = 13 if sys.version_info[1] == 12 else 12
+HANDLERS: Final = {
+    "DrainFunction": "lowkiq_lambda.aws.drain_function",
+    "DispatchFunction": "lowkiq_lambda.aws.dispatch_function",
+    "DashboardFunction": "lowkiq_lambda.aws.dashboard_function",
+}
+# Of bytecode that nothing compares with its source: see PEP 552.
+UNCHECKED_HASH: Final = 1
+MOST_BYTES: Final = 25_000_000
+
+pytestmark = [
+    pytest.mark.xdist_group("packages"),
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="a package holds what runs on Linux"),
+]
+
+
+class Built(NamedTuple):
+    """What a build said, and what it left."""
+
+    code: int
+    said: str
+    folder: Path
+
+    def names(self, pattern: str) -> list[str]:
+        """The names of the files that match."""
+        return sorted(path.name for path in self.folder.rglob(pattern))
+
+
+Build = Callable[..., Built]
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """A folder like `app/`, to be filled."""
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "jobs.py").write_text("from lowkiq_lambda import Lowkiq\n\napp = Lowkiq()\n")
+    return folder
+
+
+@pytest.fixture
+def build(app: Path, tmp_path: Path) -> Build:
+    """Builds the drain function's package with that app, for a target."""
+
+    def start(target: str, **environment: str) -> Built:
+        into = tmp_path / "package"
+        shutil.rmtree(into, ignore_errors=True)
+        command = [sys.executable, str(BUILDER), target, "DrainFunction", str(into), "--app", str(app)]
+        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+        return Built(done.returncode, done.stdout + done.stderr, into)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `sam build` makes of a checkout with a blank in its path, for this machine's Python and processor."""
+    checkout = tmp_path_factory.mktemp("packages") / "my checkout"
+    never = shutil.ignore_patterns("__pycache__")
+    for folder in ("app", "infra", "lowkiq_lambda", "requirements"):
+        shutil.copytree(ROOT / folder, checkout / folder, ignore=never)
+    for name in ("template.yaml", "samconfig.toml"):
+        shutil.copy(ROOT / name, checkout)
+    program = TOOLS / "sam"
+    assert program.exists(), f"there is no {program}: run `make setup`"
+    runtime, _, architecture = HERE.partition("-")
+    environment = os.environ | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "SAM_CLI_TELEMETRY": "0",
+    }
+    done = subprocess.run(
+        [program, "build", "--parameter-overrides", f"Runtime={runtime} Architecture={architecture}"],
+        cwd=checkout,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return checkout / ".aws-sam" / "build"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_package_imports_by_itself(packages: Path, function: str) -> None:
+    """Handler and app come from the package, with nothing but Python beside it."""
+    code = "import importlib, sys; sys.path[:0] = sys.argv[1:2]; [importlib.import_module(m) for m in sys.argv[2:]]"
+    command = [sys._base_executable, "-I", "-S", "-c", code, packages / function, HANDLERS[function], "jobs"]  # type: ignore[attr-defined]  # of the interpreter, not of this environment
+
+    done = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
+def test_only_the_dashboard_has_the_web(packages: Path, function: str) -> None:
+    """What drains holds no page, no web framework, no SDK that the runtime has, no daemon."""
+    held = {path.name for path in (packages / function).iterdir()}
+    library = {path.name for path in (packages / function / "lowkiq_lambda").iterdir()}
+
+    assert {"redis", "hiredis", "msgspec", "aws_lambda_powertools", "lowkiq_lambda", "jobs.py"} <= held
+    assert set() == held & {"boto3", "botocore", "mangum", "starlette", "jinja2", "anyio", "aws_xray_sdk", "bin"}
+    assert set() == library & {"local", "testing.py", "dashboard"}
+    assert {"mangum", "starlette", "jinja2"} <= {path.name for path in (packages / "DashboardFunction").iterdir()}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_no_cold_start_compiles(packages: Path, function: str) -> None:
+    """Every module has bytecode of the runtime's version, which goes by no time and names the place on Lambda."""
+    folder = packages / function
+    tag = f".cpython-3{sys.version_info[1]}.pyc"
+    sources = {path.relative_to(folder) for path in folder.rglob("*.py")}
+    compiled = {
+        path.parent.parent.relative_to(folder) / path.name.replace(tag, ".py"): path.read_bytes()
+        for path in folder.rglob("*.pyc")
+    }
+
+    assert sources == set(compiled)
+    assert {UNCHECKED_HASH} == {int.from_bytes(bytecode[4:8], "little") for bytecode in compiled.values()}
+    assert b"/var/task/jobs.py" in compiled[Path("jobs.py")]
+    assert [] == [name for name, bytecode in compiled.items() if str(folder).encode() in bytecode]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_package_is_small(packages: Path, function: str) -> None:
+    """It has room under Lambda's limit of 250 MB, and takes little time to unpack."""
+    size = sum(path.stat().st_size for path in (packages / function).rglob("*") if path.is_file())
+
+    assert 0 < size < MOST_BYTES
+
+
+def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app: Path) -> None:
+    """What is native in it runs on the function's processor and Python, also what the app asked for."""
+    (app / "requirements.txt").write_text("markupsafe\n")
+
+    built = build(f"python3.{OTHER_MINOR}-{OTHER_MACHINE}")
+
+    assert 0 == built.code, built.said
+    processor = {"arm64": "aarch64", "x86_64": "x86_64"}[OTHER_MACHINE]
+    native = [path.name for path in built.folder.rglob("*.so")]
+    assert 3 == len(native)
+    assert [] == [name for name in native if f"cpython-3{OTHER_MINOR}-{processor}" not in name]
+    assert (built.folder / "markupsafe").exists()
+    assert [] == built.names("requirements.txt")
+
+
+def test_without_the_runtimes_python_there_is_no_bytecode(build: Build, tmp_path: Path) -> None:
+    """Another version's would be of no use; the build says what is missing, and goes on."""
+    built = build(f"python3.{OTHER_MINOR}-{MACHINE}", PATH=str(tmp_path), PYENV_ROOT=str(tmp_path))
+
+    assert 0 == built.code, built.said
+    assert f"WARNING: no Python 3.{OTHER_MINOR} was found" in built.said
+    assert [] == built.names("*.pyc")
+
+
+def test_a_python_of_another_version_is_refused(build: Build) -> None:
+    """The one that is named must be what the function runs on."""
+    built = build(f"python3.{OTHER_MINOR}-{MACHINE}", LOWKIQ_BUILD_PYTHON=sys.executable)
+
+    assert 0 != built.code
+    assert f"is no Python 3.{OTHER_MINOR}" in built.said
+
+
+def test_an_app_does_not_take_a_packages_place(build: Build, app: Path) -> None:
+    """A module of the app with the name of a package would break what imports the package."""
+    (app / "msgspec").mkdir()
+
+    built = build(HERE)
+
+    assert 0 != built.code
+    assert "The app's msgspec would take the place of a package" in built.said
+
+
+@pytest.mark.parametrize("target", ["python3.13", "python3.13-riscv", "nodejs-arm64"])
+def test_a_target_that_there_is_not_is_refused(build: Build, target: str) -> None:
+    """With a sentence that shows what one looks like."""
+    built = build(target)
+
+    assert 0 != built.code
+    assert f"{target!r} names no runtime and architecture" in built.said

@@ -1,0 +1,380 @@
+"""The templates are valid, and say what the functions, the roles and the bill count on."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import Config
+from lowkiq_lambda.aws import queue_metrics, telemetry
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.config import EnvSettings, variable_of
+
+ROOT: Final = Path(__file__).parents[2]
+TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
+INFRA: Final = sorted((ROOT / "infra").glob("*.yaml"))
+FUNCTIONS: Final = ("DrainFunction", "DispatchFunction", "DashboardFunction")
+ELSEWHERE: Final = {"cold_start", "batch_duration", "slowest_batch", "lag_at_start", "lag_at_end"}
+
+# What AWS lets nobody limit to a resource.
+WITHOUT_RESOURCE: Final = {
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+}
+
+# PyYAML, which knows the short forms of CloudFormation there, is in the environment of these tools alone.
+PARSE: Final = """
+import json, sys
+from samcli.yamlhelper import yaml_parse
+print(json.dumps([yaml_parse(open(path).read()) for path in sys.argv[1:]]))
+"""
+
+pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(300)]
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs one of the tools, without credentials or region."""
+    assert (TOOLS / program).exists(), f"there is no {TOOLS / program}: run `make setup`"
+    environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "SAM_CLI_TELEMETRY": "0"}
+    return subprocess.run(
+        [TOOLS / program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def templates() -> dict[str, dict[str, Any]]:
+    """All templates as values, by their names."""
+    paths = [ROOT / "template.yaml", *INFRA]
+    parsed = json.loads(run("python", "-c", PARSE, *map(str, paths)).stdout)
+    return dict(zip([path.stem for path in paths], parsed, strict=True))
+
+
+@pytest.fixture(scope="module")
+def template(templates: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The main one."""
+    return templates["template"]
+
+
+@pytest.fixture(scope="module")
+def resources(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Its resources, the one that stands for all shards' schedules among them."""
+    flat = dict(template["Resources"])
+    for name in [name for name in flat if name.startswith("Fn::ForEach::")]:
+        flat.update(flat.pop(name)[2])
+    return flat
+
+
+def of_kind(resources: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of all resources of one type, by name."""
+    return {name: one.get("Properties", {}) for name, one in resources.items() if one["Type"] == kind}
+
+
+def statements(value: object) -> Iterator[dict[str, Any]]:
+    """Every statement of every policy in it."""
+    if isinstance(value, dict):
+        if "Effect" in value:
+            yield value
+        else:
+            for one in value.values():
+                yield from statements(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from statements(one)
+
+
+def leaves(value: object) -> Iterator[str]:
+    """Every text in it."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from leaves(one)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_sam_takes_the_template_for_valid() -> None:
+    """`sam validate --lint` has nothing to say against template.yaml."""
+    done = run("sam", "validate", "--lint")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "is a valid SAM Template" in done.stdout
+
+
+def test_cfn_lint_has_nothing_to_say() -> None:
+    """Every template is clean, warnings included."""
+    done = run("cfn-lint", "template.yaml", *(str(path.relative_to(ROOT)) for path in INFRA))
+
+    assert (0, "") == (done.returncode, done.stdout)
+
+
+def test_every_template_of_infra_has_its_page() -> None:
+    """Each says what it costs, in which region and when, and that this must be checked."""
+    pages = {path.stem: path.with_suffix(".md").read_text() for path in INFRA}
+
+    assert {"cloudwatch-dashboard", "elasticache", "network"} == set(pages)
+    for page in pages.values():
+        assert re.search(r"Prices of us-east-1 in \w+ 20\d\d, .*; check them", page)
+
+
+def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
+    """What the template puts into the environment of a function is read there."""
+    known = {variable_of(field.name) for kind in (Settings, EnvSettings) for field in msgspec.structs.fields(kind)}
+    given = [variables(template, resources, function) for function in FUNCTIONS]
+
+    assert [set()] * 3 == [set(one) - known for one in given]
+
+
+def variables(template: dict[str, Any], resources: dict[str, dict[str, Any]], function: str) -> dict[str, Any]:
+    """The environment of a function."""
+    everywhere: dict[str, Any] = template["Globals"]["Function"]["Environment"]["Variables"]
+    own: dict[str, Any] = resources[function]["Properties"]["Environment"]["Variables"]
+    return everywhere | own
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("chosen", [0, -1])
+def test_what_a_parameter_may_be_is_taken(
+    template: dict[str, Any], resources: dict[str, dict[str, Any]], function: str, chosen: int
+) -> None:
+    """The functions start with the parameters' defaults, and with the first and the last of their allowed values."""
+    parameters = template["Parameters"]
+
+    def value(given: Any) -> str:
+        parameter = parameters.get(given["Ref"], {}) if "Ref" in given else {}
+        allowed = parameter.get("AllowedValues", [parameter.get("Default", "")])
+        return str(allowed[chosen])
+
+    environment = {name: value(given) for name, given in variables(template, resources, function).items()}
+
+    assert "jobs:app" == Settings.from_env(environment).app
+    assert Config.from_env(environment).redis_url is None
+
+
+def test_each_handler_is_there(resources: dict[str, dict[str, Any]]) -> None:
+    """The functions are those that the package has, each in the file that the template names."""
+    handlers = {name: one["Handler"] for name, one in of_kind(resources, "AWS::Serverless::Function").items()}
+
+    assert set(FUNCTIONS) == set(handlers)
+    for handler in handlers.values():
+        module, _, function = handler.rpartition(".")
+        path = ROOT / (module.replace(".", "/") + ".py")
+        assert f"def {function}(" in path.read_text()
+
+
+def test_schedules_try_once(resources: dict[str, dict[str, Any]]) -> None:
+    """A tick that could not be delivered is not tried again, is not late, and is not lost silently."""
+    schedules = of_kind(resources, "AWS::Scheduler::Schedule")
+
+    assert {"DispatchSchedule", "DrainSchedule${ShardIndex}"} == set(schedules)
+    for schedule in schedules.values():
+        target = schedule["Target"]
+        assert {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60} == target["RetryPolicy"]
+        assert {"Arn": {"Fn::GetAtt": ["FailureQueue", "Arn"]}} == target["DeadLetterConfig"]
+        assert {"Mode": "OFF"} == schedule["FlexibleTimeWindow"]
+        assert {"Ref": "ScheduleGroup"} == schedule["GroupName"]
+
+
+def test_each_shard_index_has_a_schedule(template: dict[str, Any]) -> None:
+    """The schedules follow the parameter, and each tells its shard."""
+    name, indexes, schedule = template["Resources"]["Fn::ForEach::DrainSchedules"]
+    properties = schedule["DrainSchedule${ShardIndex}"]["Properties"]
+
+    assert ("ShardIndex", {"Ref": "ShardIndexes"}) == (name, indexes)
+    assert {"Fn::Sub": '{"shard": ${ShardIndex}}'} == properties["Target"]["Input"]
+
+
+@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
+def test_failed_events_are_not_tried_again(resources: dict[str, dict[str, Any]], function: str) -> None:
+    """The next tick does what this one did not; what failed can be looked at."""
+    invocation = resources[function]["Properties"]["EventInvokeConfig"]
+
+    assert (0, 60) == (invocation["MaximumRetryAttempts"], invocation["MaximumEventAgeInSeconds"])
+    assert {"Fn::GetAtt": ["FailureQueue", "Arn"]} == invocation["DestinationConfig"]["OnFailure"]["Destination"]
+
+
+def test_roles_have_the_least_rights(resources: dict[str, dict[str, Any]]) -> None:
+    """No statement allows an action by pattern, and only what AWS cannot limit is allowed on everything."""
+    found = [one for one in statements(resources) if "Principal" not in one]
+
+    assert found
+    for statement in found:
+        actions = [one for one in leaves(statement["Action"]) if ":" in one]
+        assert actions
+        assert not [action for action in actions if "*" in action]
+        if "*" in leaves(statement["Resource"]):
+            assert set(actions) <= WITHOUT_RESOURCE
+
+
+def test_each_function_has_a_role_of_its_own(resources: dict[str, dict[str, Any]]) -> None:
+    """What one may do, another may not."""
+    functions = of_kind(resources, "AWS::Serverless::Function")
+    roles = {one["Role"]["Fn::GetAtt"][0] for one in functions.values()}
+
+    assert 3 == len(roles)
+    for one in functions.values():
+        assert "Policies" not in one
+    for role in of_kind(resources, "AWS::IAM::Role").values():
+        assert not [one for one in leaves(role.get("ManagedPolicyArns", [])) if one.startswith("arn:")]
+
+
+def test_logs_are_kept_for_a_bounded_time(templates: dict[str, dict[str, Any]]) -> None:
+    """Every function logs to a group of the template, and each such group forgets."""
+    resources = templates["template"]["Resources"]
+    functions = of_kind({name: resources[name] for name in FUNCTIONS}, "AWS::Serverless::Function")
+
+    for function in functions.values():
+        group = resources[function["LoggingConfig"]["LogGroup"]["Ref"]]
+        assert {"Ref": "LogRetentionDays"} == group["Properties"]["RetentionInDays"]
+
+
+def test_alarms_watch_metrics_that_there_are(
+    templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
+) -> None:
+    """Alarms and dashboard look at names that the functions publish, in dimensions that they have."""
+    published = {*queue_metrics._OF_ALL, *telemetry._COUNTED.values(), *ELSEWHERE}
+    alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
+    ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
+    (text,) = leaves(templates["cloudwatch-dashboard"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
+    body = json.loads(text)
+    shown = re.findall(r'MetricName=\\?"(\w+)', text) + [
+        metric[1]
+        for widget in body["widgets"]
+        for metric in widget["properties"].get("metrics", [])
+        if metric[0] == "${MetricsNamespace}"
+    ]
+
+    assert {"oldest_due_age", "dead"} == {one["MetricName"] for one in ours}
+    assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
+    assert len(shown) > len(ours)
+    assert set() == set(shown) - published
+
+
+def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
+    """Errors, throttles, age, morgue and lost events: whoever named a topic hears of all of them."""
+    alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
+    to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
+
+    assert {"Errors", "Throttles", "oldest_due_age", "dead", "ApproximateNumberOfMessagesVisible"} == {
+        one["MetricName"] for one in alarms.values()
+    }
+    assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]
+
+
+def test_a_package_can_be_built_for_every_choice(template: dict[str, Any]) -> None:
+    """For each runtime and architecture that may be chosen there is a folder, with the same way to build."""
+    chosen = [template["Parameters"][name]["AllowedValues"] for name in ("Runtime", "Architecture")]
+    makefiles = {path.parent.name: path.read_text() for path in (ROOT / "infra" / "package").glob("*/Makefile")}
+
+    assert {f"{runtime}-{architecture}" for runtime, architecture in product(*chosen)} == set(makefiles)
+    assert 1 == len(set(makefiles.values()))
+
+
+def test_outputs_are_what_is_asked_of_the_stack(template: dict[str, Any]) -> None:
+    """The dashboard's URL, the functions' names, and what the schedules command takes from a stack."""
+    asked = {
+        "DashboardUrl",
+        "DrainFunctionName",
+        "DispatchFunctionName",
+        "DashboardFunctionName",
+        "DrainFunctionArn",
+        "SchedulerRoleArn",
+        "FailureQueueArn",
+    }
+
+    assert asked <= set(template["Outputs"])
+
+
+def test_every_parameter_is_in_a_group_and_is_used(template: dict[str, Any]) -> None:
+    """Nobody is asked for something that changes nothing."""
+    groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    listed = [name for group in groups for name in group["Parameters"]]
+    text = json.dumps({name: template[name] for name in ("Resources", "Globals", "Conditions")})
+
+    assert sorted(template["Parameters"]) == sorted(listed)
+    assert [] == [name for name in listed if f'"{name}"' not in text and f"${{{name}}}" not in text]
+
+
+REDIS: Final = {"RedisUrl": "redis://redis.example:6379"}
+SECRET: Final = {"RedisSecretArn": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:redis-AbCdEf"}
+IAM: Final = {"RedisIamUser": "lowkiq", "RedisIamCache": "jobs"}
+NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        REDIS,
+        SECRET,
+        SECRET | {"RedisUrl": "-"},
+        REDIS | NETWORK,
+        REDIS | IAM | NETWORK | {"RedisIamServerless": "true"},
+    ],
+    ids=["url", "secret", "no url", "network", "iam"],
+)
+def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[str, str]) -> None:
+    """A server that is named once, with all that signing in takes, is enough."""
+    assert [] == refusals(template, given)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "Name the Redis server"),
+        ({"RedisUrl": "-"}, "Name the Redis server"),
+        (REDIS | SECRET, "not both"),
+        (REDIS | NETWORK | {"RedisIamUser": "lowkiq"}, "RedisIamUser needs RedisIamCache"),
+        (REDIS | NETWORK | {"RedisIamCache": "jobs"}, "RedisIamCache needs RedisIamUser"),
+        (SECRET | IAM | NETWORK, "give it as RedisUrl"),
+        (REDIS | IAM, "from their VPC only"),
+        (REDIS | IAM | NETWORK | {"RedisIamService": "memorydb", "RedisIamServerless": "true"}, "MemoryDB has none"),
+        (REDIS | {"SubnetIds": "subnet-1"}, "together"),
+        (REDIS | {"SecurityGroupIds": "sg-1"}, "together"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(template: dict[str, Any], given: dict[str, str], why: str) -> None:
+    """Before anything is made, with a sentence."""
+    (refusal,) = refusals(template, given)
+
+    assert why in refusal
+
+
+def refusals(template: dict[str, Any], given: dict[str, str]) -> list[str]:
+    """What CloudFormation says of these parameters by the template's rules."""
+    values = {name: str(one.get("Default", "")) for name, one in template["Parameters"].items()} | given
+    return [
+        assertion["AssertDescription"]
+        for rule in template["Rules"].values()
+        if evaluate(rule.get("RuleCondition", {"Fn::Not": [{"Fn::Equals": ["a", "b"]}]}), values)
+        for assertion in rule["Assertions"]
+        if not evaluate(assertion["Assert"], values)
+    ]
+
+
+def evaluate(expression: Any, values: dict[str, str]) -> Any:
+    """What an expression of a rule comes to."""
+    if not isinstance(expression, dict):
+        return expression
+    ((name, arguments),) = expression.items()
+    if name == "Ref":
+        return values[arguments]
+    found = [evaluate(one, values) for one in arguments]
+    functions: dict[str, Callable[[], bool]] = {
+        "Fn::Equals": lambda: found[0] == found[1],
+        "Fn::Not": lambda: not found[0],
+        "Fn::And": lambda: all(found),
+        "Fn::Or": lambda: any(found),
+        "Fn::Contains": lambda: found[1] in found[0],
+    }
+    return functions[name]()

@@ -1,0 +1,244 @@
+"""A managed cache: TLS, a cluster, a user whose password is a token, and limits of its own."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from redis.crc import key_slot
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
+from lowkiq_lambda.aws.keychain import Keychain
+from lowkiq_lambda.errors import BackendDenied
+from lowkiq_lambda.store import backend
+from lowkiq_lambda.store.bell import Bell
+from lowkiq_lambda.store.health import check_server
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.scripts import Script, script
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.worker import FunctionWorker
+from tests.chaos.support import closing as closing_app
+from tests.chaos.test_tour import SCRIPTS, look_at_everything
+from tests.chaos.tour import Tour
+from tests.servers import ManagedCache
+from tests.servers.monitor import Asked, Monitor
+from tests.waiting import eventually
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "elasticache.md"
+MOST_ARGUMENTS: Final = 3_999
+JOBS: Final = 10_000
+ENVIRON: Final = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-central-1"}
+CHANCE: Final = {"time", "randomkey", "srandmember", "spop", "hrandfield", "zrandmember"}
+
+
+class Account:
+    """A user of the cache, and the side of AWS that knows which token is good."""
+
+    def __init__(self, cache: ManagedCache) -> None:
+        self._cache = cache
+        self.clock = ManualClock()
+        self.user = f"user-{uuid4().hex}"
+        self.credentials = IamCredentials(
+            user=self.user, cache="jobs", serverless=True, keychain=Keychain(ENVIRON), clock=self.clock
+        )
+        self.let_in()
+
+    def let_in(self) -> str:
+        """From now on the cache takes the token of now and no other."""
+        user, token = self.credentials()
+        self._cache.let_in(user, token, documented_rights())
+        return token
+
+    def connections(self) -> list[str]:
+        """The ids of the user's connections."""
+        return self._cache.connections(self.user)
+
+    def cut(self) -> None:
+        """End the user's connections, as the service does after twelve hours."""
+        self._cache.admin.client_kill_filter(_type="normal", user=self.user)
+
+    def refusals(self) -> list[str]:
+        """What the cache's rules did not let the user do."""
+        return [str(entry["object"]) for entry in self._cache.admin.acl_log() if entry["username"] == self.user]
+
+
+def documented_rights() -> str:
+    """The rights that the docs tell to give."""
+    (rights,) = re.findall(r"^on ~lowkiq:.*$", PAGE.read_text(), re.MULTILINE)
+    return str(rights)
+
+
+@pytest.fixture
+def account(managed_cache: ManagedCache) -> Account:
+    """A user of the cache."""
+    return Account(managed_cache)
+
+
+@pytest.fixture
+def app(managed_cache: ManagedCache, account: Account) -> Iterator[Lowkiq]:
+    """An app that goes to the cache as that user."""
+    with closing_app(Lowkiq(Config(redis_url=managed_cache.url, credentials=account.credentials))) as opened:
+        yield opened
+
+
+def declared(app: Lowkiq, queue_name: str, **options: Any) -> FunctionWorker:
+    """A worker that fails the ids which begin with "bad"."""
+
+    def handle(batch: Batch) -> None:
+        for job_id in batch:
+            if job_id.startswith("bad"):
+                batch.fail(job_id, "bad")
+
+    return app.worker(queue_name=queue_name, **options)(handle)
+
+
+def test_everything_works_for_that_user(
+    managed_cache: ManagedCache, account: Account, app: Lowkiq, queue_name: str
+) -> None:
+    """Push, drain, look, act and count, with the rights that the docs name: the cache refuses nothing of it."""
+    worker = declared(app, queue_name, shards_count=3, max_retry_count=0)
+    good, bad = ([f"{kind} {number}" for number in range(50)] for kind in ("good", "bad"))
+    managed_cache.admin.config_resetstat()
+
+    shards = app.drainer.shards()
+    with Bell(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as bell:
+        bell.open()
+        worker.perform_async([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
+        assert set(eventually(lambda: bell.hear(0.1))) == set(shards)
+    assert 100 == len(app.queries(worker).range_by_id())
+    assert 50 == app.drain()["failed"]
+    assert 50 == app.stats()["total"]["morgue_length"]
+    assert 50 == len(app.queries(worker).morgue_range_by_updated_at())
+    assert 50 == app.actions(worker).morgue_queue_up_all_jobs()
+    assert 50 == app.actions(worker).delete(bad)
+    assert [] == check_server(app.backend.client)
+
+    assert [] == account.refusals()
+    assert account.connections()
+    used = {name.removeprefix("cmdstat_") for name in managed_cache.admin.info("commandstats")}
+    assert not used & {"select", "multi", "exec", "watch", "config|get"}
+
+
+def test_the_next_token_is_for_the_next_connection(account: Account, app: Lowkiq, queue_name: str) -> None:
+    """Who is signed in stays so when the token ends; who was cut off comes back with a new one, and misses nothing."""
+    worker = declared(app, queue_name, shards_count=2)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    before = account.connections()
+    first = account.let_in()
+    account.clock.advance(RENEWED_AFTER)
+
+    second = account.let_in()
+    worker.perform_async([{"id": "b", "payload": 1}])
+    assert before == account.connections()
+
+    account.cut()
+    worker.perform_async([{"id": "c", "payload": 1}])
+    assert {"done": 3} == app.drain()
+    assert first != second
+    assert not set(before) & set(account.connections())
+
+
+def test_a_token_that_is_not_taken_is_told(account: Account, app: Lowkiq, queue_name: str) -> None:
+    """A role that may not connect, or a wrong clock, is an error at once which says so and shows no token."""
+    worker = declared(app, queue_name)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    account.let_in()
+    account.clock.advance(RENEWED_AFTER)
+    account.cut()
+
+    with pytest.raises(BackendDenied, match="invalid username-password pair") as raised:
+        worker.perform_async([{"id": "b", "payload": 1}])
+
+    assert "X-Amz" not in str(raised.value)
+    account.let_in()
+    worker.perform_async([{"id": "b", "payload": 1}])
+    assert {"done": 2} == app.drain()
+
+
+def test_no_call_has_too_many_arguments(managed_cache: ManagedCache, app: Lowkiq, queue_name: str) -> None:
+    """Whatever is pushed, drained, looked at and done, no command has more than 3,999 arguments, by scripts neither."""
+    worker = declared(app, queue_name, shards_count=2, batch_size=1_000, max_retry_count=0)
+    ids = [f"{'good' if number % 4 else 'bad'} {number}" for number in range(JOBS)]
+    with Monitor(managed_cache.node) as monitor:
+        worker.perform_async([{"id": job_id, "payload": "x" * (n**3 % 4_001)} for n, job_id in enumerate(ids)])
+        worker.perform_async([{"id": "many", "payload": number} for number in range(5_000)])
+        see_all_pages(app, worker)
+        drain_all(app, worker)
+        see_all_pages(app, worker)
+        actions = app.actions(worker)
+        assert actions.morgue_queue_up_all_jobs()
+        see_all_pages(app, worker)
+        actions.perform_all_jobs_now()
+        actions.kill_all_failed_jobs()
+        actions.delete_all_failed_jobs()
+        actions.delete(ids)
+        actions.morgue_delete_all_jobs()
+        app.queries(worker).fetch(ids)
+        asked = monitor.heard()
+
+    assert 3_000 < max(each.size for each in asked) <= MOST_ARGUMENTS
+    check_scripts(asked)
+
+
+def drain_all(app: Lowkiq, worker: FunctionWorker) -> None:
+    """Until nothing waits."""
+    while app.stats()["by_worker"][worker.worker.queue_name]["length"]:
+        app.drain()
+
+
+def see_all_pages(app: Lowkiq, worker: FunctionWorker) -> None:
+    """Everything that a dashboard can show, in the largest pages that there are."""
+    queries = app.queries(worker)
+    for look in (
+        queries.range_by_id,
+        queries.range_by_perform_in,
+        queries.range_by_retry_count,
+        queries.morgue_range_by_id,
+        queries.morgue_range_by_updated_at,
+    ):
+        page = look(limit=10_000)
+        while page.next:
+            page = look(limit=10_000, after=page.next)
+    queries.processing()
+    app.stats()
+
+
+def test_every_script_names_its_keys(
+    managed_cache: ManagedCache, account: Account, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is given keys of one slot and touches no other, takes no time and throws no dice."""
+    called = set[str]()
+
+    def noted(name: str) -> Script:
+        called.add(name)
+        return script(name)
+
+    monkeypatch.setattr(backend, "script", noted)
+    shard = ShardRef(queue_name, 1, 0)
+    user, token = account.credentials()
+    url = managed_cache.url.replace("://", f"://{user}:{quote(token, safe='')}@")
+    with Monitor(managed_cache.node) as monitor, Tour(url, managed_cache.node, shard) as tour:
+        for step in tour.steps():
+            step.call()
+            look_at_everything(tour.holders.backend, shard)
+        asked = monitor.heard()
+
+    assert called == SCRIPTS
+    check_scripts(asked)
+
+
+def check_scripts(asked: list[Asked]) -> None:
+    """AssertionError where a script has no key, keys of several slots, touches others, or is not deterministic."""
+    given: set[bytes] = set()
+    for each in asked:
+        assert 0 == each.database
+        if each.name in {"eval", "evalsha"}:
+            given = set(each.words[3 : 3 + int(each.words[2])])
+            assert 1 == len({key_slot(key) for key in given})
+        elif each.by_script:
+            assert each.name not in CHANCE
+            assert each.first in given

@@ -1,0 +1,173 @@
+"""The whole way on a local cloud: the template deployed, schedules that fire, drains, the dashboard, the end."""
+
+import base64
+import re
+import signal
+import socket
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import Browser
+from tests.e2e.stage import LAST, PASSWORD, SCHEDULED, USER, Stage, inventory
+from tests.servers import LocalCloud
+from tests.servers.ports import HOST
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
+
+
+def test_the_stack_schedules_each_shard_that_is_named(stage: Stage) -> None:
+    """There is a schedule for each index of `ShardIndexes`, and one for the dispatcher."""
+    assert {"dispatch", *(f"shard-{shard}" for shard in SCHEDULED)} == stage.schedules
+
+
+def test_schedules_that_are_due_drain_their_shards(stage: Stage) -> None:
+    """What was pushed from outside ends done, in order, once the schedules of its shards fire; no other shard does."""
+    shards = SCHEDULED[:-1]
+    with stage.due_now(*shards):
+        stage.wait_until_done(*shards)
+
+    assert stage.metrics.shards[LAST].length
+
+
+def test_the_dashboard_asks_who_comes(stage: Stage, cloud: LocalCloud) -> None:
+    """Through the API's own address nobody sees a number without the password."""
+    host = stage.deployment.dashboard_url.split("/")[2]
+
+    def status(**headers: str) -> int:
+        connection = HTTPConnection(HOST, cloud.port, timeout=60)
+        try:
+            connection.request("GET", "/", headers={"Host": host, **headers})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    wrong = base64.b64encode(f"{USER}:wrong".encode()).decode()
+    right = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+    assert [401, 401, 200] == [
+        status(),
+        status(Authorization=f"Basic {wrong}"),
+        status(Authorization=f"Basic {right}"),
+    ]
+
+
+def test_the_dashboard_shows_the_queue_in_a_browser(stage: Stage, browser: Browser, tmp_path: Path) -> None:
+    """A real browser shows the queue's numbers, with its own style, and finds nothing to complain of."""
+    picture = tmp_path / "dashboard.png"
+    scheme, rest = stage.deployment.dashboard_url.split("://")
+
+    seen = browser.look(f"{scheme}://{USER}:{PASSWORD}@{rest}", picture)
+
+    assert '<th scope="row">ApplyChanges</th>' in seen.page
+    assert "<td>5</td></tr>" in seen.page
+    assert [] == seen.complaints
+    assert picture.stat().st_size > 10_000
+
+
+def test_the_script_for_people_runs_it_all(packages: Path, tmp_path: Path) -> None:
+    """`python -m local.cloud` deploys, drains and compares on a cloud of its own; Ctrl-C ends all that it started."""
+    # Here, as the stack's first minute has to pass anyway.
+    printed = tmp_path / "printed"
+    with printed.open("wb") as output:
+        script = subprocess.Popen(
+            [sys.executable, "-m", "local.cloud", "--packages", str(packages)],
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        eventually(
+            lambda: script.poll() is not None or "Ctrl-C ends it" in printed.read_text(), 200, "the end of all jobs"
+        )
+        ports = [int(port) for port in re.findall(r"//127\.0\.0\.1:(\d+)", printed.read_text())]
+        assert [0, 0] == [refusal(port) for port in ports], printed.read_text()
+        script.send_signal(signal.SIGINT)
+        code = script.wait(30)
+    finally:
+        script.kill()
+        script.wait()
+
+    assert 0 == code, printed.read_text()
+    assert "the files are what git says" in printed.read_text()
+    assert ".execute-api.localhost:" in printed.read_text()
+    assert all(refusal(port) for port in ports)
+
+
+def refusal(port: int) -> int:
+    """The system's number for why nobody answers on a port of loopback; 0 where somebody does."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port))
+
+
+def test_a_schedule_of_a_minute_fires_by_itself(stage: Stage) -> None:
+    """Within two minutes of the deployment the shard that nobody else drains is drained by its own schedule."""
+    stage.wait_until_done(SCHEDULED[-1], timeout=120)
+
+
+def test_lag_is_in_the_logs(stage: Stage) -> None:
+    """Drains log the lag they found and left, the dispatcher each minute that of every queue, as embedded metrics."""
+
+    def of_drains() -> list[float]:
+        return [line["lag_at_start"][0] for line in stage.metrics_in_log("drain") if "lag_at_start" in line]
+
+    def of_dispatcher() -> list[float]:
+        return [line["lag"][0] for line in stage.metrics_in_log("dispatch") if "lag" in line]
+
+    assert max(eventually(of_drains, timeout=30, what="metrics of drains")) > 0
+    # The last shard has work, and nothing drains it.
+    assert max(eventually(of_dispatcher, timeout=120, what="metrics of the dispatcher")) > 0
+
+
+def test_an_update_gives_a_new_shard_its_schedule(stage: Stage) -> None:
+    """A longer `ShardIndexes` adds schedules, whose drains do what had to wait; a shorter one takes them away."""
+    assert stage.metrics.shards[LAST].length
+
+    stage.schedule_shards([*SCHEDULED, LAST])
+    assert {"dispatch", *(f"shard-{shard}" for shard in (*SCHEDULED, LAST))} == stage.schedules
+    with stage.due_now(LAST):
+        stage.wait_until_done(LAST)
+
+    stage.schedule_shards([0, LAST])
+    assert {"dispatch", "shard-0", f"shard-{LAST}"} == stage.schedules
+
+
+def test_nothing_went_wrong_on_the_way(stage: Stage) -> None:
+    """No job failed, no event was lost, no function logged an error."""
+    errors = [
+        line
+        for function in ("drain", "dispatch", "dashboard")
+        for line in stage.log_of(function)
+        if re.search('Traceback|Task timed out|"level": ?"(ERROR|CRITICAL)"', line)
+    ]
+
+    assert [] == errors
+    assert (0, 0) == (stage.metrics.failed, stage.metrics.morgue_length)
+    assert 0 == stage.failed_events()
+
+
+def test_an_event_that_fails_ends_in_the_failure_queue(stage: Stage, cloud: LocalCloud) -> None:
+    """An invocation that fails is not tried again; its event lies where people can find it."""
+    function = stage.deployment.outputs["DrainFunctionName"]
+
+    cloud.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=b'{"queue": "unknown"}')
+
+    eventually(stage.failed_events, timeout=60, what="the event in the queue")
+    assert 1 == sum("The event's queue 'unknown' is unknown" in line for line in stage.log_of("drain"))
+
+
+def test_a_deleted_stack_leaves_nothing(stage: Stage, cloud: LocalCloud) -> None:
+    """After the deletion there is what there was before, and not a schedule, role or log more."""
+    during = inventory(cloud)
+    assert during != stage.before
+
+    stage.deployment.delete()
+
+    assert stage.before == inventory(cloud)

@@ -1,0 +1,47 @@
+"""The machine with somebody beside the holders who starts drains, and gives some of them up."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from lowkiq_lambda.store.waking import Woken, unwake, wake
+from tests.properties.machine import StoreMachine
+from tests.properties.store import PATIENCE
+
+
+class WokenMachine(StoreMachine):
+    """Asks, now and then, whether a drain is to be started: yes, if one is needed and nobody else was told so."""
+
+    noted: tuple[float, int] | None = None
+    last: Woken | None = None
+
+    @rule(window=st.sampled_from([1.0, 30.0]))
+    def wake(self, window: float) -> None:
+        """Somebody wants to start a drain."""
+        needed = self.needs_a_drain()
+        woken = wake(self.shard.backend, [self.shard.ref], window, PATIENCE)
+        assert {} == woken.errors
+        assert ([self.shard.ref] if needed else []) == woken.shards
+        if needed:
+            self.noted, self.last = (self.model.now + window, self.model.token), woken
+
+    @precondition(lambda self: self.last)
+    @rule()
+    def give_up(self) -> None:
+        """The drain could not be started; perhaps that is told twice."""
+        if self.last:
+            assert {} == unwake(self.shard.backend, self.last.nonce, [self.shard.ref], PATIENCE)
+            self.noted = None
+
+    def needs_a_drain(self) -> bool:
+        """Whether there is work for somebody, and nobody has the shard or is about to take it."""
+        model = self.model
+        if model.lease_key or model.now < model.until:
+            return False
+        told = self.noted is not None and model.now < self.noted[0] and model.token == self.noted[1]
+        due_at = self.seen_until()
+        return not told and (bool(model.flight) or any(job.perform_in <= due_at for job in model.waiting.values()))
+
+    def seen_until(self) -> float:
+        """The latest time that the shard knows of: a clock may be a little behind the one of the last push."""
+        seen_at = float(self.server.admin.hget(self.shard.ref.key("meta"), "now") or 0)
+        return seen_at if self.model.now < seen_at <= self.model.now + 1 else self.model.now

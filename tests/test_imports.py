@@ -1,0 +1,132 @@
+"""What the drain function makes Python load: a cold start pays for all of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from bench.imports import HANDLER, table
+from tests.servers import Server
+
+ROOT: Final = Path(__file__).parents[1]
+
+NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda", "msgspec", "redis"}
+"""Powertools brings jmespath."""
+
+HARMLESS: Final = {"cryptography", "typing_extensions", "xxhash"}
+"""What redis-py and Powertools look for, and take where it is installed."""
+
+MOST_OF_OURS: Final = 60
+"""Modules of the package. Each costs about half a millisecond: think twice before this is raised."""
+
+PROGRAM: Final = """
+import importlib, json, sys
+
+before = set(sys.modules)
+function = importlib.import_module(sys.argv[1])
+imported = sorted(set(sys.modules) - before)
+
+class Context:
+    function_name = "drain"
+    get_remaining_time_in_millis = staticmethod(lambda: 60_000)
+
+if sys.argv[2:]:
+    app = function.environment().app
+    app.push(app.workers[0], [{"id": "a", "payload": 1}])
+    drained = function.handler({}, Context())["counts"]
+else:
+    drained = {}
+afterwards = sorted(set(sys.modules) - before)
+sys.stderr.write(json.dumps({"imported": imported, "afterwards": afterwards, "drained": drained}))
+"""
+
+APP: Final = """
+from lowkiq_lambda import Lowkiq
+
+app = Lowkiq()
+
+@app.worker(queue_name="{queue_name}", shards_count=1)
+def nothing(batch):
+    pass
+"""
+
+
+class Loaded(msgspec.Struct):
+    """The modules of a process when it had imported the function, and when that had drained."""
+
+    imported: list[str]
+    afterwards: list[str]
+    drained: dict[str, int]
+
+
+def loaded(*arguments: str, folder: Path = ROOT, **environ: str) -> Loaded:
+    """What a fresh process says that it loaded."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "LOWKIQ_", "POWERTOOLS_"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, *arguments],
+        env={**kept, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert 0 == done.returncode, done.stderr
+    return msgspec.json.decode(done.stderr, type=Loaded)
+
+
+def others(modules: list[str]) -> set[str]:
+    """The packages that are neither Python's own nor expected."""
+    packages = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - NEEDED - HARMLESS
+    # Powertools imports the package, which is next to nothing, but none of its modules.
+    return packages - {"botocore"} | {name for name in modules if name.startswith("botocore.")}
+
+
+def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
+    """Redis, Powertools, msgspec and us: nothing of the web or the terminal, no SDK of AWS, no half of ours unused."""
+    found = loaded(HANDLER)
+
+    assert set() == others(found.imported)
+    unused = ("local", "dashboard", "testing", "store.actions", "store.queries", "store.bell", "aws.iam", "aws.invoker")
+    assert not {f"lowkiq_lambda.{name}" for name in unused} & set(found.imported)
+    ours = [name for name in found.imported if name.startswith("lowkiq_lambda")]
+    assert len(ours) <= MOST_OF_OURS, ours
+
+
+def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, tmp_path: Path) -> None:
+    """The token is signed without the SDK where the environment names the credentials, as Lambda's does."""
+    user, module = f"user-{uuid4().hex}", f"app_{uuid4().hex}"
+    # Which token is good only AWS could say.
+    server.admin.execute_command("ACL", "SETUSER", user, "reset", "on", "nopass", "~*", "&*", "+@all")
+    (tmp_path / f"{module}.py").write_text(APP.format(queue_name=queue_name))
+
+    found = loaded(
+        HANDLER,
+        module,
+        folder=tmp_path,
+        LOWKIQ_APP=f"{module}:app",
+        LOWKIQ_REDIS_URL=server.url,
+        LOWKIQ_REDIS_IAM_USER=user,
+        LOWKIQ_REDIS_IAM_CACHE="jobs",
+        LOWKIQ_REDIS_IAM_SERVERLESS="1",
+        AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
+        AWS_SECRET_ACCESS_KEY="secret",  # noqa: S106 - of nobody
+        AWS_REGION="eu-central-1",
+    )
+
+    assert {"done": 1} == found.drained
+    assert "lowkiq_lambda.aws.iam" in found.afterwards
+    assert set() == others([name for name in found.afterwards if name != module])
+
+
+def test_the_time_of_the_import_can_be_measured() -> None:
+    """The benchmark prints its row."""
+    row = table(1).splitlines()[-1]
+
+    assert HANDLER in row
+    assert "at most 60" in row
