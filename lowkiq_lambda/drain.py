@@ -122,7 +122,8 @@ class Visit:
             self._work_off_all(granted.window)
         if self._exit:
             raise self._exit
-        return DrainResult(self._reason or "empty", self._counts, granted.token, self._holding.due_at)
+        reason = self._reason or ("paused" if self._holding.paused else "empty")
+        return DrainResult(reason, self._counts, granted.token, self._holding.due_at)
 
     def _acquire(self) -> Grant | Refused:
         started = Moment.now(self._terms.clock)

@@ -130,3 +130,72 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[ServerView, ...]
     mismatched: frozenset[str] = frozenset()
     """Queues that were made with another declaration than the app has."""
+
+
+class ShardView(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
+
+    `length`, `retries`, `busy`, `morgue_length`, `lag` as in `Metrics`; `suspects`: ids that run alone, and first.
+    `due_at`: when the first of what waits is due. `owner`, `acquired_at` and `token` are those of the holder, or of
+    the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: the holder's
+    process is about to exit. `woken_until`: somebody was told to start a drain, and has until then to come.
+    """
+
+    index: int
+    at: float
+    length: int = 0
+    retries: int = 0
+    busy: int = 0
+    morgue_length: int = 0
+    suspects: int = 0
+    lag: float = 0.0
+    due_at: float | None = None
+    token: int = 0
+    owner: str = ""
+    acquired_at: float | None = None
+    held_until: float = 0.0
+    gave_up: bool = False
+    paused_until: float | None = None
+    woken_until: float | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody has the lease."""
+        return self.held_until > self.at
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nobody is to take the lease."""
+        return self.paused_until is not None and self.paused_until > self.at
+
+    @property
+    def lease_left(self) -> float:
+        """Seconds until the lease ends, unless it is renewed."""
+        return max(0.0, self.held_until - self.at)
+
+    @property
+    def lost_its_holder(self) -> bool:
+        """Whether ids are in flight that nobody performs any more."""
+        return self.busy > 0 and not self.is_held
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides when an id runs, read at one moment.
+
+    `perform_in`: when it is due; None where nothing waits under it. `ahead`: ids that are due before it.
+    `suspects_ahead`: of ids that run alone, how many come before this one; None where it is no such id itself.
+    `strikes`: how often its process died while it ran alone. `buried_at`: of its last burial; None where nothing of
+    it is in the morgue. `closed`: its shard belongs to an older declaration. `least_version`: the shard wants a
+    library of this contract version at least.
+    """
+
+    shard: ShardView
+    perform_in: float | None = None
+    retry_count: float = -1.0
+    ahead: int = 0
+    suspects_ahead: int | None = None
+    strikes: int = 0
+    in_flight: bool = False
+    buried_at: float | None = None
+    closed: bool = False
+    least_version: int | None = None

@@ -53,7 +53,7 @@ def adapter(load: Callable[[], Lowkiq], credentials: Callable[[], Credentials | 
     return Mangum(as_asgi(guarded(stats_pages(load), credentials)), lifespan="off")
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - Lambda's, not looked at
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - it is not looked at
     """One request, in any shape that carries HTTP. Raises ConfigError."""
     return _adapter()(event, context)
 

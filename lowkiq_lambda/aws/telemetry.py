@@ -103,7 +103,7 @@ def function_logger(level: str) -> Logger:
     return logger
 
 
-def name_invocation(logger: Logger, context: Any, *, cold_start: bool) -> None:  # noqa: ANN401 - Lambda's own
+def name_invocation(logger: Logger, context: Any, *, cold_start: bool) -> None:  # noqa: ANN401 - an object of Lambda
     """Let all log lines from now on tell which invocation they are from."""
     logger.append_keys(
         cold_start=cold_start,

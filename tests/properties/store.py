@@ -69,7 +69,7 @@ class Shard:
     def actions(self, seen: Look | None = None) -> "LateActions":
         """What an operator may do, with a look that was taken before."""
         actions = self._app.actions(self._worker)
-        late = LateActions(actions._source, self._terms.merge, self._morgue)
+        late = LateActions(actions.source, self._terms.merge, self._morgue)
         late.seen = seen
         return late
 
