@@ -78,7 +78,7 @@ def _running(built: Path | None) -> Iterator[tuple[Deployment, Server, LocalClou
             DashboardSecretArn=deployment.keep_secret(PASSWORD),
         )
         _say(f"stack        {deployment.name}, built and deployed in {time.monotonic() - started_at:.1f} s")
-        _say(f"dashboard    {deployment.dashboard_url}  (user lowkiq, password {PASSWORD})")
+        _say(f"dashboard    {deployment.dashboard_url}  (password {PASSWORD})")
         app.configure(redis_url=server.url)
         yield deployment, server, cloud
 

@@ -22,7 +22,7 @@ from lowkiq_lambda.plugs import Observer, Silence
 from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
-from lowkiq_lambda.store.history import Recorder, write
+from lowkiq_lambda.store.history import Recorder
 from lowkiq_lambda.store.holding import HolderTerms, Holding, MorgueLimits
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.state import ShardState, probe, probe_each
@@ -56,8 +56,8 @@ class Drainer:
         self._chain = chain
         self.observer: Observer = Silence()
         """Told of every settling, once Redis has acknowledged it."""
-        self.history = Recorder(partial(write, backend), clock.monotonic)
-        """What the charts show; a process that only visits flushes it now and then."""
+        self.history = Recorder(backend)
+        """What the charts show; written on the way, and at the end of `drain`; who only visits calls its `flush`."""
         self._keeper = Keeper()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._terms: dict[str, DrainTerms] = {}
@@ -93,6 +93,7 @@ class Drainer:
         """
         for name in {shard.queue_name: None for shard in shards}:
             self._ensure_declared(self._queues[name], patience)
+        self.history.hand_over_if_due()
         return probe(self._backend, shards, patience)
 
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
@@ -155,6 +156,8 @@ class Drainer:
     def look(self, tour: Tour, patience: float, among: Iterable[ShardRef] | None = None) -> list[ShardRef]:
         """Tell the tour what there is to do, in one round trip for each node; the shards to visit now, in order."""
         shards = tour.to_look_at(among)
+        # Nobody knows yet whether it is the last one.
+        self.history.hand_over()
         undeclared: dict[str, LowkiqError] = {}
         for name in {shard.queue_name: None for shard in shards}:
             try:

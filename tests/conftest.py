@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
-_SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache")
+_SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,61 +1,95 @@
-"""The dashboard's function: requests of API Gateway (or a function URL) in, pages out. It drains nothing.
-
-Nobody is shown anything before signing in, not even why nothing can be shown.
-"""
+"""The dashboard's function: requests of API Gateway (or a function URL) in, pages out. It drains nothing."""
 
 import asyncio
+import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
 from mangum import Mangum
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.secrets import secret_text
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.aws.sign_in import Credentials, guarded
-from lowkiq_lambda.aws.stats_page import stats_pages
-from lowkiq_lambda.aws.web import as_asgi
+from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from lowkiq_lambda.errors import LowkiqError
+
+if TYPE_CHECKING:
+    from mangum.types import ASGI
+
+logger = logging.getLogger(__name__)
 
 KEPT: Final = 300.0
 """Seconds after which a secret is read again: how long an old password goes on working."""
 
 
-class Password:
-    """The credentials that the settings name; a secret is read when somebody comes, and kept for a while."""
+class Entrance:
+    """Takes events to the dashboard of the app that `load` gives, for those whom `environ` lets in.
 
-    def __init__(self, settings: Settings, read: Callable[[str], str], now: Callable[[], float] = time.time) -> None:
-        self._settings = settings
+    The secret is read when somebody comes; with another password in it everybody has to sign in anew.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        load: Callable[[], Lowkiq],
+        read: Callable[[str], str],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = DashboardSettings.from_env(environ)
+        self._secret = Settings.from_env(environ).dashboard_secret_arn
+        self._load = load
         self._read = read
         # The wall clock, as the monotonic one stands still while an environment is frozen.
         self._now = now
-        self._found: str | None = None
-        self._read_at = 0.0
+        self._password: str | None = None
+        self._read_at: float | None = None
+        self._served: Mangum | None = None
 
-    def __call__(self) -> Credentials | None:
-        """None where no password is set. Raises LowkiqError where the secret cannot be read."""
-        settings = self._settings
-        password = settings.dashboard_password
-        if settings.dashboard_secret_arn is not None:
-            if self._found is None or not 0 <= self._now() - self._read_at < KEPT:
-                self._found, self._read_at = self._read(settings.dashboard_secret_arn), self._now()
-            password = self._found
-        return Credentials(settings.dashboard_user, password) if password else None
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - not looked at
+        """One request, in any shape that carries HTTP."""
+        try:
+            served = self._current()
+        except LowkiqError:
+            # Nobody is told more before he has signed in.
+            logger.exception("the dashboard is shut")
+            return _SHUT
+        answer: dict[str, Any] = served(event, context)
+        return answer
+
+    def _current(self) -> Mangum:
+        if self._secret is not None and (self._read_at is None or not 0 <= self._now() - self._read_at < KEPT):
+            password, self._read_at = self._read(self._secret), self._now()
+            if password != self._password:
+                self._password, self._served = password, None
+        if self._served is None:
+            settings = self._settings
+            if self._password is not None:
+                settings = msgspec.structs.replace(settings, dashboard_password=self._password)
+            pages = dashboard(self._load, auth=settings.auth(), base_path=settings.dashboard_base_path)
+            _make_loop()
+            # No lifespan: it would run its start and its end around every request.
+            self._served = Mangum(cast("ASGI", pages), lifespan="off")
+        return self._served
 
 
-def adapter(load: Callable[[], Lowkiq], credentials: Callable[[], Credentials | None]) -> Mangum:
-    """Takes events to the pages of the app that `load` gives, for those who sign in."""
-    _make_loop()
-    # No lifespan: it would run its start and its end around every request.
-    return Mangum(as_asgi(guarded(stats_pages(load), credentials)), lifespan="off")
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - not looked at
+    """One request. Raises ConfigError where a setting cannot work."""
+    return _entrance()(event, context)
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - it is not looked at
-    """One request, in any shape that carries HTTP. Raises ConfigError."""
-    return _adapter()(event, context)
+_SHUT: Final[dict[str, Any]] = {
+    "statusCode": 503,
+    "headers": {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store"},
+    "body": "The dashboard is shut: it has no password (LOWKIQ_DASHBOARD_SECRET_ARN, LOWKIQ_DASHBOARD_PASSWORD), "
+    "or cannot read it. The function's log says why.\n",
+    "isBase64Encoded": False,
+}
 
 
 @cache
@@ -65,6 +99,5 @@ def _make_loop() -> None:
 
 
 @cache
-def _adapter() -> Mangum:
-    password = Password(Settings.from_env(os.environ), lambda arn: secret_text(arn, "dashboard_secret_arn"))
-    return adapter(lambda: environment().app, password)
+def _entrance() -> Entrance:
+    return Entrance(os.environ, lambda: environment().app, lambda arn: secret_text(arn, "dashboard_secret_arn"))

@@ -47,10 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     continuations: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """How many drains, at most, may start one another in a row; 0: none does."""
 
-    dashboard_user: str = "lowkiq"
-    dashboard_password: str | None = None
     dashboard_secret_arn: Name | None = None
-    """The secret whose text is the password, in place of `LOWKIQ_DASHBOARD_PASSWORD`."""
+    """The secret whose text is the password of those who may act, in place of `LOWKIQ_DASHBOARD_PASSWORD`."""
 
     def __post_init__(self) -> None:
         """Check each setting, then those that depend on one another."""

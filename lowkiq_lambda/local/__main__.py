@@ -21,6 +21,7 @@ from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import AppNotFound, load_app
 from lowkiq_lambda.local.conduct import Conductor
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
@@ -58,6 +59,10 @@ called LOWKIQ_ and its name. The options above win over both.
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       which of them this is, from 0
   LOWKIQ_DATA_DIR          as --data-dir, for the embedded server
+  LOWKIQ_DASHBOARD_PASSWORD
+                           of those who may act on the dashboard; without one
+                           it serves this machine alone, with a password that
+                           is made up for the run
 
 SIGNALS
   TERM, INT  Stop: start nothing new, and let running handlers end. What has
@@ -110,6 +115,12 @@ class Options:
     scheduler: Annotated[
         Literal["lag", "seq"] | None,
         Parameter(help="Which shard next: the one whose oldest job waits longest, or each in turn."),
+    ] = None
+    dashboard: Annotated[
+        str | None,
+        Parameter(
+            name="--dashboard", help="[HOST:]PORT to serve the dashboard at, such as 8080 on this machine alone."
+        ),
     ] = None
     log_level: Annotated[
         LogLevel | None, Parameter(help="The least important logs that are shown; info, warning for the demo.")
@@ -171,7 +182,8 @@ def _run_app(spec: str, options: Options) -> int:
                 "pid": os.getpid(),
             },
         )
-        return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
+        with dashboard_at(options.dashboard, app):
+            return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
 
 
 def _run_demo(environment: Config, options: Options) -> int:
@@ -186,7 +198,8 @@ def _run_demo(environment: Config, options: Options) -> int:
         # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
         for number in (SIGINT, SIGTERM):
             signal(number, lambda *_: demo.stop.set())
-        return demo.run(history)
+        with dashboard_at(options.dashboard, app):
+            return demo.run(history)
 
 
 def _configure(app: Lowkiq, options: Options) -> None:

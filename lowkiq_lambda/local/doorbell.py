@@ -117,7 +117,6 @@ class Doorbell:
             self.outage.worked(PROBE)
             self.has_worked = True
             self._tell(states, asked_at)
-            self.drainer.history.flush_if_due()
             self._check_once()
 
     def _check_once(self) -> None:

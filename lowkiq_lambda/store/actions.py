@@ -4,12 +4,13 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.backend import Argument
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 from lowkiq_lambda.store.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
+from lowkiq_lambda.store.server_time import FOREVER
 from lowkiq_lambda.store.showing import by_shard, id_texts
 
 PAYLOADS_AT_ONCE: Final = 1_000
@@ -17,6 +18,10 @@ PAYLOADS_AT_ONCE: Final = 1_000
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 TICK: Final = 2.0**-21
 """Seconds between times that are made the same but for their order: they are told apart down to this."""
+
+Act: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
+"""What is done to ids: those that wait become due, go to the morgue or to nothing (the second and third of these
+only where they have failed); those in the morgue wait again, or go to nothing."""
 
 _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
 
@@ -53,6 +58,14 @@ class Order:
     details: Callable[[Look, int], Sequence[Argument]]
 
 
+class Done(NamedTuple):
+    """What one call did: how many ids it changed, how many of those given it finished, where to go on in the next."""
+
+    changed: int
+    finished: int
+    resume: bytes
+
+
 def _times(look: Look, changed: int) -> Sequence[Argument]:
     """Behind which time the next ids become due: so that the last of all that wait would be due just now."""
     return [look.at - (look.waiting - changed) * TICK, TICK, int(changed == 0)]
@@ -73,9 +86,17 @@ class Actions:
     """
 
     def __init__(self, source: Source, merge: str, morgue_limits: tuple[int, int, float]) -> None:
-        self._source = source
+        self.source = source
         self._merge = merge
         self._kill = Order("kill", lambda _look, _changed: morgue_limits)
+        self._orders: dict[Act, Order] = {
+            "expedite": _EXPEDITE,
+            "kill": self._kill,
+            "delete_failed": _DELETE_FAILED,
+            "delete": _DELETE,
+            "requeue": _REQUEUE,
+            "delete_buried": _DELETE_BURIED,
+        }
 
     def delete(self, ids: Iterable[object]) -> int:
         """Delete what waits under the ids. Raises JobError for what can be no id."""
@@ -115,17 +136,41 @@ class Actions:
         """Delete everything in the morgue."""
         return self._to_all_buried(_DELETE_BURIED)
 
+    def pause(self, seconds: float | None = None) -> float:
+        """Nobody takes a shard of the queue for so long (None: until it is resumed); the time when that ends.
+
+        Who holds one claims no more. Pushes go on. A second call counts from its own time.
+        """
+        return self._set_pause(lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER))
+
+    def resume(self) -> None:
+        """End a pause, if there is one."""
+        self._set_pause(lambda _now: "")
+
+    def evict(self, shard: ShardRef, token: int) -> bool:
+        """Refuse all further writes of who holds the shard under this token; whether it was the holder.
+
+        The shard is free when the lease would have ended without a renewal, not before: until then a handler may
+        still run. What is in flight counts as interrupted (docs/lease.md).
+        """
+        reply = self.source.backend.run("evict", shard, [str(token)], patience=self.source.patience)
+        return bool(reply[0] == b"OK")
+
+    def act_once(self, act: Act, look: Look, ids: Sequence[str], changed: int, resume: bytes = b"") -> Done:
+        """One call on ids of the look's shard, of which `changed` were changed before; it may not get to the last."""
+        return self._call(self._orders[act], look, at_once(ids), changed, resume)
+
     def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
         """What is there before the first change."""
-        chosen = self._source.shards if shards is None else shards
-        replies = self._source.ask("look", dict.fromkeys(chosen, ()))
+        chosen = self.source.shards if shards is None else shards
+        replies = self.source.ask("look", dict.fromkeys(chosen, ()))
         return [
-            Look(shard, self._source.backend.now(shard), int(arrival), float(seen_at), *counts)
+            Look(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
             for shard, (arrival, seen_at, *counts) in replies
         ]
 
     def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
-        of_shard = by_shard(id_texts(ids), self._source.shards)
+        of_shard = by_shard(id_texts(ids), self.source.shards)
         return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
 
     def _to_all_buried(self, order: Order) -> int:
@@ -138,7 +183,7 @@ class Actions:
 
     def _listed(self, shard: ShardRef, listed: Listed, within: Range) -> Iterator[list[str]]:
         """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
-        source = self._source._replace(shards=[shard])
+        source = self.source._replace(shards=[shard])
         while places := list_places(source, listed, within, IDS_AT_ONCE):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])
@@ -156,14 +201,28 @@ class Actions:
 
     def _calls(self, order: Order, look: Look, ids: Sequence[str], changed: Counter[ShardRef]) -> Iterator[int]:
         """Calls the script until all ids are finished; how many ids each call changed."""
-        backend, shard, start, resume = self._source.backend, look.shard, 0, b""
+        start, resume = 0, b""
         while start < len(ids):
-            args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
-            args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume]
-            args += [*order.details(look, changed[shard]), *at_once(ids, start)]
-            reply = backend.run(order.script, shard, args, patience=self._source.patience)
-            _, more, finished, resume, bell = reply
+            more, finished, resume = self._call(order, look, at_once(ids, start), changed[look.shard], resume)
             start += finished
-            if bell:
-                backend.publish(bell_channel(shard.queue_name), str(shard.index))
             yield more
+
+    def _call(self, order: Order, look: Look, ids: Sequence[str], changed: int, resume: bytes) -> Done:
+        args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
+        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
+        reply = self.source.backend.run(order.script, look.shard, args, patience=self.source.patience)
+        _, more, finished, resume, bell = reply
+        if bell:
+            self._ring(look.shard)
+        return Done(more, finished, resume)
+
+    def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
+        source, until = self.source, until_of(self.source.backend.now(self.source.shards[0]))
+        for shard in source.shards:
+            _, due = source.backend.run("pause", shard, [until], patience=source.patience)
+            if due and not until:
+                self._ring(shard)
+        return float(until or 0)
+
+    def _ring(self, shard: ShardRef) -> None:
+        self.source.backend.publish(bell_channel(shard.queue_name), str(shard.index))

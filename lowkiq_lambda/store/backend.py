@@ -5,6 +5,7 @@ writes tells a repeated call from a new one: a push by its token, an acquisition
 their numbers (docs/lease.md).
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from random import Random
@@ -53,6 +54,7 @@ class Backend:
         self._wait = wait
         self._rng = rng
         self._times: dict[str, NodeTime] = {}
+        self._along: deque[Beside] = deque()
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
@@ -166,7 +168,8 @@ class Backend:
         asked_at = self.clock.monotonic()
         asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
         calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
-        replies = send_each(self.client, [*asked, *calls, *beside])
+        along = self._taken_along()
+        replies = send_each(self.client, [*along, *asked, *calls, *beside])[len(along) :]
         answers = replies[len(nodes) :]
         for node, said in zip(nodes, replies, strict=False):
             if isinstance(said, Exception):
@@ -191,6 +194,10 @@ class Backend:
     def pause(self, attempt: int, most: float = 60.0) -> None:
         """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
         self._wait(max(0.0, min(backoff(attempt, self._rng), most)))
+
+    def send_along(self, commands: Iterable[Beside]) -> None:
+        """Send commands together with the next call of a script, once; nobody learns whether they got through."""
+        self._along.extend(commands)
 
     def publish(self, channel: str, message: str) -> None:
         """Ring a bell; that nobody hears it costs at most one poll, so no error comes of it."""
@@ -232,10 +239,19 @@ class Backend:
         return self._execute(("EVAL", code.source, len(code.keys), *shard.some(code.keys), *args))
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
-        if self._cluster is not None:
+        along = self._taken_along()
+        if self._cluster is not None and not along:
             return list(self._cluster.execute_command(*command))
-        (reply,) = send_each(self.client, [("", command)])
+        *_, reply = send_each(self.client, [*along, (str(command[3]), command)])
         return list(_unless_error(reply))
+
+    def _taken_along(self) -> list[Beside]:
+        along = []
+        # Another thread may take some of them: each is sent once.
+        with suppress(IndexError):
+            while self._along:
+                along.append(self._along.popleft())
+        return along
 
     def _stamp(self, shard: ShardRef, *, measure: bool = False) -> tuple[str, str, str]:
         """What every script is told first: the contract's version, now, and whether now was measured for it."""

@@ -12,7 +12,7 @@ BUCKETS (TIMES: first how long batches took, then how long ids had waited when t
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -45,12 +45,14 @@ MINUTES: Final = Kind("minutes", step=60, window=6 * 3_600, kept=79 * 3_600)
 TIMES: Final = Kind("times", step=1_800, window=1_800, kept=4_500)
 
 BUCKETS: Final = 96
+SAMPLES: Final = 8
+"""How many batches of a settling are looked at, or a few less; each stands for those that are not."""
 _FINEST: Final = 0.001
 _IN_AN_OCTAVE: Final = 3
 
 
 def bucket(seconds: float) -> int:
-    """Where a time is counted: up to a millisecond in the first, then three in each doubling, up to seven weeks."""
+    """Where a time is counted: up to a millisecond in the first, then three in each doubling, up to five weeks."""
     if seconds <= _FINEST:
         return 0
     return min(BUCKETS - 1, math.ceil(_IN_AN_OCTAVE * math.log2(seconds / _FINEST)))
@@ -76,13 +78,10 @@ Pending = dict[tuple[str, int], Slot]
 
 
 class Recorder:
-    """Adds up what drains settle, and hands it over now and then; safe to use from several threads."""
+    """Adds up what drains settle, and writes it now and then; safe to use from several threads."""
 
-    def __init__(
-        self, write: Callable[[Mapping[tuple[str, int], Slot]], object], monotonic: Callable[[], float]
-    ) -> None:
-        self._write = write
-        self._monotonic = monotonic
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._lock = threading.Lock()
         self._pending: Pending = {}
         self._began_at = 0.0
@@ -91,34 +90,50 @@ class Recorder:
         self, queue_name: str, at: float, counts: Mapping[str, int], took: Sequence[float], waited: Sequence[float]
     ) -> None:
         """Redis has acknowledged this, at `at` by its clock: ids by outcome; seconds of batches, and before them."""
-        place, now = (queue_name, int(at // SECONDS.step)), self._monotonic()
+        place = (queue_name, int(at // SECONDS.step))
         with self._lock:
             if not self._pending:
-                self._began_at = now
+                self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
             slot.processed += counts.get("done", 0)
             slot.failed += counts.get("failed", 0)
-            slot.took.update(map(bucket, took))
-            slot.waited.update(map(bucket, waited))
-        self.flush_if_due()
+            _sample(slot.took, took)
+            _sample(slot.waited, waited)
+        self.hand_over_if_due()
 
-    def flush_if_due(self) -> None:
-        """Hand over what is there, if its oldest part is five seconds old."""
-        if self._pending and self._monotonic() - self._began_at >= SECONDS.step:
-            self.flush()
+    def hand_over_if_due(self) -> None:
+        """As `hand_over`, where a part of it is five seconds old."""
+        if self._pending and self._backend.clock.monotonic() - self._began_at >= SECONDS.step:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let what is there travel with what is sent next anyway: it costs no round trip."""
+        if self._pending:
+            self._backend.send_along(commands(self._taken()))
 
     def flush(self) -> None:
-        """Hand over what is there."""
+        """Write what is there now, once: what does not get through is missing from the charts."""
+        if self._pending:
+            with suppress(*REDIS_ERRORS):
+                send_each(self._backend.client, [*commands(self._taken())])
+
+    def _taken(self) -> Pending:
         with self._lock:
             pending, self._pending = self._pending, {}
-        if pending:
-            self._write(pending)
+        return pending
 
 
-def write(backend: Backend, pending: Mapping[tuple[str, int], Slot]) -> None:
-    """Add to the history, once: what does not get through is missing from it."""
-    with suppress(*REDIS_ERRORS):
-        send_each(backend.client, [one for place, slot in pending.items() for one in _commands(*place, slot)])
+def _sample(counted: Counter[int], times: Sequence[float]) -> None:
+    # A settling may be of a thousand batches, each of which takes less than to find its bucket.
+    stride = len(times) // SAMPLES + 1
+    for time in times[::stride]:
+        counted[bucket(time)] += stride
+
+
+def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[Beside]:
+    """What adds this to the history, in slots by queue and number."""
+    for place, slot in pending.items():
+        yield from _commands(*place, slot)
 
 
 def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[Beside]:

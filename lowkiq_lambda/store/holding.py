@@ -99,6 +99,8 @@ class Holding:
         self.token = 0
         self.due_at: float | None = None
         """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
+        self.paused = False
+        """Whether that was because an operator has paused the shard."""
 
     @property
     def crashed(self) -> bytes:
@@ -147,8 +149,9 @@ class Holding:
             msgspec.msgpack.encode(named),
             *errors,
         ]
-        _, window, due_at = self._numbered("settle", args, patience)
+        _, window, due_at, paused = self._numbered("settle", args, patience)
         self.due_at = float(due_at) if due_at else None
+        self.paused = bool(paused)
         return _window(window)
 
     def start(self, job_id: str, patience: float) -> None:

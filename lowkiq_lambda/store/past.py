@@ -60,20 +60,29 @@ def _windows(span: Span, now: float) -> Iterator[tuple[Kind, int]]:
 
 
 def _series(windows: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
-    places = [(int(at // kind.window), 2 * kind.slot(at)) for at in range(int(from_), int(to), step)]
+    first, last = int(from_ // kind.window), int((to - 1) // kind.window)
+    slots = 2 * kind.window // kind.step
+    read = [windows.get((kind, number), ()) for number in range(first, last + 1)]
+    whole = [counter for counters in read for counter in _filled(counters, slots)]
+    begin, end = 2 * int((from_ - first * kind.window) // kind.step), 2 * int((to - first * kind.window) // kind.step)
     width = 2 * (step // kind.step)
     processed, failed = (
-        tuple(sum(windows.get((kind, number), ())[first + which : first + width : 2]) for number, first in places)
+        tuple(whole[begin + which : end : 2])
+        if step == kind.step
+        else tuple([sum(whole[place + which : place + width : 2]) for place in range(begin, end, width)])
         for which in (0, 1)
     )
     return Series(began_at=from_, step=step, processed=processed, failed=failed)
 
 
+def _filled(counters: Sequence[int], length: int) -> Sequence[int]:
+    """An array ends where nothing was counted any more."""
+    return (*counters, *(0,) * (length - len(counters)))
+
+
 def _quantiles(windows: Windows, first: int) -> Quantiles | None:
-    rows = [counters[first : first + BUCKETS] for (kind, _), counters in windows.items() if kind == TIMES]
-    # An array ends where nothing was counted any more.
-    padded = [[*row, *[0] * (BUCKETS - len(row))] for row in rows]
-    reached = [*accumulate(map(sum, zip(*padded, strict=True)))]
+    rows = [_filled(counters, 2 * BUCKETS) for (kind, _), counters in windows.items() if kind is TIMES]
+    reached = [*accumulate(map(sum, zip(*(row[first : first + BUCKETS] for row in rows), strict=True)))]
     if not reached or not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _HALF), _quantile(reached, _MOST))

@@ -1,13 +1,16 @@
 """The jobs of a queue, for people: read only, bounded whatever the queue holds."""
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, Self
 
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
+from lowkiq_lambda.store.inspecting import explain, inspect
 from lowkiq_lambda.store.ranges import Bound, Listed, Place, Range, list_places
 from lowkiq_lambda.store.scans import Search, scan
+from lowkiq_lambda.store.searches import Searched, Sought, search
 from lowkiq_lambda.store.showing import Found, View, Viewer, Where, id_texts
-from lowkiq_lambda.views import Page
+from lowkiq_lambda.views import Page, ShardView, Situation
 
 LARGEST_PAGE: Final = 10_000
 
@@ -125,6 +128,58 @@ class Queries:
         wants = _between(min, max, _place(after), reverse=reverse)
         places, cut = self._by_id("morgue", wants, limit, reverse=reverse)
         return self._page("morgue", places, limit, self._viewer.morgue_job, cut=cut)
+
+    def processing_page(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
+        """What is in flight, by shard and id."""
+        behind, shards = _place(after), self._viewer.source.shards
+        replies = self._viewer.source.ask("flying", dict.fromkeys(shards, ()))
+        flying = (Place(0.0, shard.index, job_id.decode()) for shard, ids in replies for job_id in ids)
+        places = heapq.nsmallest(_and_one(limit), (place for place in flying if behind is None or place > behind))
+        return self._page("flight", places, limit, self._viewer.job)
+
+    def processing_fetch(self, ids: Iterable[object]) -> list[JobView]:
+        """Those of the ids that are in flight, in the order given. Raises JobError for what can be no id."""
+        return self._fetch("flight", ids, self._viewer.job)
+
+    def search(self, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None) -> Page[JobView]:
+        """Jobs that wait, whose ids begin with `prefix`, and whose last errors as stored hold `text` in any case.
+
+        In no order. A step of it looks at a bounded number of ids, so a page may be empty and yet have a `next`.
+        """
+        places, following = search(self._viewer.source, Sought("waiting", prefix, text), _and_one(limit) - 1, after)
+        return self._found("waiting", places, following, self._viewer.job)
+
+    def morgue_search(
+        self, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
+    ) -> Page[MorgueJob]:
+        """As `search`, jobs in the morgue."""
+        places, following = search(self._viewer.source, Sought("morgue", prefix, text), _and_one(limit) - 1, after)
+        return self._found("morgue", places, following, self._viewer.morgue_job)
+
+    def search_ids(
+        self, where: Searched, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
+    ) -> Page[str]:
+        """As `search`, only the ids."""
+        ids, following = search(self._viewer.source, Sought(where, prefix, text), _and_one(limit) - 1, after)
+        return Page(ids, following)
+
+    def shards(self) -> list[ShardView]:
+        """The shards, and who holds them."""
+        return inspect(self._viewer.source)
+
+    def situation(self, job_id: object) -> Situation:
+        """What decides when the id runs. Raises JobError for what can be no id."""
+        return explain(self._viewer.source, id_text(job_id))
+
+    def glimpse(self) -> "Queries":
+        """The same, for lists: of each job only the first payload is shown, and that only where it is small."""
+        return Queries(self._viewer.glimpse())
+
+    def _found(
+        self, where: Where, ids: Sequence[str], following: str | None, view: Callable[[Found], View]
+    ) -> Page[View]:
+        found = self._viewer.look_up(where, ids, view)
+        return Page((found[job_id] for job_id in ids if job_id in found), following)
 
     def _fetch(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> list[View]:
         asked = id_texts(ids)

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 
 from lowkiq_lambda.clock import Clock
 
+FOREVER: Final = 253_402_300_799.0
+"""The last second of the year 9999: what has no end has this one, as anything can be counted with it."""
 MAX_AGE: Final = 60.0
 FRESH: Final = 1.0
 """Seconds for which a measurement need not be made anew, though one could be had on the way."""

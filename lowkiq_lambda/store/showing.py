@@ -13,12 +13,15 @@ PAYLOADS_SHOWN: Final = 1_000
 """Of one job."""
 BYTES_SHOWN: Final = 256 * 1024
 """Of one job's payloads; the first is shown whatever its size."""
+UNLIMITED: Final = 2**53
+GLIMPSE: Final = (1, 4 * 1024, 4 * 1024)
+"""Payloads of one job, their bytes, and bytes of the largest, where a job is one of many in a list."""
 PAYLOADS_AT_ONCE: Final = 10_000
 """In one round trip, over all shards."""
 BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 
 View = TypeVar("View", bound=JobView | MorgueJob)
-Where: TypeAlias = Literal["waiting", "morgue"]
+Where: TypeAlias = Literal["waiting", "flight", "morgue"]
 Found: TypeAlias = Sequence[Any]
 """A job as show.lua and processing.lua return it."""
 
@@ -46,10 +49,17 @@ class Viewer:
         source: Source,
         load_payload: Callable[[bytes], object],
         load_error: Callable[[bytes], str],
+        *,
+        glimpse: bool = False,
     ) -> None:
         self.source = source
         self._load_payload = load_payload
         self._load_error = load_error
+        self._glimpse = glimpse
+
+    def glimpse(self) -> "Viewer":
+        """One who shows of each job only the first payload, and that only where it is small."""
+        return Viewer(self.source, self._load_payload, self._load_error, glimpse=True)
 
     def look_up(self, where: Where, ids: Iterable[str], view: Callable[[Found], View]) -> dict[str, View]:
         """What is there now, by id."""
@@ -57,8 +67,8 @@ class Viewer:
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
-            limits = PAYLOADS_SHOWN, BYTES_SHOWN, payloads, size
-            asked = {shard: [where, *limits, *at_once(of_shard)] for shard, of_shard in left.items()}
+            of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
+            asked = {shard: [where, *of_one, payloads, size, *at_once(ids)] for shard, ids in left.items()}
             for shard, (looked_up, *jobs) in self.source.ask("show", asked):
                 views |= {one.id: one for one in map(view, jobs)}
                 left[shard] = left[shard][looked_up:]

@@ -16,6 +16,7 @@ from lowkiq_lambda import Config
 from lowkiq_lambda.aws import queue_metrics, telemetry
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import EnvSettings, variable_of
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 
 ROOT: Final = Path(__file__).parents[2]
 TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
@@ -130,7 +131,8 @@ def test_every_template_of_infra_has_its_page() -> None:
 
 def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
     """What the template puts into the environment of a function is read there."""
-    known = {variable_of(field.name) for kind in (Settings, EnvSettings) for field in msgspec.structs.fields(kind)}
+    kinds = (Settings, EnvSettings, DashboardSettings)
+    known = {variable_of(field.name) for kind in kinds for field in msgspec.structs.fields(kind)}
     given = [variables(template, resources, function) for function in FUNCTIONS]
 
     assert [set()] * 3 == [set(one) - known for one in given]

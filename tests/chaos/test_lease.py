@@ -71,6 +71,25 @@ def test_p4_a_holder_that_was_frozen_is_refused_after_a_takeover(server: Server,
     assert {} == end["morgue"] == end["trouble"]
 
 
+def test_p1_p4_an_evicted_holder_keeps_others_off_but_writes_nothing(server: Server, stage: Stage) -> None:
+    """It goes on running in its own process: nobody gets the shard before its lease has ended by itself."""
+    push(stage, numbered("a", 1))
+    with child(stage, stops=["in handler"]) as holder, opened(stage) as app:
+        holder.wait_at("in handler")
+        actions, token = app.actions(app.workers[0]), state_of(server, stage)["lease"][0]
+        assert actions.evict(shard_of(stage), token)
+        until = state_of(server, stage)["lease"][1]
+        assert "held" == visit(app).reason
+        holder.go_on()
+        assert "lease lost" == holder.ended().reason
+        assert until == state_of(server, stage)["lease"][1]
+        wait_until_free(server, stage)
+        assert "empty" == visit(app).reason
+    assert {"a": [[1], [1]]} == journal_of(stage).performed()
+    end = state_of(server, stage)
+    assert (1, {}) == (end["counters"]["processed"], end["trouble"])
+
+
 def test_p4_a_thawed_holder_hands_nothing_more_to_its_handler(server: Server, stage: Stage) -> None:
     """E-8: thawed before anybody took over, it starts none of what it still has, and gives it back."""
     push(stage, numbered("ab", 1))

@@ -22,7 +22,7 @@ from tests.chaos.tour import Step, Tour
 from tests.properties.observed import State, stored
 from tests.servers import FaultProxy, MakeServer, Server
 
-STEPS = 24
+STEPS = 29
 SCRIPTS = {path.stem for path in (Path(lowkiq_lambda.store.__file__).parent / "lua").glob("*.lua")}
 
 
@@ -140,6 +140,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_range_by_id()
     queries.morgue_range_by_updated_at()
     queries.processing()
+    source.ask("sift", {shard: ["morgue", "", "", "", "", "", "", "a", "b"]})
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")

@@ -84,6 +84,9 @@ class Tour:
         yield Step("abandon", self._abandon)
         self._die()
         yield self._take()
+        yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
+        self._die()
+        yield self._take()
         yield self._write("claim", ("b", "bury", b"dead", "s"))
         yield self._write("release", ("c", "back"), ("b", "back"))
 
@@ -96,7 +99,10 @@ class Tour:
         yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
 
     def finishing(self) -> Iterator[Step]:
-        """The rest is performed."""
+        """The rest is performed, after a pause."""
+        yield Step("pause", lambda: self.operator.pause(TTL))
+        yield self._take()
+        yield Step("pause", self.operator.resume)
         yield self._take()
         for _ in range(3):
             yield self._write("claim")

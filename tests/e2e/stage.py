@@ -17,8 +17,8 @@ from lowkiq_lambda.views import QueueMetrics
 from tests.servers import LocalCloud, Server
 from tests.waiting import eventually
 
-USER: Final = "lowkiq"
 PASSWORD: Final = "geheim"  # noqa: S105 - of a page that only the tests see
+QUEUE: Final = ApplyChanges.queue_name
 SCHEDULED: Final = (0, 1, 2, 3)
 """The shards that have a schedule at first: all but the last."""
 LAST: Final = 4
@@ -39,7 +39,6 @@ class Stage:
             RedisUrl=server.url,
             AppModule="jobs:app",
             ShardIndexes=_listed(SCHEDULED),
-            DashboardUser=USER,
             DashboardSecretArn=self.deployment.keep_secret(PASSWORD),
         )
         self._server = server

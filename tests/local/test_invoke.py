@@ -98,9 +98,9 @@ def test_a_tick_publishes_the_queues(shop: Shop, queue_name: str) -> None:
 
 def test_a_request_from_a_file_is_answered(shop: Shop, queue_name: str) -> None:
     """The sample request is one that the dashboard takes."""
-    password = {"LOWKIQ_DASHBOARD_PASSWORD": "local"}
+    tokens = {"LOWKIQ_DASHBOARD_TOKENS": "local:reader:a-token-for-samples"}
 
-    completed = shop.invoke("--function", "dashboard", "--event", f"@{EVENTS / 'dashboard.json'}", **password)
+    completed = shop.invoke("--function", "dashboard", "--event", f"@{EVENTS / 'dashboard.json'}", **tokens)
 
     assert 200 == answer_of(completed)["statusCode"]
     assert queue_name in answer_of(completed)["body"]

@@ -119,6 +119,8 @@ class Model:
     lease_key: bool = False
     window: Claimed | None = None
     abandoned: bool = False
+    evicted: bool = False
+    paused_until: float = 0.0
     to_trim: bool = False
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
@@ -136,11 +138,14 @@ class Model:
 
     def acquire(self, holder: object, limits: Limits) -> str:
         """What the store answers; after "ok" `window` says what was claimed."""
+        if self.paused_until > self.now:
+            return "paused"
         if self.lease_key or self.now < self.until:
             return "held"
         due = any(job.perform_in <= self.now for job in self.waiting.values())
         if not (self.flight or due or self.suspects):
             return "empty"
+        self.evicted = False
         self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
         self._recover()
         self.go_on(limits)
@@ -157,7 +162,7 @@ class Model:
 
     def go_on(self, limits: Limits) -> None:
         """Claim and hold; or let go, where nothing is due."""
-        self.window = self._claim(limits)
+        self.window = None if self.paused_until > self.now else self._claim(limits)
         if self.window:
             self.hold(self.ttl)
         else:

@@ -58,6 +58,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
         "counters": {name: int(meta.get(name, 0)) for name in COUNTERS},
         "morgue_bytes": int(meta.get("morgue_bytes", 0)),
         "arrival": int(meta.get("arrival", 0)),
+        "paused_until": float(meta.get("paused_until", 0)),
         "lease": (int(meta.get("token", 0)), float(meta.get("until", 0)), bool(lease_key)),
         "flight_since": float(meta["flight_since"]) if flight else None,
     }
@@ -82,6 +83,7 @@ def expected(model: Model) -> State:
         "counters": {name: model.counters[name] for name in COUNTERS},
         "morgue_bytes": morgue_bytes(model.morgue),
         "arrival": model.arrival,
+        "paused_until": model.paused_until,
         "lease": (model.token, model.until, model.lease_key),
         "flight_since": model.window.since if model.flight and model.window else None,
     }

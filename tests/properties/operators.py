@@ -61,6 +61,18 @@ class OperatedModel(Model):
             if id_ in self.suspects and id_ in expedited:
                 self.suspects[id_] = times[id_]
 
+    def pause(self, until: float) -> None:
+        """Nobody takes the shard before that; 0 ends it."""
+        self.paused_until = until
+
+    def evict(self, token: int) -> bool:
+        """Who holds the shard under the token writes no more; the lease ends by itself."""
+        gave_up = self.holder is None and not self.evicted
+        if token != self.token or self.now >= self.until or gave_up:
+            return False
+        self.abandoned, self.evicted, self.holder = True, True, None
+        return True
+
     def _burying(self, id_: str, error: str) -> Callable[[Entry], None]:
         return lambda entry: self._to_morgue(id_, entry, error)
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from lowkiq_lambda.store.actions import Look
 from lowkiq_lambda.store.connection import connect
+from lowkiq_lambda.store.server_time import FOREVER
 from tests.properties.machine import IDS
 from tests.properties.observed import stored
 from tests.properties.operators import TICKS, OperatedModel
@@ -103,6 +104,25 @@ class OperatedMachine(WokenMachine):
         assert [id_ for id_ in before if id_ in later] == [id_ for id_ in self.order() if id_ in later]
         due_before = [id_ for id_ in before if id_ not in later]
         assert due_before == [id_ for id_ in self.order() if id_ not in later]
+
+    @rule(seconds=st.sampled_from([None, 10.0, 60.0]))
+    def pause(self, seconds: float | None) -> None:
+        """Nobody is to take the shard for a while."""
+        self.model.pause(self.shard.actions().pause(seconds))
+        assert self.model.paused_until == (FOREVER if seconds is None else self.model.now + seconds)
+
+    @precondition(lambda self: self.model.paused_until)
+    @rule()
+    def resume(self) -> None:
+        """The pause ends."""
+        self.shard.actions().resume()
+        self.model.pause(0.0)
+
+    @rule(late=st.booleans())
+    def evict(self, *, late: bool) -> None:
+        """Nothing more is to be taken from who holds the shard, or from who held it before."""
+        token = self.model.token - late
+        assert self.model.evict(token) == self.shard.actions().evict(self.shard.ref, token)
 
     def order(self) -> list[str]:
         """Waiting ids by their time."""

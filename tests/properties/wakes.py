@@ -35,7 +35,7 @@ class WokenMachine(StoreMachine):
     def needs_a_drain(self) -> bool:
         """Whether there is work for somebody, and nobody has the shard or is about to take it."""
         model = self.model
-        if model.lease_key or model.now < model.until:
+        if model.lease_key or model.now < model.until or model.now < model.paused_until:
             return False
         told = self.noted is not None and model.now < self.noted[0] and model.token == self.noted[1]
         due_at = self.seen_until()

@@ -92,7 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take what became of an event, or of the start."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # The process was killed while it spoke: nothing was said.
+            self.close_connection = True
+            return
         if self.path == _INIT_ERROR:
             self.told.posted("", "error", body)
         else:

@@ -6,8 +6,8 @@
 --   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
 --   [17] outcomes, msgpack: a list of {id, kind, ...} as include/outcomes.lua reads them, [18..] errors that they
 --   name by position.
--- Returns {'OK', window or '', earliest due or ''} ('' after a claim: nothing is due and the lease is let go),
---   {'LOST'}, or a refusal.
+-- Returns {'OK', window or '', earliest due or '', 1 if the shard is paused, else 0} (no window after a claim: nothing
+--   is due, or the shard is paused, and the lease is let go), {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -15,10 +15,15 @@ local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 local next_step, pace = ARGV[14], ARGV[15]
 
+local function paused()
+  local paused_until = call('HGET', meta, 'paused_until')
+  return paused_until and tonumber(paused_until) > now
+end
+
 local verdict, token = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'AGAIN' then
-  return {'OK', next_step == 'claim' and rarely().window_again() or '', earliest_due()}
+  return {'OK', next_step == 'claim' and rarely().window_again() or '', earliest_due(), paused() and 1 or 0}
 end
 
 free_memory_first()
@@ -36,6 +41,6 @@ end
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
 local window
-if next_step == 'claim' then window = claim(merge, limits) end
+if next_step == 'claim' and not paused() then window = claim(merge, limits) end
 if window or next_step == 'part' then hold(token, ttl) else let_go() end
-return {'OK', window or '', window and '' or earliest_due()}
+return {'OK', window or '', window and '' or earliest_due(), not window and paused() and 1 or 0}

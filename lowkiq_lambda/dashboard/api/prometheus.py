@@ -1,0 +1,54 @@
+"""All queues in numbers, as Prometheus reads them: one series for each queue and number, none for ids or shards."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.views import QueueMetrics
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Series(NamedTuple):
+    """A number of each queue."""
+
+    name: str
+    kind: str
+    field: str
+    help: str
+
+
+SERIES: Final = (
+    Series("lag_seconds", "gauge", "lag", "How long the oldest due id has waited, those in flight too."),
+    Series("oldest_due_age_seconds", "gauge", "oldest_due_age", "The same of ids that nobody has claimed."),
+    Series("length", "gauge", "length", "Ids that wait."),
+    Series("fresh", "gauge", "fresh", "Ids that wait and have not failed."),
+    Series("retries", "gauge", "retries", "Ids that wait and have failed."),
+    Series("busy", "gauge", "busy", "Ids in flight."),
+    Series("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
+    Series("processed_total", "counter", "processed", "Ids done since the queue was made."),
+    Series("failed_total", "counter", "failed", "Failures of ids that counted."),
+    Series("dead_total", "counter", "dead", "Failures that were an id's last."),
+    Series("payloads_total", "counter", "payloads", "Payloads handed to the handler and done."),
+)
+
+
+def show(visit: Visit) -> Response:
+    """The numbers of all queues."""
+    return Response("".join(f"{line}\n" for line in lines(visit.app.metrics())), media_type=MEDIA_TYPE)
+
+
+def lines(queues: Mapping[str, QueueMetrics]) -> Iterator[str]:
+    """The text format, line by line."""
+    labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
+    for name, kind, field, text in SERIES:
+        yield f"# HELP lowkiq_queue_{name} {text}"
+        yield f"# TYPE lowkiq_queue_{name} {kind}"
+        for queue, metrics in queues.items():
+            yield f"lowkiq_queue_{name}{labels[queue]} {getattr(metrics, field)!r}"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

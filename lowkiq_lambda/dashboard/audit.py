@@ -1,0 +1,21 @@
+"""Who changed what: one line for each change, by a logger of its own, so that it can be kept elsewhere."""
+
+import logging
+
+from lowkiq_lambda.dashboard.visit import Visit
+
+logger = logging.getLogger("lowkiq_lambda.audit")
+
+
+def note(visit: Visit, action: str, queue: str, what: str, changed: int) -> None:
+    """Somebody has done `action` to `what` of a queue, and that many were changed."""
+    # What comes from outside is quoted, so that it can pretend to be no line of its own.
+    logger.info(
+        "%r: %s, queue %r, %s: %d changed",
+        visit.who,
+        action,
+        queue,
+        what,
+        changed,
+        extra={"who": visit.who, "action": action, "queue": queue, "what": what, "changed": changed},
+    )

@@ -1,0 +1,88 @@
+"""Lines and areas, as the paths that an SVG is made of: no script draws them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from operator import add
+from typing import Final
+
+from lowkiq_lambda.views import Series
+
+WIDTH: Final = 1_000
+HEIGHT: Final = 100
+SPARK_POINTS: Final = 40
+_STEPS: Final = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What was processed and failed in a second, over a span: paths in a box of WIDTH by HEIGHT, and their meaning."""
+
+    processed: str
+    failed: str
+    most: float
+    """What the upper edge stands for, in ids a second."""
+    series: Series
+    total_processed: int
+    total_failed: int
+
+    @property
+    def ends_at(self) -> float:
+        """The right edge, in Unix seconds."""
+        return self.series.began_at + self.series.step * len(self.series.processed)
+
+    @property
+    def marks(self) -> list[float]:
+        """Times to be written below it, from the left edge to the right one."""
+        span = self.ends_at - self.series.began_at
+        return [self.series.began_at + span * part / 4 for part in range(5)]
+
+
+def chart(series: Series) -> Chart:
+    """The chart of a series."""
+    most = round_up(max([0, *series.processed, *series.failed]) / series.step)
+    return Chart(
+        processed=line(series.processed, most * series.step),
+        failed=line(series.failed, most * series.step),
+        most=most,
+        series=series,
+        total_processed=sum(series.processed),
+        total_failed=sum(series.failed),
+    )
+
+
+def line(values: Sequence[float], most: float) -> str:
+    """The path through the values; `most` is as high as the box."""
+    across = WIDTH / max(1, len(values) - 1)
+    high = HEIGHT / most if most else 0
+    points = [f"{place * across:.0f} {HEIGHT - value * high:.1f}" for place, value in enumerate(values)]
+    return "M" + "L".join(points) if points else ""
+
+
+def spark(series: Series) -> str | None:
+    """The path through all that was done, processed or failed, with few points; None where nothing was."""
+    done = [*map(add, series.processed, series.failed)]
+    width = max(1, len(done) // SPARK_POINTS)
+    points = [sum(done[place : place + width]) for place in range(0, len(done), width)]
+    most = max(points, default=0)
+    if not most:
+        return None
+    across, high = WIDTH // max(1, len(points) - 1), HEIGHT / most
+    return "M" + "L".join([f"{place * across} {HEIGHT - value * high:.0f}" for place, value in enumerate(points)])
+
+
+def area(path: str) -> str:
+    """What lies below a line."""
+    return f"{path}L{WIDTH} {HEIGHT}L0 {HEIGHT}Z" if path else ""
+
+
+def round_up(value: float) -> float:
+    """The next number that people like to read.
+
+    >>> round_up(0), round_up(0.3), round_up(7), round_up(10), round_up(1_234)
+    (1, 0.5, 10.0, 10.0, 2000.0)
+    """
+    if value <= 0:
+        return 1
+    unit = 10.0 ** floor(log10(value))
+    return float(next(step * unit for step in _STEPS if ceil(value / unit * 1_000) <= step * 1_000))

@@ -1,0 +1,80 @@
+"""What operators do to a queue: pause and resume it, and take a shard from its holder."""
+
+import math
+from typing import Final
+
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.pages.actions import actions_of
+from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.server_time import FOREVER
+
+SPANS: Final = {"": "until it is resumed", "300": "for 5 minutes", "3600": "for an hour", "28800": "for 8 hours"}
+
+
+def act(visit: Visit) -> Response:
+    """Asks whether it is meant; where that was said, does it."""
+    form, queue = visit.form, visit.form.get("queue", "")
+    actions = actions_of(visit, queue)
+    if actions is None:
+        return visit.refuse(404, "There is no queue of that name.")
+    do, _, target = form.get("do", "").partition(":")
+    does = {"pause": _pause, "resume": _resume, "evict": _evict}.get(do)
+    if does is None:
+        return visit.refuse(400, "There is no such action.")
+    if form.get("sure") == "yes":
+        return does(visit, actions, queue)
+    looks = actions.look()
+    return visit.page(
+        "actions_queue.html",
+        queue=queue,
+        do=do,
+        target=target,
+        seconds=form.get("seconds", ""),
+        spans=SPANS,
+        shards=len(looks),
+        waiting=sum(look.waiting for look in looks),
+        sentence="",
+    )
+
+
+def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
+    given = visit.form.get("seconds", "").strip()
+    try:
+        seconds = float(given) if given else None
+    except ValueError:
+        seconds = math.nan
+    if seconds is not None and not 0 < seconds <= FOREVER:
+        return visit.refuse(400, "For how long is told in seconds above 0; with none the pause has no end.")
+    actions.pause(seconds)
+    what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
+    audit.note(visit, "Pause", queue, what, len(actions.source.shards))
+    return visit.go("shards", queue=queue)
+
+
+def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
+    actions.resume()
+    audit.note(visit, "Resume", queue, "all shards", len(actions.source.shards))
+    return visit.go("shards", queue=queue)
+
+
+def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
+    shards = actions.source.shards
+    try:
+        index, token = (int(part) for part in visit.form.get("do", "").split(":")[1:])
+    except ValueError:
+        index, token = -1, 0
+    if not 0 <= index < len(shards):
+        return visit.refuse(400, "There is no such shard.")
+    evicted = actions.evict(shards[index], token)
+    audit.note(visit, "Evict the holder", queue, f"shard {index}, token {token}", int(evicted))
+    if evicted:
+        return visit.go("shards", queue=queue)
+    return visit.page(
+        "actions_queue.html",
+        queue=queue,
+        do="gone",
+        sentence="Nothing to do: that holder has let go of the shard by now.",
+    )

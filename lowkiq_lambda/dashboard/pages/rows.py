@@ -1,0 +1,68 @@
+"""Jobs as rows of a list."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.dashboard.formatting import quoted, visible
+from lowkiq_lambda.dashboard.pages.payloads import Reader, shortened
+from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob
+from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.worker import Worker
+
+_LONGEST_ID: Final = 80
+_LONGEST_LINK: Final = 6_000
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. `at`: when it is due, or when it died.
+
+    `link`: None for an id that no address takes. `preview`: of its first payload; None for a large one.
+    """
+
+    key: str
+    id: str
+    name: str
+    link: str | None
+    shard: int
+    at: float
+    ahead: float
+    retry_count: float
+    error: str | None
+    payloads: int
+    preview: str | None
+
+
+def rows_of(visit: Visit, worker: type[Worker], jobs: Iterable[JobView | MorgueJob]) -> list[Row]:
+    """A row for each job."""
+    reader, now = Reader(visit, worker.queue_name), visit.site.now()
+    return [_row(visit, worker, reader, now, number, job) for number, job in enumerate(jobs)]
+
+
+def _row(  # noqa: PLR0913, PLR0917 - what all rows share, and what one has of its own
+    visit: Visit, worker: type[Worker], reader: Reader, now: float, number: int, job: JobView | MorgueJob
+) -> Row:
+    at = job.updated_at if isinstance(job, MorgueJob) else job.perform_in
+    return Row(
+        key=f"job-{number}",
+        id=job.id,
+        name=shown_id(job.id),
+        link=visit.to("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= _LONGEST_LINK else None,
+        shard=shard_for(job.id, worker.shards_count),
+        at=at,
+        ahead=at - now,
+        retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,
+        error=None if job.error is None else shortened(visible(job.error)),
+        payloads=len(job.payloads) + job.more_payloads,
+        preview=reader.line(job.id, job.payloads[0]) if job.payloads else None,
+    )
+
+
+def shown_id(job_id: str, length: int = _LONGEST_ID) -> str:
+    """An id that can be seen, of that length at most."""
+    if not job_id.strip():
+        return f"“{visible(job_id)}”"
+    text = visible(job_id[: length + 1])
+    return text if len(text) <= length else f"{text[: length - 1]}…"

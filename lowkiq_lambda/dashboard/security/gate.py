@@ -1,0 +1,98 @@
+"""The one way in. Behind it nobody is unknown, nobody changes what he may only read, and no page of another site acts.
+
+What is open to everybody is listed here; any other path, also one that does not exist, asks who is there.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
+from lowkiq_lambda.dashboard.security.forms import NO_FORM, BodyTooLarge, form_of, read_body, replayed
+from lowkiq_lambda.dashboard.security.origin import is_foreign, is_loopback
+from lowkiq_lambda.dashboard.security.paths import path_of
+from lowkiq_lambda.dashboard.security.sessions import COOKIE
+
+OPEN: Final = frozenset({"/sign-in", "/healthz"})
+OPEN_FOLDER: Final = "/static/"
+FOR_READERS: Final = frozenset({"/sign-out"})
+"""What somebody who may only look may send, too."""
+PROOF_FIELD: Final = "csrf"
+PROOF_HEADER: Final = "x-csrf-token"
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Refuse = Callable[[Request, int, str], Response]
+
+
+class Gate:
+    """Lets a request through, with the visitor and the form in its state, or answers it by `refuse`."""
+
+    def __init__(self, app: ASGIApp, auth: Auth, refuse: Refuse, now: Callable[[], float]) -> None:
+        self._app = app
+        self._auth = auth
+        self._refuse = refuse
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, headers = path_of(scope), Headers(scope=scope)
+        scope = {**scope, "state": {**scope.get("state", {}), "visitor": None, "form": NO_FORM, "body": b""}}
+        visitor = self._visitor(scope, headers)
+        answer = self._before_reading(scope, path, headers, visitor)
+        if answer is None and scope["method"] not in _SAFE:
+            try:
+                body = scope["state"]["body"] = await read_body(receive)
+                scope["state"]["form"] = form_of(headers.get("content-type", ""), body)
+            except BodyTooLarge:
+                answer = 413, "What was sent is larger than anything that the dashboard takes."
+            except ValueError:
+                answer = 400, "The form has more fields than the dashboard takes."
+            else:
+                receive = replayed(body, receive)
+                answer = self._after_reading(scope, path, headers, visitor)
+        scope["state"]["visitor"] = visitor
+        app = self._app if answer is None else self._refuse(Request(scope), *answer)
+        await app(scope, receive, send)
+
+    def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        return self._auth.visitor(scope, cookie, headers.get("authorization"), self._now())
+
+    def _before_reading(
+        self, scope: Scope, path: str, headers: Headers, visitor: Visitor | None
+    ) -> tuple[int, str] | None:
+        if self._auth.loopback_only and not _is_local(scope, headers):
+            return 403, "This dashboard has no password of its own, so it serves this machine only."
+        is_open = path in OPEN or path.startswith(OPEN_FOLDER)
+        if visitor is None and not is_open:
+            return 401, "Sign in first."
+        if scope["method"] in _SAFE:
+            return None
+        if is_foreign(headers):
+            return 403, "The request comes from another site's page."
+        if visitor is not None and not visitor.may_act and path not in FOR_READERS and not is_open:
+            return 403, "You may look, but not change anything."
+        return None
+
+    def _after_reading(
+        self, scope: Scope, path: str, headers: Headers, visitor: Visitor | None
+    ) -> tuple[int, str] | None:
+        if path in OPEN or visitor is None or visitor.signed_in is None:
+            return None
+        token = headers.get(PROOF_HEADER) or scope["state"]["form"].get(PROOF_FIELD, "")
+        if not visitor.signed_in.has_given(token):
+            return 403, "The form did not come from a page of yours: go back, load the page again, and try once more."
+        return None
+
+
+def _is_local(scope: Scope, headers: Headers) -> bool:
+    client = scope.get("client")
+    # The name that was asked for, too: another site's name may lead here.
+    return client is not None and is_loopback(client[0]) and is_loopback(headers.get("host", ""))

@@ -1,0 +1,84 @@
+"""Passwords as they are configured: plain, or as the line that `hashed` makes of one."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+from lowkiq_lambda.errors import ConfigError
+
+_SCHEME: Final = "scrypt"
+_COST: Final = 2**14
+_MOST_COST: Final = 2**20
+_BLOCK: Final = 8
+_LENGTH: Final = 32
+_SALT_LENGTH: Final = 16
+_PARTS: Final = 4
+
+
+def hashed(password: str) -> str:
+    """A line to configure in place of the password, from which nobody can tell what it was.
+
+    >>> hashed("open sesame").partition(":")[0]
+    'scrypt'
+    """
+    salt = secrets.token_bytes(_SALT_LENGTH)
+    return ":".join([_SCHEME, str(_COST), _text(salt), _text(_scrypt(password.encode(), salt, _COST))])
+
+
+def matches(given: str, configured: str) -> bool:
+    """Whether it is the password; takes as long for a wrong one as for the right one."""
+    if not is_hashed(configured):
+        return hmac.compare_digest(_digest(given), _digest(configured))
+    cost, salt, expected = _parts(configured)
+    return hmac.compare_digest(_scrypt(given.encode(errors="surrogatepass"), salt, cost), expected)
+
+
+def check(configured: str, setting: str) -> None:
+    """Raises ConfigError where nobody could sign in with it, or everybody."""
+    if not configured.strip():
+        raise ConfigError(f"{setting} is empty: anybody could guess it.", setting=setting)
+    if is_hashed(configured):
+        try:
+            cost, salt, expected = _parts(configured)
+        except ValueError:
+            raise ConfigError(f"{setting} looks like a hashed password, but is none.", setting=setting) from None
+        if not (1 < cost <= _MOST_COST and cost & (cost - 1) == 0 and salt and len(expected) == _LENGTH):
+            raise ConfigError(f"{setting} looks like a hashed password, but is none.", setting=setting)
+
+
+def signing_key(configured: str) -> bytes:
+    """A key that only those who have the configured line can have.
+
+    Who is shown something that was signed with it may try passwords against that; so a plain one is made costly to
+    try. Each account has a key of its own, so all that can be tried is the password that one knows already.
+    """
+    if is_hashed(configured):
+        return hmac.digest(configured.encode(), b"lowkiq session", "sha256")
+    return _scrypt(configured.encode(), b"lowkiq session", _COST)
+
+
+def is_hashed(configured: str) -> bool:
+    """Whether it is a line of `hashed`."""
+    return configured.startswith(f"{_SCHEME}:")
+
+
+def _parts(configured: str) -> tuple[int, bytes, bytes]:
+    parts = configured.split(":")
+    if len(parts) != _PARTS:
+        raise ValueError(configured)
+    return int(parts[1]), base64.b64decode(parts[2], validate=True), base64.b64decode(parts[3], validate=True)
+
+
+def _scrypt(password: bytes, salt: bytes, cost: int) -> bytes:
+    memory = 2 * 128 * cost * _BLOCK
+    return hashlib.scrypt(password, salt=salt, n=cost, r=_BLOCK, p=1, maxmem=memory, dklen=_LENGTH)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,95 @@
+"""What the environment says of the dashboard, and the auth that comes of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from lowkiq_lambda.config import checked_setting, read_settings
+from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token
+from lowkiq_lambda.dashboard.security.claims import TrustedClaims
+from lowkiq_lambda.errors import ConfigError
+
+
+class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`LOWKIQ_DASHBOARD_…`: who may come in. Passwords are plain, or the lines that `hashed` makes of them."""
+
+    dashboard_password: str | None = None
+    """Of those who may act."""
+    dashboard_reader_password: str | None = None
+    """Of those who may look."""
+    dashboard_tokens: str | None = None
+    """Programs: `name:role:secret`, several after commas."""
+    dashboard_claims: Literal["jwt", "iam"] | None = None
+    """Believe API Gateway's authorizer of this kind; `…_operators` and `…_readers` say whom."""
+    dashboard_operators: str | None = None
+    """Rules `claim=value`, several after commas."""
+    dashboard_readers: str | None = None
+    dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
+    """Seconds after which one has to sign in again."""
+    dashboard_base_path: str = ""
+    """The path in front of all of the dashboard's, where nobody takes it off on the way."""
+
+    def __post_init__(self) -> None:
+        """Check each setting."""
+        for name, kind in _kinds().items():
+            msgspec.structs.force_setattr(self, name, checked_setting(name, getattr(self, name), kind))
+
+    def __repr__(self) -> str:
+        """Without what opens the door."""
+        return f"DashboardSettings(base_path={self.dashboard_base_path!r}, claims={self.dashboard_claims!r})"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> "DashboardSettings":
+        """The settings of the environment; an empty variable is unset. Raises ConfigError."""
+        return cls(**read_settings(_kinds(), environ))
+
+    def auth(self) -> Auth:
+        """Who may come in by these settings. Raises ConfigError where that is nobody."""
+        passwords: tuple[tuple[str, str | None, Role], ...] = (
+            ("operator", self.dashboard_password, "operator"),
+            ("reader", self.dashboard_reader_password, "reader"),
+        )
+        return Auth(
+            [Account(name, password, role) for name, password, role in passwords if password],
+            tokens=[*_tokens(self.dashboard_tokens or "")],
+            claims=self._trusted_claims(),
+            session_lifetime=self.dashboard_session_lifetime,
+        )
+
+    def names_anybody(self) -> bool:
+        """Whether there is an auth to be had."""
+        return bool(
+            self.dashboard_password or self.dashboard_reader_password or self.dashboard_tokens or self.dashboard_claims
+        )
+
+    def _trusted_claims(self) -> TrustedClaims | None:
+        if self.dashboard_claims is None:
+            return None
+        operators, readers = _listed(self.dashboard_operators or ""), _listed(self.dashboard_readers or "")
+        return TrustedClaims(source=self.dashboard_claims, operators=operators, readers=readers)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    for line in _listed(text):
+        name, _, rest = line.partition(":")
+        role, _, secret = rest.partition(":")
+        if role == "operator" and name and secret:
+            yield Token(name, secret, "operator")
+        elif role == "reader" and name and secret:
+            yield Token(name, secret, "reader")
+        else:
+            raise ConfigError(
+                "LOWKIQ_DASHBOARD_TOKENS is refused: expected name:operator:secret or name:reader:secret, "
+                "several after commas.",
+                setting="dashboard_tokens",
+            )
+
+
+def _kinds() -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(DashboardSettings)}

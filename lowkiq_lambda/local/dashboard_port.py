@@ -1,0 +1,110 @@
+"""The dashboard at a port of this process, served from a thread of its own beside the daemon."""
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Thread
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.errors import ConfigError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import uvicorn
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK: Final = "127.0.0.1"
+SHUTDOWN_TIMEOUT: Final = 2
+"""Seconds that answers under way have to end."""
+_ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")
+_LARGEST_PORT: Final = 65_535
+
+
+class Address(NamedTuple):
+    """Where to listen; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, text: str) -> "Address":
+        """The address that `[HOST:]PORT` names; on loopback without a host. Raises ConfigError."""
+        match = _ADDRESS.fullmatch(text)
+        if match is None or int(match["port"]) > _LARGEST_PORT:
+            raise ConfigError(f"--dashboard {text} is no address: expected PORT or HOST:PORT, such as 127.0.0.1:8080.")
+        return cls((match["host"] or LOOPBACK).strip("[]"), int(match["port"]))
+
+    @property
+    def url(self) -> str:
+        """For browsers."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/"
+
+
+def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[object]":
+    """The app's dashboard is served inside the block, where an address is given.
+
+    Raises ConfigError where it has no authentication and others could reach it, where the address cannot be had, or
+    where its packages are not installed.
+    """
+    return nullcontext() if address is None else _served(Address.of(address), app)
+
+
+@contextmanager
+def _served(address: Address, app: Lowkiq) -> Iterator[None]:
+    try:
+        import uvicorn  # noqa: PLC0415 - only where a dashboard is asked for
+
+        from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - as above
+        from lowkiq_lambda.dashboard.serving import entry_for  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"--dashboard needs {error.name}: pip install 'lowkiq_lambda[local]'.") from error
+    entry = entry_for(address.host, os.environ)
+    with _listening(address) as listening:
+        config = uvicorn.Config(
+            dashboard(app, auth=entry.auth),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            log_level="warning",
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+        )
+        url = Address(address.host, listening.getsockname()[1]).url
+        server = uvicorn.Server(config)
+        # A daemon thread: an answer that hangs does not keep the process.
+        thread = Thread(target=_serve, args=(server, listening), name="lowkiq-dashboard", daemon=True)
+        thread.start()
+        logger.info("dashboard", extra={"url": url})
+        if entry.password is not None:
+            # Told to whoever started the process, and to no log.
+            sys.stderr.write(f"dashboard at {url} for this machine alone, password {entry.password}\n")
+            sys.stderr.flush()
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            thread.join(SHUTDOWN_TIMEOUT + 1)
+
+
+def _listening(address: Address) -> socket.socket:
+    """Refused at once where the address cannot be had, not later in a thread."""
+    try:
+        family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server(address, family=family, backlog=128)
+    except OSError as error:
+        raise ConfigError(f"The dashboard cannot listen on {address.host}:{address.port}: {error}.") from error
+
+
+def _serve(server: "uvicorn.Server", listening: socket.socket) -> None:
+    try:
+        server.run(sockets=[listening])
+    except Exception:
+        logger.exception("the dashboard ended; jobs go on")

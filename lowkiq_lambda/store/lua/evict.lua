@@ -1,0 +1,12 @@
+--! include shard
+-- Refuses all further writes of the shard's holder; what is in flight counts as interrupted. The lease is left to
+-- end by itself: until then a handler of the holder may still run. Harmless to repeat.
+-- ARGV[4] the holder's token. Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
+local refused = refusal()
+if refused then return refused end
+local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))
+if token ~= ARGV[4] or now >= tonumber(held_until or 0) or nonce:sub(1, 10) == 'abandoned ' then return {'GONE'} end
+if nonce:sub(1, 8) == 'evicted ' then return {'OK'} end
+free_memory_first()
+call('HSET', meta, 'abandoned', 1, 'nonce', 'evicted ' .. nonce, 'now', latest_now)
+return {'OK'}

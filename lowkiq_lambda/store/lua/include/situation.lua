@@ -1,0 +1,31 @@
+-- Suspects that are in flight: they are listed among those that run next until they are settled.
+local function flying_suspects()
+  local found = {}
+  if not exists(suspects) then return found end
+  for _, id in ipairs(call('HKEYS', flight)) do
+    if call('ZSCORE', suspects, id) then found[#found + 1] = id end
+  end
+  return found
+end
+
+-- The shard as its holder has it, for people.
+-- {ids waiting, of them ids that have failed, ids in flight, ids in the morgue, suspects that wait, earliest due or '',
+--   earliest since or '', flight since or '', token, owner, acquired at or '', lease until, milliseconds left on the
+--   lease key, '1' if its holder gave up, else '', paused until or '', until when a wake counts or ''}
+local function situation()
+  local token, owner, acquired_at, held_until, abandoned =
+    unpack(call('HMGET', meta, 'token', 'owner', 'acquired_at', 'until', 'abandoned'))
+  local flight_since, paused_until, woken_until, woken_token =
+    unpack(call('HMGET', meta, 'flight_since', 'paused_until', 'woken_until', 'woken_token'))
+  local in_flight = call('HLEN', flight)
+  return {
+    call('ZCARD', due), call('ZCARD', retry), in_flight, call('ZCARD', morgue),
+    call('ZCARD', suspects) - #flying_suspects(),
+    call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
+    call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
+    in_flight > 0 and flight_since or '',
+    token or '0', owner or '', acquired_at or '', held_until or '0', math.max(0, call('PTTL', lease)),
+    abandoned or '', paused_until or '',
+    (woken_token or '') == (token or '') and woken_until or '',
+  }
+end

@@ -1,0 +1,47 @@
+--! include shard
+-- Those of these ids that a search wants, read only.
+-- ARGV[4] 'waiting' or 'morgue', [5], [6] bounds of the retry_count, as Redis writes them, or '', [7], [8] bounds of
+--   the id, behind '[' or '(', or '', [9] what it begins with, [10] what its last error
+--   contains, in small letters, or '', [11..] ids.
+-- Returns {id, ...}.
+local least, most, first, last, prefix, part = unpack(ARGV, 5, 10)
+local texts = ARGV[4] == 'morgue' and morgue_errors or errors
+
+local function comes_before(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = a:byte(i), b:byte(i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
+-- Whether the first comes before the bound, or is it, where that is left out.
+local function outside(a, bound, b, before)
+  return before(a, b) or (bound:sub(1, 1) == '(' and a == b)
+end
+
+local function less(a, b) return a < b end
+local function more(a, b) return a > b end
+local function comes_after(a, b) return comes_before(b, a) end
+local function number_of(bound) return tonumber((bound:gsub('^%(', ''))) end
+local low, high = number_of(least), number_of(most)
+
+local function wanted(id)
+  if id:sub(1, #prefix) ~= prefix then return false end
+  if first ~= '' and outside(id, first, first:sub(2), comes_before) then return false end
+  if last ~= '' and outside(id, last, last:sub(2), comes_after) then return false end
+  if low or high then
+    local count = tonumber(call('ZSCORE', retry, id) or -1)
+    if low and outside(count, least, low, less) then return false end
+    if high and outside(count, most, high, more) then return false end
+  end
+  if part == '' then return true end
+  local text = call('HGET', texts, id)
+  return text and text:lower():find(part, 1, true) ~= nil
+end
+
+local found = {}
+for i = 11, #ARGV do
+  if wanted(ARGV[i]) then found[#found + 1] = ARGV[i] end
+end
+return found

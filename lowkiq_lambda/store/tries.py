@@ -1,0 +1,18 @@
+"""How often something was tried, by whom, counted for all processes together; forgotten after a while."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.keys import PREFIX, escape
+from lowkiq_lambda.store.pipelines import send_each
+
+_KEPT: Final = 300
+
+
+def count_tries(backend: Backend, window: int, sources: Sequence[str]) -> list[int]:
+    """Counts a try of each source in a window of time, and says how many there were; 0 where Redis is silent."""
+    keys = [f"{PREFIX}:dashboard:tries:{window}:{escape(source)}" for source in sources]
+    counting = [(key, ("INCR", key)) for key in keys]
+    answers = send_each(backend.client, [*counting, *((key, ("EXPIRE", key, _KEPT)) for key in keys)])
+    return [answer if isinstance(answer, int) else 0 for answer in answers[: len(keys)]]

@@ -1,0 +1,172 @@
+"""The dashboard's function: what API Gateway sends becomes pages, for those whom the settings let in."""
+
+import base64
+import gzip
+import json
+import logging
+from collections.abc import Callable
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq, LowkiqError
+from lowkiq_lambda.aws.dashboard_function import KEPT, Entrance
+from lowkiq_lambda.testing import ManualClock
+
+EVENT = json.loads((Path(__file__).parents[2] / "local" / "events" / "dashboard.json").read_text())
+ARN = "arn"
+PASSWORD = "pä:ss"  # noqa: S105 - of a page that only the tests see
+TOKEN = "t" * 20
+ENVIRON = {"LOWKIQ_DASHBOARD_SECRET_ARN": ARN, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
+
+
+class Client:
+    """Asks as API Gateway does, and keeps cookies."""
+
+    def __init__(self, entrance: Entrance) -> None:
+        self._entrance = entrance
+        self._context: Any = None  # nobody looks at it
+        self.cookies: dict[str, str] = {}
+
+    def ask(self, path: str = "/", *, method: str = "GET", body: str = "", **headers: str) -> dict[str, Any]:
+        """The answer, its body as bytes, unpacked."""
+        about = {**EVENT["requestContext"], "http": {**EVENT["requestContext"]["http"], "method": method, "path": path}}
+        sent = {"host": "example.org", "x-forwarded-proto": "https", "accept-encoding": "gzip", **headers}
+        cookies = [f"{name}={value}" for name, value in self.cookies.items()]
+        event = {**EVENT, "rawPath": path, "headers": sent, "requestContext": about, "body": body, "cookies": cookies}
+        answer = self._entrance(event, self._context)
+        raw = base64.b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"].encode()
+        packed = answer["headers"].get("content-encoding") == "gzip"
+        for cookie in answer.get("cookies", ()):
+            self.cookies |= {name: morsel.value for name, morsel in SimpleCookie(cookie).items()}
+        return {**answer, "raw": gzip.decompress(raw) if packed else raw, "packed": packed}
+
+    def sign_in(self, password: str) -> int:
+        """The status of the answer."""
+        kind = "application/x-www-form-urlencoded"
+        status: int = self.ask(
+            "/sign-in", method="POST", body=urlencode({"password": password}), **{"content-type": kind}
+        )["statusCode"]
+        return status
+
+
+@pytest.fixture
+def app(server_url: str, queue_name: str) -> Lowkiq:
+    """An app with a queue."""
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=0.5))
+    app.worker(queue_name=queue_name, shards_count=3)(lambda _batch: None)
+    return app
+
+
+def client_of(app: Lowkiq | Callable[[], Lowkiq], password: str = PASSWORD, **environ: str) -> Client:
+    """For an app and what the environment says."""
+    load = (lambda: app) if isinstance(app, Lowkiq) else app
+    return Client(Entrance({**ENVIRON, **environ}, load, lambda _arn: password))
+
+
+def test_who_signs_in_sees_the_queues(app: Lowkiq, queue_name: str) -> None:
+    """The password of the secret opens the overview, whose answer is packed and says where nothing is loaded from."""
+    client = client_of(app)
+    assert (401, 303) == (client.sign_in("wrong"), client.sign_in(PASSWORD))
+
+    page = client.ask()
+
+    assert 200 == page["statusCode"]
+    assert queue_name in page["raw"].decode()
+    assert page["packed"]
+    assert "default-src 'none'" in page["headers"]["content-security-policy"]
+
+
+def test_a_program_asks_with_a_token(app: Lowkiq, queue_name: str) -> None:
+    """What the API answers is what the app says."""
+    answer = client_of(app).ask("/api/v1/stats", authorization=f"Bearer {TOKEN}")
+
+    assert app.stats() == json.loads(answer["raw"])
+    assert queue_name in json.loads(answer["raw"])["by_worker"]
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/stats", "/metrics", "/anything"])
+def test_nobody_gets_in_without_password_or_token(path: str) -> None:
+    """Whatever is asked for, those who are unknown are told to sign in; the app is not even loaded."""
+
+    def load() -> Lowkiq:
+        raise AssertionError("loaded")
+
+    answer = client_of(load).ask(path, authorization="Bearer unknown")
+
+    assert answer["statusCode"] in {303, 401}
+
+
+def test_behind_a_path_of_a_domain_all_is_found(app: Lowkiq) -> None:
+    """With a base path the pages begin there, and nowhere else."""
+    client = client_of(app, LOWKIQ_DASHBOARD_BASE_PATH="/jobs")
+
+    assert 200 == client.ask("/jobs/healthz")["statusCode"]
+    assert 200 == client.ask("/jobs/sign-in")["statusCode"]
+
+
+def test_without_a_password_nobody_gets_in(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the settings name nobody every request is refused, and told what to set."""
+    answer = Client(Entrance({}, lambda: app, str)).ask()
+
+    assert 503 == answer["statusCode"]
+    assert "LOWKIQ_DASHBOARD_PASSWORD" in answer["body"]
+    assert "no authentication" in caplog.text
+
+
+def test_a_password_that_cannot_be_read_lets_nobody_in(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
+    """Where the secret is out of reach the answer says no more than that; the reason is in the log."""
+
+    def read(_arn: str) -> str:
+        raise LowkiqError("no right to read it")
+
+    answer = Client(Entrance(ENVIRON, lambda: app, read)).ask()
+
+    assert 503 == answer["statusCode"]
+    assert "no right" not in answer["body"]
+    assert "no right" in caplog.text
+
+
+def test_a_changed_secret_counts_after_a_while(app: Lowkiq) -> None:
+    """A secret is read when somebody comes, and again after five minutes; sessions of the old password end then."""
+    clock, secrets = ManualClock(1_000.0), {ARN: "first"}
+    client = Client(Entrance(ENVIRON, lambda: app, secrets.__getitem__, clock.time))
+    assert 303 == client.sign_in("first")
+
+    secrets[ARN] = "second"
+    clock.advance(KEPT - 1)
+    assert 200 == client.ask()["statusCode"]
+
+    clock.advance(2)
+    assert 303 == client.ask()["statusCode"]
+    assert (401, 303) == (client.sign_in("first"), client.sign_in("second"))
+
+
+def test_an_app_that_cannot_be_loaded_is_told_to_those_who_signed_in() -> None:
+    """What is wrong with the app stands on the page, and health names the part."""
+
+    def load() -> Lowkiq:
+        raise LowkiqError("There is no module 'shop'.")
+
+    client = client_of(load)
+    client.sign_in(PASSWORD)
+
+    page, health = client.ask(), client.ask("/healthz")
+
+    assert 503 == page["statusCode"]
+    assert "There is no module" in page["raw"].decode()
+    assert 503 == health["statusCode"]
+    assert {"status": "out of reach", "app": "out of reach", "redis": "unknown"} == json.loads(health["raw"])
+
+
+def test_no_secret_is_logged(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither what was tried nor what would have been right."""
+    with caplog.at_level(logging.DEBUG):
+        client = client_of(app)
+        client.sign_in("tried")
+        client.sign_in(PASSWORD)
+
+    assert not {word for word in ("tried", PASSWORD, TOKEN) if word in caplog.text}

@@ -1,0 +1,38 @@
+"""What a page does to people who see, hear or steer otherwise than by screen and mouse."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page
+
+_AXE: Final = Path(__file__).parent / "axe-core" / "axe-4.14.1.min.js"
+_RUN: Final = """async only => {
+    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+    const runOnly = only.length ? { type: "rule", values: only } : { type: "tag", values: tags };
+    const { violations } = await axe.run({ runOnly, resultTypes: ["violations"] });
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
+        `${id}: ${html} ${[...any, ...all, ...none].map(({ message }) => message).join(" ")}`));
+}"""
+_OF_COLOUR: Final = ["color-contrast", "link-in-text-block"]
+_OVERHANG: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def violations(page: Page, *, of_colour_only: bool = False) -> list[str]:
+    """Where the page as it is shown now violates WCAG 2.2, level A or AA, as far as a program can tell."""
+    # By the debugger, for which the page's own policy does not count.
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_axe())
+    found: list[str] = page.evaluate(_RUN, _OF_COLOUR if of_colour_only else [])
+    return found
+
+
+def overhang(page: Page) -> int:
+    """By how many pixels the page is wider than its window."""
+    pixels: int = page.evaluate(_OVERHANG)
+    return pixels
+
+
+@cache
+def _axe() -> str:
+    return _AXE.read_text()

@@ -1,0 +1,26 @@
+"""What people do on the dashboard's pages, step by step."""
+
+from playwright.sync_api import Locator, Page, expect
+
+_MOST_STEPS = 100
+
+
+def tab_to(page: Page, target: Locator, *, backwards: bool = False) -> None:
+    """Press Tab until the target has the focus, and see that it shows that."""
+    for _ in range(_MOST_STEPS):
+        page.keyboard.press("Shift+Tab" if backwards else "Tab")
+        if target.evaluate("element => element === document.activeElement"):
+            break
+    expect(target).to_be_focused()
+    assert target.evaluate("element => getComputedStyle(element).outlineStyle") != "none"
+
+
+def confirm(page: Page, name: str) -> None:
+    """Say that what is asked is meant."""
+    expect(page.get_by_role("heading", level=1)).to_contain_text("?")
+    page.locator("main").get_by_role("button", name=name).click()
+
+
+def expect_done(page: Page, number: str) -> None:
+    """See that an action has come to its end, and how many ids it changed."""
+    expect(page.get_by_role("status").filter(has_text="changed")).to_have_text(f"Done. {number} changed.")

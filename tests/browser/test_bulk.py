@@ -1,0 +1,82 @@
+"""What is done to many jobs at once: told before, watched, interrupted, gone on with."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from lowkiq_lambda import Config, Lowkiq
+from tests.browser.conftest import Visit
+from tests.browser.steering import confirm, expect_done
+from tests.store.support import Handler, declare
+
+MANY = 12_000
+
+
+@pytest.fixture
+def app(server_url: str) -> Iterator[Lowkiq]:
+    """An app whose morgues are large."""
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=5.0, morgue_max_entries=2 * MANY))
+    yield app
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+@pytest.fixture
+def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+    """A worker that has buried twelve thousand ids."""
+    worker = declare(app, queue_name, handler, shards_count=3, max_retry_count=0, batch_size=1000)
+    handler.failing = {str(number) for number in range(MANY)}
+    worker.perform_async([{"id": name} for name in handler.failing])
+    app.drain()
+    handler.failing = set()
+    return worker
+
+
+def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowkiq, worker: Any, visit: Visit) -> None:
+    """What is done when it is interrupted stays done, the rest stays; going on ends with each id changed once."""
+    page = visit(f"morgue?queue={worker.queue_name}")
+    page.get_by_role("button", name="Put all back").click()
+    expect(page.get_by_text("12,000 ids of the queue")).to_be_visible()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        """The steps that the page goes on with by itself."""
+        if route.request.headers.get("hx-request") == "true":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/actions/step", hold)
+    confirm(page, "Put back")
+    bar = page.get_by_role("progressbar")
+    expect(bar).to_have_attribute("max", str(MANY))
+    page.get_by_role("button", name="Interrupt").click()
+    (step,) = held
+    step.continue_()
+
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    handled = int(str(bar.get_attribute("value")))
+    queue = app.metrics()[worker.queue_name]
+    assert 0 < handled < MANY
+    assert (handled, MANY - handled) == (queue.length, queue.morgue_length)
+
+    page.unroute("**/actions/step")
+    page.get_by_role("button", name="Go on").click()
+    expect_done(page, "12,000 ids were")
+    queue = app.metrics()[worker.queue_name]
+    assert (MANY, 0) == (queue.length, queue.morgue_length)
+
+
+def test_only_what_a_search_finds_is_deleted(app: Lowkiq, worker: Any, visit: Visit) -> None:
+    """The result of a search, all of it and nothing else, is what an action on it changes."""
+    page = visit(f"morgue?queue={worker.queue_name}&find=119")
+    expect(page.get_by_role("heading", name="Found")).to_contain_text(re.compile(r"\d+ shown of 12,000"))
+
+    page.get_by_role("button", name="Delete found").click()
+    confirm(page, "Delete")
+    expect_done(page, "111 ids were")  # 119, 1190 to 1199, 11900 to 11999
+
+    assert MANY - 111 == app.metrics()[worker.queue_name].morgue_length

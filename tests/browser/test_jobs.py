@@ -1,0 +1,79 @@
+"""A job that failed: found, understood, put back, and seen done."""
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from lowkiq_lambda import Lowkiq
+from tests.browser.conftest import Visit
+from tests.browser.steering import confirm, expect_done, tab_to
+from tests.store.support import Handler
+
+
+def bury(app: Lowkiq, worker: Any, handler: Handler, jobs: list[dict[str, Any]]) -> None:
+    """Let jobs fail for good."""
+    handler.failing = {job["id"] for job in jobs}
+    worker.perform_async(jobs)
+    app.drain()
+    handler.failing = set()
+
+
+def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+    """From the overview: its morgue, the search, the job with its error, putting it back, and the count of done."""
+    handler.words = "met a closed warehouse"
+    bury(app, worker, handler, [{"id": f"order-{number}", "payload": {"no": number}} for number in range(120)])
+    handler.words = "has no such customer"
+    bury(app, worker, handler, [{"id": "order-77", "payload": {"no": 77}}])
+    page = visit()
+
+    page.get_by_role("row", name=worker.queue_name).locator("td[data-name=Dead] a").click()
+    expect(page.get_by_role("heading", name="In the morgue")).to_contain_text("100 shown of 120")
+    page.get_by_label("Error contains").fill("no such customer")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="order-77", exact=True).click()
+    expect(page.get_by_text("order-77 has no such customer")).to_be_visible()
+    expect(page.get_by_text("in the morgue for")).to_be_visible()
+
+    page.get_by_role("group", name="in the morgue").get_by_role("button", name="Put back").click()
+    confirm(page, "Put back")
+    expect_done(page, "1 id was")
+    app.drain()
+
+    page.get_by_role("link", name="lowkiq", exact=True).click()
+    row = page.get_by_role("row", name=worker.queue_name)
+    expect(row.locator("td[data-name=Processed]")).to_have_text("1")
+    expect(row.locator("td[data-name=Dead]")).to_have_text("119")
+
+
+def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+    """Tab, Space and Enter are enough, and each place that they lead to is seen to have the focus."""
+    bury(app, worker, handler, [{"id": "first"}, {"id": "second"}])
+    page = visit(f"morgue?queue={worker.queue_name}")
+
+    tab_to(page, page.get_by_label("Select first"))
+    page.keyboard.press("Space")
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    tab_to(page, page.get_by_role("button", name="Put back").first, backwards=True)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 id that you selected")).to_be_visible()
+    tab_to(page, page.get_by_role("button", name="Put back"))
+    page.keyboard.press("Enter")
+    expect_done(page, "1 id was")
+
+    assert (1, 1) == (app.stats()["total"]["length"], app.stats()["total"]["morgue_length"])
+
+
+def test_pages_lead_beyond_the_first_hundred(worker: Any, visit: Visit) -> None:
+    """Paging shows every job once."""
+    worker.perform_async([{"id": f"{number:03}"} for number in range(250)])
+    page, seen = visit(f"waiting?queue={worker.queue_name}&by=id"), []
+
+    for shown in (100, 100, 50):
+        expect(page.get_by_role("heading", name="Waiting")).to_contain_text(f"{shown} shown of 250")
+        seen += page.locator("tbody th a").all_text_contents()
+        if shown == 100:
+            page.get_by_role("link", name="Next page").click()
+            expect(page.get_by_role("link", name=seen[-1], exact=True)).to_have_count(0)
+
+    assert [f"{number:03}" for number in range(250)] == sorted(seen)

@@ -1,0 +1,125 @@
+"""A page that is left open: it follows what happens, rests when nobody looks, and says when it cannot."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from lowkiq_lambda import Config, Lowkiq
+from tests.browser.conftest import Visit
+from tests.servers import MakeServer, Server
+
+LONG = 60_000
+"""Milliseconds in which a page that refreshes itself would have done so many times."""
+SOON = 10_000
+"""Milliseconds in which it does so at least once, also when Redis is away."""
+
+HIDE = """hidden => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@pytest.fixture
+def own_server(make_server: MakeServer) -> Server:
+    """A server that may be stopped, and comes back with what it had."""
+    return make_server(appendonly=True)
+
+
+@pytest.fixture
+def app(own_server: Server) -> Iterator[Lowkiq]:
+    """An app on a server of its own."""
+    app = Lowkiq(Config(redis_url=own_server.url, redis_timeout=0.2))
+    yield app
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+def watch(visit: Visit) -> Page:
+    """The overview, in a window whose time the test can move on."""
+    page = visit()
+    page.clock.install()
+    page.reload()
+    return page
+
+
+def pass_time(page: Page, milliseconds: int = SOON) -> None:
+    """Let the page's own clock run."""
+    page.clock.run_for(milliseconds)
+
+
+def total(page: Page, name: str) -> Any:
+    """One of the numbers above all queues."""
+    return page.locator(".totals > div").filter(has=page.get_by_text(name, exact=True)).locator("data")
+
+
+def test_numbers_follow_a_replay_by_themselves(app: Lowkiq, worker: Any, visit: Visit) -> None:
+    """What is pushed and drained while the page is open changes its numbers; nobody has to load it again."""
+    page = watch(visit)
+    row = page.get_by_role("row", name=worker.queue_name)
+    expect(total(page, "Enqueued")).to_have_text("0")
+
+    worker.perform_async([{"id": number} for number in range(300)])
+    pass_time(page)
+    expect(total(page, "Enqueued")).to_have_text("300")
+    expect(row.get_by_role("cell").nth(5)).to_have_text("300")
+
+    app.drain()
+    pass_time(page)
+    expect(total(page, "Enqueued")).to_have_text("0")
+    expect(row.get_by_role("cell").nth(1)).to_have_text("300")
+
+
+def test_a_hidden_page_asks_for_nothing(worker: Any, visit: Visit) -> None:
+    """While nobody can see it no request leaves; when it is seen again it is fresh at once."""
+    page = watch(visit)
+    expect(page.get_by_role("status")).to_have_text("live")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    page.evaluate(HIDE, True)  # noqa: FBT003 - the script's argument
+    expect(page.get_by_role("status")).to_have_text("paused")
+    worker.perform_async([{"id": 1}])
+    pass_time(page, LONG)
+    assert [] == asked
+
+    page.evaluate(HIDE, False)  # noqa: FBT003 - the script's argument
+    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(page.get_by_role("status")).to_have_text("live")
+
+
+def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: Visit, complaints: list[str]) -> None:
+    """It keeps what it showed last, says that this is stale and why, and goes on by itself when Redis is back."""
+    page = watch(visit)
+    worker.perform_async([{"id": 1}])
+    pass_time(page)
+    expect(total(page, "Enqueued")).to_have_text("1")
+
+    own_server.stop()
+    pass_time(page)
+    expect(page.get_by_role("status")).to_have_text("Redis is away")
+    expect(page.locator("#notice")).to_contain_text("Redis does not answer")
+    expect(total(page, "Enqueued")).to_have_text("1")
+
+    own_server.start()
+    worker.perform_async([{"id": 2}])
+    pass_time(page)
+    expect(page.get_by_role("status")).to_have_text("live")
+    expect(page.locator("#notice")).to_be_empty()
+    expect(total(page, "Enqueued")).to_have_text("2")
+    assert all("503" in complaint for complaint in complaints), complaints
+    complaints.clear()
+
+
+def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None:
+    """Who has come to a link by keyboard is still there after a refresh."""
+    page = watch(visit)
+    link = page.get_by_role("link", name=worker.queue_name)
+    link.focus()
+
+    worker.perform_async([{"id": 1}])
+    pass_time(page)
+
+    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(link).to_be_focused()

@@ -1,0 +1,1 @@
+"""The web pages, asked as a browser asks."""

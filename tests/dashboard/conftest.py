@@ -1,0 +1,66 @@
+"""An app on the shared server, its dashboard, and browsers that have signed in."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard import Account, Auth, dashboard
+from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.support import Browser
+from tests.store.support import Handler, declare
+
+OPERATOR, READER = "open sesame", "only look"
+AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
+
+MakeBrowser: TypeAlias = Callable[..., Browser]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time, for the test, the app, its dashboard and the server."""
+    return ManualClock()
+
+
+@pytest.fixture
+def app(server_url: str, clock: ManualClock) -> Iterator[Lowkiq]:
+    """An app without workers."""
+    app = Lowkiq(Config(redis_url=server_url, redis_timeout=1.0), clock=clock)
+    yield app
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+@pytest.fixture
+def handler() -> Handler:
+    """What the worker does."""
+    return Handler()
+
+
+@pytest.fixture
+def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+    """The app's only worker: one shard, batches of ten, tries again after a minute."""
+    return declare(app, queue_name, handler)
+
+
+@pytest.fixture
+def make_browser(app: Lowkiq, clock: ManualClock) -> MakeBrowser:
+    """Opens a browser on the app's dashboard, signed in by a password where one is given."""
+
+    def make(password: str | None = OPERATOR, **options: Any) -> Browser:
+        shown, auth = options.pop("app", app), options.pop("auth", AUTH)
+        browser = Browser(dashboard(shown, **{"auth": auth, "clock": clock, **options}))
+        if password is not None:
+            # As if by the form, which counts tries.
+            browser.cookies[COOKIE] = str(auth.sign_in(password, clock.time()))
+        return browser
+
+    return make
+
+
+@pytest.fixture
+def browser(make_browser: MakeBrowser) -> Browser:
+    """An operator's."""
+    return make_browser()

@@ -1,0 +1,290 @@
+"""What operators do to jobs, by the pages: asked first, then a step at a time."""
+
+import logging
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from msgspec import structs
+
+from lowkiq_lambda import BackendUnavailable, Lowkiq
+from lowkiq_lambda.dashboard.pages import actions as page
+from lowkiq_lambda.dashboard.tickets import packed, unpacked
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import READER, MakeBrowser
+from tests.dashboard.support import Answer, Browser
+from tests.servers import Server
+from tests.store.support import Desk, Handler, declare
+
+AUDIT = "lowkiq_lambda.audit"
+
+
+@pytest.fixture
+def desk(app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler, server: Server) -> Desk:
+    """What is known of the queue from below."""
+    return Desk(app, clock, worker, handler, server.admin)
+
+
+def ask(browser: Browser, desk: Desk, do: str, *ids: str, **search: str) -> Answer:
+    """The page that asks whether it is meant."""
+    fields = {"queue": desk.worker.queue_name, "do": do, "ids": [quote(one, safe="") for one in ids]}
+    narrowed = "&".join(f"{name}={quote(value)}" for name, value in search.items())
+    return browser.send("/actions", {**fields, "search": narrowed})
+
+
+def ticket(answer: Answer) -> str:
+    """What the page would send on."""
+    return str(re.findall(r'name="ticket" value="(.*?)"', answer.text)[0])
+
+
+def go_on(browser: Browser, answer: Answer, **headers: str) -> Answer:
+    """Press the page's only button."""
+    return browser.send("/actions/step", {"ticket": ticket(answer)}, **headers)
+
+
+def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """LN-25, LN-36: told what it touches first, nothing is done before; then those, no other, are due; and noted."""
+    desk.bury([{"id": "a"}, {"id": "b\0\r\n<i>"}, {"id": "c"}])
+    asked = ask(browser, desk, "picked:requeue", "a", "b\0\r\n<i>")
+    assert (200, 3) == (asked.status, len(desk.state()["morgue"]))
+    assert "2 ids that you selected" in asked.words
+
+    with caplog.at_level(logging.INFO, AUDIT):
+        done = go_on(browser, asked)
+    assert "Done. 2 ids were changed." in done.words
+    assert (["c"], {"a", "b\0\r\n<i>"}) == ([*desk.state()["morgue"]], set(desk.state()["waiting"]))
+    (record,) = caplog.records
+    assert ("olga", "2 selected", 2) == (record.who, record.what, record.changed)  # type: ignore[attr-defined]
+
+
+def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -> None:
+    """E-81: two who were asked at one time change everything once."""
+    desk.bury([{"id": "a"}, {"id": "b"}])
+    first, second = ask(browser, desk, "found:requeue"), ask(browser, desk, "found:requeue")
+
+    assert "2 ids were changed" in go_on(browser, first).words
+    assert "0 ids were changed. There was nothing left to do" in go_on(browser, second).words
+    assert {"a", "b"} == set(desk.state()["waiting"])
+
+
+def test_ten_thousand_are_put_back_with_an_interruption(browser: Browser, desk: Desk) -> None:
+    """E-83: by steps, each telling how far it is; left half-way it goes on later, and a step twice does no harm."""
+    jobs = [{"id": n, "payload": n} for n in range(10_000)]
+    desk.bury(jobs)
+    asked = ask(browser, desk, "found:requeue")
+    assert "10,000 ids of the queue" in asked.words
+
+    first = go_on(browser, asked, hx_request="true")
+    assert "data-going" in first.text
+    assert "<html" not in first.text
+    (so_far,) = re.findall(r"([\d,]+) changed so far", first.words)
+    assert page.IDS_IN_A_STEP <= int(so_far.replace(",", "")) < 10_000
+    assert 10_000 - int(so_far.replace(",", "")) == len(desk.state()["morgue"])
+
+    desk.clock.advance(3_600.0)
+    desk.drain()
+    go_on(browser, first)
+    answer = go_on(browser, first)
+    while "ticket" in answer.text:
+        answer = go_on(browser, answer)
+    assert "Done." in answer.words
+    assert {} == desk.state()["morgue"]
+    desk.drain()
+    assert desk.is_empty()
+
+
+def test_all_failed_are_deleted(browser: Browser, desk: Desk) -> None:
+    """LN-26, LN-35: what has failed goes; what is fresh stays, and so does what came after the question."""
+    desk.fail([{"id": "a"}, {"id": "b"}])
+    desk.push([{"id": "fresh"}])
+    asked = ask(browser, desk, "found:delete_failed")
+    desk.push([{"id": "b", "payload": "new"}])
+
+    assert "2 ids of the queue" in asked.words
+    assert "Done." in go_on(browser, asked).words
+    assert {"b", "fresh"} == set(desk.state()["waiting"])
+    assert [["new"]] == [[payload for payload, _ in job.payloads] for job in desk.queries.fetch(["b"])]
+
+
+def test_failed_jobs_are_killed(browser: Browser, desk: Desk) -> None:
+    """LN-26: all of them go to the morgue; of selected ones those that have failed."""
+    desk.fail([{"id": "a"}, {"id": "b"}, {"id": "c"}])
+    desk.push([{"id": "fresh"}])
+    assert "1 id was changed" in go_on(browser, ask(browser, desk, "picked:kill", "a", "fresh")).words
+    assert "2 ids were changed" in go_on(browser, ask(browser, desk, "found:kill")).words
+    assert ({"fresh"}, {"a", "b", "c"}) == (set(desk.state()["waiting"]), set(desk.state()["morgue"]))
+
+
+def test_all_are_performed_now(browser: Browser, desk: Desk) -> None:
+    """E-82: in the order that they have, due at the time of the answer, not of the question."""
+    desk.push([{"id": job_id, "delay": delay} for delay, job_id in enumerate("cab", 100)])
+    asked = ask(browser, desk, "found:expedite")
+    desk.clock.advance(50.0)
+
+    assert "3 ids of the queue" in asked.words
+    assert "3 ids were changed" in go_on(browser, asked).words
+    due = {job_id: job[1] for job_id, job in desk.state()["waiting"].items()}
+    assert [*"cab"] == sorted(due, key=lambda job_id: due[job_id])
+    assert all(desk.clock.time() - 1 < at <= desk.clock.time() for at in due.values())
+    assert desk.app.stats()["total"]["lag"] < 1
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ({"find": "a"}, {"a1", "a2"}),
+        ({"text": "1 IS BRO"}, {"a1", "b1"}),
+        ({"find": "a", "text": "1 is"}, {"a1"}),
+        ({"by": "id", "range": "gte", "value": "a2"}, {"a2", "b1", "b2"}),
+        ({"by": "id", "range": "lte", "value": "a2"}, {"a1", "a2"}),
+        ({"by": "updated_at", "range": "gte", "value": "0"}, {"a1", "a2", "b1", "b2"}),
+        ({"by": "updated_at", "range": "lte", "value": "0"}, set()),
+        ({"by": "updated_at", "range": "desc"}, {"a1", "a2", "b1", "b2"}),
+    ],
+)
+def test_what_a_search_finds(browser: Browser, desk: Desk, search: dict[str, str], found: set[str]) -> None:
+    """The action is done to all that the search's pages would show, and to nothing else."""
+    desk.bury([{"id": job_id} for job_id in ("a1", "a2", "b1", "b2")])
+    asked = ask(browser, desk, "found:delete_buried", **search)
+    assert (f"{len(found)} ids" if found else "There is nothing to do") in re.sub("1 id ", "1 ids ", asked.words)
+    if found:
+        assert "Done." in go_on(browser, asked).words
+    assert {"a1", "a2", "b1", "b2"} - found == set(desk.state()["morgue"])
+
+
+@pytest.mark.parametrize(("way", "left"), [("gte", {"fresh"}), ("lte", {"failed"})])
+def test_what_a_search_by_retry_count_finds(browser: Browser, desk: Desk, way: str, left: set[str]) -> None:
+    """Those that have not failed count as -1."""
+    desk.fail([{"id": "failed"}])
+    desk.push([{"id": "fresh"}])
+    value = "0" if way == "gte" else "-1"
+    go_on(browser, ask(browser, desk, "found:delete", by="retry_count", range=way, value=value))
+    assert left == set(desk.state()["waiting"])
+
+
+def test_a_drain_that_runs_meanwhile(browser: Browser, desk: Desk) -> None:
+    """E-80: what is being performed stays, and what is put back meanwhile is performed once."""
+    desk.bury([{"id": "dead", "payload": 1}])
+    desk.push([{"id": "runs", "payload": 1}])
+    seen: list[str] = []
+
+    def meanwhile() -> None:
+        desk.push([{"id": "runs", "payload": 2}])
+        seen.append(go_on(browser, ask(browser, desk, "picked:delete", "runs")).words)
+        seen.append(go_on(browser, ask(browser, desk, "found:requeue")).words)
+
+    desk.handler.meanwhile = meanwhile
+    desk.drain()
+    assert all("1 id was changed" in words for words in seen)
+    assert [{"dead": [1]}, {"runs": [1]}, {"dead": [1]}] == desk.handler.batches
+    assert desk.is_empty()
+
+
+def test_redis_breaks_off(browser: Browser, desk: Desk) -> None:
+    """E-83: what was done by then is told, and the page's button goes on with the rest."""
+    desk.bury([{"id": n} for n in range(1_200)])
+    asked = ask(browser, desk, "found:delete_buried")
+
+    def fail() -> None:
+        raise BackendUnavailable("It is gone.")
+
+    desk.before("delete_morgue", fail, calls=2)
+    answer = go_on(browser, asked)
+    assert (200, True) == (answer.status, "Redis does not answer as it should: It is gone." in answer.words)
+    assert "500 changed so far" in answer.words
+    assert "data-going" not in answer.text
+    assert "1,200 ids were changed" in go_on(browser, answer).words
+    assert {} == desk.state()["morgue"]
+
+
+def test_a_step_ends_in_time(browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow all is, each step gets on a little: within the payloads of one id, too, which counts once."""
+    monkeypatch.setattr(page, "STEP", 0.0)
+    desk.push([{"id": "large", "payload": n} for n in range(2_500)])
+    desk.push([{"id": "small", "payload": n} for n in range(2)])
+    answer, taken = ask(browser, desk, "picked:delete", "large", "small"), 0
+    left = [2_502]
+    while "ticket" in answer.text:
+        answer, taken = go_on(browser, answer), taken + 1
+        left.append(sum(len(entries) for entries, *_ in desk.state()["waiting"].values()))
+    assert 5 <= taken <= 8
+    assert left == sorted(left, reverse=True)
+    assert "2 ids were changed" in answer.words
+
+
+def test_a_queue_of_many_shards(app: Lowkiq, queue_name: str, handler: Handler, make_browser: MakeBrowser) -> None:
+    """Selected and all, shard after shard; a ticket for other shards is refused."""
+    worker = declare(app, queue_name, handler, shards_count=5)
+    worker.perform_async([{"id": n, "delay": 60 + n} for n in range(100)])
+    browser = make_browser()
+
+    def order(do: str, *ids: str) -> Answer:
+        return browser.send("/actions", {"queue": queue_name, "do": do, "ids": ids})
+
+    assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
+    assert "90 ids of the queue" in order("found:expedite").words
+    asked = order("found:delete")
+    other = unpacked(ticket(asked))
+    other = structs.replace(other, sweep=structs.replace(other.sweep, shards_count=6))
+    assert 400 == browser.send("/actions/step", {"ticket": packed(other)}).status
+    assert "100 ids were changed" in go_on(browser, asked).words
+    assert 0 == app.stats()["total"]["length"]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [{"by": "perform_in", "range": "gte", "value": "soon"}, {"by": "retry_count", "range": "lte", "value": "x"}],
+)
+def test_a_search_that_is_none(browser: Browser, desk: Desk, search: dict[str, str]) -> None:
+    """What is no value means nothing: not everything."""
+    desk.push([{"id": "a"}])
+    assert 400 == ask(browser, desk, "found:delete", **search).status
+
+
+def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Desk) -> None:
+    """E-85: he sees no button, and what he sends all the same is refused."""
+    desk.bury([{"id": "a"}])
+    queue = desk.worker.queue_name
+    reader = make_browser(READER)
+    for path in ("waiting", "morgue", "shards", "job"):
+        text = reader.get(f"/{path}?queue={queue}&id=a").text
+        assert 'name="do"' not in text
+        assert "checkbox" not in text
+    for path in ("/actions", "/actions/step", "/actions/queue"):
+        assert 403 == reader.send(path, {"queue": queue, "do": "found:requeue"}).status
+    stolen = ticket(ask(browser, desk, "found:requeue"))
+    assert 403 == reader.send("/actions/step", {"ticket": stolen}).status
+    assert ["a"] == [*desk.state()["morgue"]]
+
+
+def test_a_forged_request(browser: Browser, desk: Desk) -> None:
+    """E-84: from another site, or without the proof of a page, it is refused."""
+    desk.bury([{"id": "a"}])
+    good = ticket(ask(browser, desk, "found:requeue"))
+    assert 403 == browser.post("/actions/step", {"ticket": good}).status
+    assert 403 == browser.send("/actions/step", {"ticket": good}, sec_fetch_site="cross-site").status
+    assert 403 == browser.post("/actions/queue", {"queue": desk.worker.queue_name, "do": "pause", "sure": "yes"}).status
+    assert 405 == browser.get("/actions/step").status
+    assert ["a"] == [*desk.state()["morgue"]]
+
+
+@pytest.mark.parametrize("text", ["", "x", "eJw=", "é", "A" * 4_000])
+def test_a_ticket_that_is_none(browser: Browser, text: str) -> None:
+    """It is refused, with a sentence."""
+    answer = browser.send("/actions/step", {"ticket": text})
+    assert (400, True) == (answer.status, "cannot be read" in answer.words)
+
+
+@pytest.mark.parametrize("do", ["", "picked", "found:drop", "all:requeue"])
+def test_an_action_that_is_none(browser: Browser, desk: Desk, do: str) -> None:
+    """So is what nobody can do, and a queue that nobody has."""
+    assert 400 == ask(browser, desk, do).status
+    assert 404 == browser.send("/actions", {"queue": "other", "do": "found:requeue"}).status
+
+
+def test_nothing_selected(browser: Browser, desk: Desk) -> None:
+    """It is said, and no button leads on."""
+    answer = ask(browser, desk, "picked:delete")
+    assert "Nothing is selected" in answer.words
+    assert "ticket" not in answer.text

@@ -1,0 +1,84 @@
+"""What operators do to a queue, by the pages."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from tests.dashboard.support import Answer, Browser
+from tests.store.support import Handler
+
+AUDIT = "lowkiq_lambda.audit"
+
+
+def order(browser: Browser, worker: Any, do: str, **fields: str) -> Answer:
+    """Send what a button of the shards' page sends."""
+    return browser.send("/actions/queue", {"queue": worker.queue_name, "do": do, **fields})
+
+
+def paused_for(app: Lowkiq, worker: Any) -> float | None:
+    """Seconds that are left of a pause."""
+    (shard,) = app.queries(worker).shards()
+    return shard.paused_until - shard.at if shard.paused_until is not None else None
+
+
+def test_a_queue_is_paused_and_resumed(
+    app: Lowkiq, worker: Any, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asked first, then done; and each is noted."""
+    caplog.set_level(logging.INFO, AUDIT)
+    worker.perform_async([{"id": "a"}])
+    assert "1 shard , where 1 id waits" in order(browser, worker, "pause").words
+    assert (None, []) == (paused_for(app, worker), caplog.records)
+
+    answer = order(browser, worker, "pause", sure="yes")
+    assert (303, float("inf")) == (answer.status, paused_for(app, worker))
+    shown = browser.follow(answer).words
+    assert "until resumed" in shown
+    assert {} == {outcome: n for outcome, n in app.drain().items() if n}
+    assert "is performed again" in order(browser, worker, "resume").words
+    order(browser, worker, "resume", sure="yes")
+    assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
+    assert ["Pause", "Resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]
+
+
+def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """As many seconds as were chosen; what is no time is refused."""
+    order(browser, worker, "pause", sure="yes", seconds="300")
+    assert 300 == paused_for(app, worker)
+    for wrong in ("-1", "0", "nan", "x", "inf"):
+        assert 400 == order(browser, worker, "pause", sure="yes", seconds=wrong).status
+
+
+def test_a_holder_is_evicted(
+    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the button of its shard; who asks again finds nothing to do once it has let go."""
+    caplog.set_level(logging.INFO, AUDIT)
+    answers: list[Answer] = []
+    buttons: list[str] = []
+
+    def meanwhile() -> None:
+        (shard,) = app.queries(worker).shards()
+        buttons.append(f"evict:0:{shard.token}")
+        assert buttons[0] in browser.get(f"/shards?queue={worker.queue_name}").text
+        answers.append(order(browser, worker, buttons[0]))
+        answers.append(order(browser, worker, buttons[0], sure="yes"))
+
+    handler.meanwhile = meanwhile
+    worker.perform_async([{"id": "a"}])
+    app.drain()
+    assert "counts as interrupted" in answers[0].words
+    assert 303 == answers[1].status
+    assert 1 == app.metrics()[worker.queue_name].busy
+    (record,) = caplog.records
+    assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]
+    assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text
+    assert "Nothing to do" in order(browser, worker, "evict:0:1", sure="yes").words
+
+
+@pytest.mark.parametrize("do", ["", "stop", "evict", "evict:1:1", "evict:-1:1", "evict:x:1"])
+def test_an_order_that_is_none(worker: Any, browser: Browser, do: str) -> None:
+    """It is refused."""
+    assert 400 == order(browser, worker, do, sure="yes").status

@@ -1,0 +1,410 @@
+"""The API: what programs are told, what they may do, and how they are refused."""
+
+import base64
+import json
+import logging
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard.api.routes import OPERATIONS
+from lowkiq_lambda.dashboard.api.shown import LARGEST_PAGE, LARGEST_PAYLOAD
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import OPERATOR as OPERATORS_PASSWORD
+from tests.dashboard.conftest import MakeBrowser
+from tests.dashboard.support import Answer, Browser
+from tests.store.support import Handler, declare
+
+OPERATOR, READER = "o" * 20, "r" * 20
+AUTH = Auth(tokens=[Token("robot", OPERATOR, "operator"), Token("scraper", READER)])
+HOSTILE = ["</script>", "a/b%2F", "\0", "💥" * 20, "[(", "%", "a&b=c", "  "]
+
+
+class Robot(Browser):
+    """A program with a token."""
+
+    def read(self, path: str, **query: Any) -> Answer:
+        """Ask the API."""
+        return self.get(f"/api/v1/{path}?{urlencode(query)}")
+
+    def act(self, path: str, **body: Any) -> Answer:
+        """Have it do something."""
+        return self.ask("POST", f"/api/v1/{path}", {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+@pytest.fixture
+def robot(app: Lowkiq, clock: ManualClock) -> Robot:
+    """An operator's program."""
+    return _robot(app, clock, OPERATOR)
+
+
+def _robot(app: Lowkiq, clock: ManualClock, secret: str, **options: Any) -> Robot:
+    served = dashboard(app, **{"auth": AUTH, "clock": clock, **options})
+    return Robot(served, headers={"authorization": f"Bearer {secret}"})
+
+
+def bury(app: Lowkiq, worker: Any, handler: Handler, count: int) -> None:
+    """So many ids end in the morgue."""
+    handler.failing = {str(n) for n in range(count)}
+    worker.perform_async([{"id": n} for n in range(count)])
+    app.drain()
+
+
+@pytest.fixture
+def mortal(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+    """A worker whose failures are final, with three shards."""
+    return declare(app, queue_name, handler, max_retry_count=0, shards_count=3, batch_size=100)
+
+
+def test_stats_are_those_of_lowkiq(robot: Robot, app: Lowkiq, worker: Any, queue_name: str, clock: ManualClock) -> None:
+    """`/api/v1/stats` has length, morgue length and lag, in total and by worker, and nothing else (L-46, LN-20)."""
+    worker.perform_async([{"id": 1}, {"id": 2}])
+    clock.advance(5)
+
+    numbers = {"length": 2, "morgue_length": 0, "lag": 5.0}
+    answer = robot.read("stats")
+
+    assert {"total": numbers, "by_worker": {queue_name: numbers}} == answer.json == app.stats()
+    assert "application/json" == answer.headers["content-type"]
+
+
+def test_stats_without_workers_are_zeros(robot: Robot) -> None:
+    """An app that declares nothing has nothing (LN-20)."""
+    assert {"total": {"length": 0, "morgue_length": 0, "lag": 0.0}, "by_worker": {}} == robot.read("stats").json
+
+
+def test_queues_and_shards_are_told_in_numbers(robot: Robot, mortal: Any, queue_name: str) -> None:
+    """Each queue with the number of its shards, each shard with its index."""
+    mortal.perform_async([{"id": n} for n in range(20)])
+
+    (queue,) = robot.read("queues").json["queues"]
+    shards = robot.read("shards", queue=queue_name).json["shards"]
+
+    assert (queue_name, 3, 20) == (queue["name"], queue["shards_count"], queue["length"])
+    assert [0, 1, 2] == [shard["index"] for shard in shards]
+    assert 20 == sum(shard["length"] for shard in shards)
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("by", ["id", "perform_in", "retry_count"])
+def test_pages_go_on_from_their_cursor(robot: Robot, mortal: Any, queue_name: str, by: str, order: str) -> None:
+    """Page by page each job comes once, in order, whatever is in its id; the cursor says nothing that is needed."""
+    ids = HOSTILE + [f"job-{n}" for n in range(17)]
+    mortal.perform_async([{"id": job_id, "delay": 10 * (position // 3)} for position, job_id in enumerate(ids)])
+
+    found, query = list[str](), dict[str, Any](queue=queue_name, order=order, limit=4)
+    while True:
+        answer = robot.read(f"waiting/range_by_{by}", **query)
+        page = answer.json
+        found += [job["id"] for job in page["jobs"]]
+        if page["next"] is None:
+            break
+        query["cursor"] = page["next"]
+
+    whole = [job["id"] for job in robot.read(f"waiting/range_by_{by}", queue=queue_name, order=order).json["jobs"]]
+    assert whole == found
+    assert sorted(ids) == sorted(found)
+
+
+def test_bounds_narrow_a_page(robot: Robot, worker: Any, queue_name: str, clock: ManualClock) -> None:
+    """Bounds are as in Redis: a value, or with a parenthesis without it."""
+    now = clock.time()
+    worker.perform_async([{"id": n, "perform_in": now + n} for n in range(5)])
+
+    page = robot.read("waiting/range_by_perform_in", queue=queue_name, min=f"({now + 1}", max=now + 3).json
+
+    assert ["2", "3"] == [job["id"] for job in page["jobs"]]
+
+
+def test_a_page_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
+    """An answer stays within what API Gateway takes, and goes on behind the last job that it has."""
+    text = "x" * (LARGEST_PAYLOAD - 100)
+    worker.perform_async([{"id": n, "payload": text} for n in range(5)])
+    query, found = {"queue": queue_name}, list[str]()
+    while True:
+        answer = robot.read("waiting/range_by_perform_in", **query)
+        assert len(answer.text) < LARGEST_PAGE * 1.1
+        found += [job["id"] for job in answer.json["jobs"]]
+        if answer.json["next"] is None:
+            break
+        query["cursor"] = answer.json["next"]
+
+    assert [str(n) for n in range(5)] == found
+
+
+def test_a_large_payload_is_left_out(robot: Robot, worker: Any, queue_name: str) -> None:
+    """Of what is too large the size is told (E-84)."""
+    worker.perform_async([{"id": "big", "payload": "x" * LARGEST_PAYLOAD}])
+
+    (payload,) = robot.read("job", queue=queue_name, id="big").json["waiting"]["payloads"]
+
+    assert {"score", "left_out"} == set(payload)
+    assert payload["left_out"] > LARGEST_PAYLOAD
+
+
+def test_what_no_codec_can_read_is_bytes(server_url: str, clock: ManualClock, queue_name: str) -> None:
+    """Unreadable payloads come as they are, in base64; odd objects of a codec as their text (E-84)."""
+
+    def dump(given: object) -> bytes:
+        assert isinstance(given, bytes)
+        return given
+
+    def load(data: bytes) -> object:
+        return {"set", 1} if data == b"odd" else json.loads(data)
+
+    app = Lowkiq(Config(redis_url=server_url, dump_payload=dump, load_payload=load), clock=clock)
+    worker: Any = declare(app, queue_name, Handler())
+    worker.perform_async([{"id": 1, "payload": b"\xff\0"}, {"id": 2, "payload": b"odd"}])
+
+    first, second = _robot(app, clock, READER).read("waiting/range_by_id", queue=queue_name).json["jobs"]
+
+    assert base64.b64encode(b"\xff\0").decode() == first["payloads"][0]["unreadable"]
+    assert second["payloads"][0]["payload"]
+
+
+def test_a_mask_hides_payloads(app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str) -> None:
+    """What the user's function returns is shown in place of the payload."""
+    worker.perform_async([{"id": 7, "payload": {"card": "4111"}}])
+    robot = _robot(app, clock, READER, mask=lambda queue, job_id, payload: [queue, job_id, *payload])
+
+    (payload,) = robot.read("job", queue=queue_name, id=7).json["waiting"]["payloads"]
+
+    assert [queue_name, "7", "card"] == payload["payload"]
+
+
+def test_a_job_is_found_wherever_it_is(
+    robot: Robot, app: Lowkiq, worker: Any, handler: Handler, queue_name: str
+) -> None:
+    """One answer tells of a job in flight, and of what waits under the same id; one that is nowhere is a 404."""
+    seen: list[Answer] = []
+
+    def look() -> None:
+        worker.perform_async([{"id": "a", "payload": 2, "score": 2}])
+        seen.append(robot.read("job", queue=queue_name, id="a"))
+        seen.append(robot.read("processing", queue=queue_name))
+
+    worker.perform_async([{"id": "a", "payload": 1, "score": 1}])
+    handler.meanwhile = look
+    app.drain()
+    job, flying = seen
+
+    assert [1] == [one["payload"] for one in job.json["processing"]["payloads"]]
+    assert [2] == [one["payload"] for one in job.json["waiting"]["payloads"]]
+    assert "in flight" in job.json["why"]
+    assert ["a"] == [one["id"] for one in flying.json["jobs"]]
+    assert 404 == robot.read("job", queue=queue_name, id="a").status
+
+
+def test_chosen_jobs_are_requeued_and_deleted(
+    robot: Robot, mortal: Any, handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each action changes the ids that are named, says how many, and leaves a line about who it was."""
+    app, queue_name = mortal.app, mortal.queue_name
+    bury(app, mortal, handler, 6)
+
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
+        requeued = robot.act("morgue/requeue", queue=queue_name, ids=["0", "1", "unknown"])
+        buried = robot.act("morgue/delete", queue=queue_name, ids=["2"])
+        waiting = robot.act("waiting/delete", queue=queue_name, ids=["1"])
+
+    assert [2, 1, 1] == [one.json["changed"] for one in (requeued, buried, waiting)]
+    assert {"length": 1, "morgue_length": 3} == {
+        name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
+    }
+    assert ["robot", "robot", "robot"] == [record.__dict__["who"] for record in caplog.records]
+
+
+def test_a_whole_list_is_done_in_steps(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, queue_name: str
+) -> None:
+    """Calls go on where the one before ended, until there is no `next`; a repeated call changes nothing twice."""
+    bury(app, mortal, handler, 1_200)
+
+    body: dict[str, Any] = {"queue": queue_name, "limit": 300}
+    steps: list[dict[str, Any]] = []
+    while not steps or steps[-1]["next"]:
+        steps.append(robot.act("morgue/requeue_all", **body).json)
+        if "next" in body:
+            robot.act("morgue/requeue_all", **body)
+        body["next"] = steps[-1]["next"]
+
+    assert len(steps) > 1
+    assert [one["handled"] for one in steps] == sorted(one["handled"] for one in steps)
+    assert {"length": 1_200, "morgue_length": 0} == {
+        name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [("waiting/kill_all_failed", (1, 4)), ("waiting/delete_all_failed", (1, 0)), ("waiting/expedite_all", (5, 0))],
+)
+def test_failed_jobs_are_killed_deleted_or_run_now(
+    robot: Robot, worker: Any, handler: Handler, path: str, left: tuple[int, int]
+) -> None:
+    """Those that have failed are meant, and those alone where an action is about failures (LN-26)."""
+    handler.failing = {str(n) for n in range(4)}
+    worker.perform_async([{"id": n} for n in range(4)])
+    worker.app.drain()
+    worker.perform_async([{"id": "fresh"}])
+
+    answer = robot.act(path, queue=worker.queue_name)
+
+    assert (4, None) == (answer.json["changed"], answer.json["next"])
+    total = worker.app.stats()["total"]
+    assert left == (total["length"], total["morgue_length"])
+
+
+def test_the_next_of_one_action_is_none_of_another(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, queue_name: str
+) -> None:
+    """A `next` goes on with its own action on its own queue, and a forged one with nothing."""
+    bury(app, mortal, handler, 1_000)
+    following = robot.act("morgue/requeue_all", queue=queue_name, limit=1).json["next"]
+
+    assert following
+    assert 404 == robot.act("morgue/delete_all", queue=queue_name, next=following).status
+    assert 404 == robot.act("morgue/requeue_all", queue=queue_name, next="forged").status
+
+
+def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, worker: Any, queue_name: str) -> None:
+    """Nothing is drained in a pause, all is after it."""
+    worker.perform_async([{"id": 1}])
+
+    until = robot.act("queue/pause", queue=queue_name, seconds=60).json["until"]
+    assert {} == app.drain()
+    assert until == robot.read("shards", queue=queue_name).json["shards"][0]["paused_until"]
+
+    assert {"until": None} == robot.act("queue/resume", queue=queue_name).json
+    assert {"done": 1} == app.drain()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_reader_may_look_and_nothing_else(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Every action refuses a token that may only look, before it is even read."""
+    reader = _robot(app, clock, READER)
+
+    assert 200 == reader.read("stats").status
+    for operation in OPERATIONS:
+        if operation.method == "POST":
+            answer = reader.act(operation.path.removeprefix("/"), queue=queue_name)
+            assert (403, "application/problem+json") == (answer.status, answer.headers["content-type"]), operation.path
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/unknown", 404),
+        ("/api/v1/shards", 400),
+        ("/api/v1/shards?queue=unknown", 404),
+        ("/api/v1/waiting/range_by_id?queue={queue}&limit=1001", 400),
+        ("/api/v1/waiting/range_by_id?queue={queue}&limit=1&limit=2", 400),
+        ("/api/v1/waiting/range_by_perform_in?queue={queue}&min=soon", 400),
+        ("/api/v1/waiting/range_by_perform_in?queue={queue}&cursor=forged", 404),
+        ("/api/v1/waiting/delete", 405),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_refusal_is_a_problem(robot: Robot, queue_name: str, path: str, status: int) -> None:
+    """Errors are problem JSON (RFC 9457), which repeats the status."""
+    answer = robot.get(path.format(queue=queue_name))
+
+    assert (status, status) == (answer.status, answer.json["status"])
+    assert "application/problem+json" == answer.headers["content-type"]
+    assert {"type", "title", "status", "detail"} == set(answer.json)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("text/plain", b"{}", 415),
+        ("application/json", b"", 400),
+        ("application/json", b'{"queue": "\xff"}', 400),
+        ("application/json", b'{"queue": "\\ud800", "ids": ["1"]}', 400),
+        ("application/json", b'{"queue": "a", "ids": ["1"], "other": 1}', 400),
+        ("application/json", b"[" * 100_000, 400),
+        ("application/json", b" " * 2_000_000, 413),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_body_that_does_not_fit_is_refused(robot: Robot, kind: str, body: bytes, status: int) -> None:
+    """Whatever is sent, the answer is a problem, and nothing breaks."""
+    answer = robot.ask("POST", "/api/v1/morgue/delete", {"content-type": kind}, body)
+
+    assert (status, "application/problem+json") == (answer.status, answer.headers["content-type"])
+
+
+@pytest.mark.usefixtures("worker")
+def test_nobody_is_let_in_without_a_token(robot: Robot) -> None:
+    """The API, its description and the metrics ask for a token, in a way that programs understand."""
+    robot.headers.clear()
+    for path in ("/api/v1/stats", "/api/v1/openapi.json", "/metrics", "/api/v1/unknown"):
+        answer = robot.get(path)
+        assert (401, "Bearer") == (answer.status, answer.headers["www-authenticate"]), path
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_browsers_session_needs_its_proof_here_too(browser: Browser, queue_name: str) -> None:
+    """With a cookie alone nothing is changed; with the proof of a page it is."""
+    body = json.dumps({"queue": queue_name}).encode()
+    headers = {"content-type": "application/json", "sec-fetch-site": "same-origin"}
+
+    refused = browser.ask("POST", "/api/v1/queue/resume", headers, body)
+    done = browser.ask("POST", "/api/v1/queue/resume", {**headers, "x-csrf-token": browser.proof()}, body)
+
+    assert (403, 200) == (refused.status, done.status)
+
+
+def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler: Handler) -> None:
+    """One line for each queue and number, with names escaped and without ids."""
+    worker: Any = declare(app, 'a"b\\c', handler)
+    worker.perform_async([{"id": "secret-id"}])
+    clock.advance(3)
+
+    answer = _robot(app, clock, READER).get("/metrics")
+    lines = answer.text.splitlines()
+
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'lowkiq_queue_length{queue="a\\"b\\\\c"} 1' in lines
+    assert any(line.startswith("lowkiq_queue_lag_seconds{") for line in lines)
+    assert "# TYPE lowkiq_queue_processed_total counter" in lines
+    assert "secret-id" not in answer.text
+
+
+@pytest.mark.usefixtures("worker")
+def test_health_is_told_to_everybody(robot: Robot) -> None:
+    """Without signing in one learns that all is well, and no more."""
+    robot.headers.clear()
+
+    answer = robot.get("/healthz")
+
+    assert (200, {"status": "ok", "app": "ok", "redis": "ok"}) == (answer.status, answer.json)
+
+
+def test_health_names_the_part_that_is_away(clock: ManualClock, queue_name: str) -> None:
+    """503 with the part that is out of reach; no address, no words of the error; the API says 503 as well."""
+    away = Lowkiq(Config(redis_url="redis://:geheim@127.0.0.1:1/0", redis_timeout=0.1), clock=clock)
+    away.worker(queue_name=queue_name)(lambda _batch: None)
+    robot = _robot(away, clock, READER)
+
+    answer = robot.get("/healthz")
+
+    assert (503, {"status": "out of reach", "app": "ok", "redis": "out of reach"}) == (answer.status, answer.json)
+    assert 503 == robot.read("stats").status
+    assert "geheim" not in robot.read("stats").text
+
+
+def test_the_description_knows_where_it_is(make_browser: MakeBrowser) -> None:
+    """OpenAPI 3.1, with every operation, for the path that the dashboard is mounted at."""
+    browser = make_browser(None, base_path="/jobs")
+    browser.mounted_at = "/jobs"
+    browser.sign_in(OPERATORS_PASSWORD)
+
+    described = browser.get("/api/v1/openapi.json")
+
+    assert "3.1.0" == described.json["openapi"]
+    assert [{"url": "/jobs"}] == described.json["servers"]
+    assert {f"/api/v1{one.path}" for one in OPERATIONS} == set(described.json["paths"])

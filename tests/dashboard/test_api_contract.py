@@ -1,0 +1,82 @@
+"""The API keeps to its description: whatever is sent, by it or against it, the answer is one that it names."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, seed, settings
+from schemathesis import Case, GenerationMode
+from starlette.types import ASGIApp
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard.api.operations import PREFIX
+from lowkiq_lambda.dashboard.api.routes import OPERATIONS
+from lowkiq_lambda.testing import ManualClock
+from tests.store.support import Handler
+
+SECRET = "s" * 20
+EXAMPLES = 12
+
+pytestmark = pytest.mark.timeout(300)
+
+
+class Bearer:
+    """Adds the operator's token to each request, and lets the checks leave it out."""
+
+    def get(self, _case: Case[Any], _context: object) -> str:
+        """The token."""
+        return SECRET
+
+    def set(self, case: Case[Any], data: str, _context: object) -> None:
+        """With the token."""
+        case.headers["Authorization"] = f"Bearer {data}"
+
+
+@pytest.fixture
+def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler) -> ASGIApp:
+    """The dashboard of a queue with jobs that wait, have failed, and lie in the morgue."""
+    handler.failing = {"1", "2", "3"}
+    worker.perform_async([{"id": n, "payload": {"n": n}} for n in range(6)])
+    app.drain()
+    app.actions(worker).kill_all_failed_jobs()
+    handler.failing = {"4", "5"}
+    worker.perform_async([{"id": n} for n in range(4, 9)])
+    app.drain()
+    worker.perform_async([{"id": n} for n in range(20, 29)])
+    return dashboard(app, auth=Auth(tokens=[Token("robot", SECRET, "operator")]), clock=clock)
+
+
+@pytest.mark.parametrize("mode", GenerationMode, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+def test_the_api_keeps_to_its_description(
+    served: ASGIApp, operation: Any, mode: GenerationMode, queue_name: str
+) -> None:
+    """What is allowed is served, what is not is refused, without a token nothing is; and all answers are described."""
+    schema = schemathesis.openapi.from_asgi(
+        f"{PREFIX}/openapi.json", served, headers={"Authorization": f"Bearer {SECRET}"}
+    )
+    schema.auth()(Bearer)
+    described = schema[PREFIX + operation.path][operation.method]
+
+    # The same requests each time, as a test of the whole has to be.
+    @seed(1)
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+    @given(case=described.as_strategy(generation_mode=mode))
+    def check(case: Case[Any]) -> None:
+        _aim(case, queue_name)
+        case.call_and_validate()
+
+    _run(check)
+
+
+def _run(check: Callable[[], None]) -> None:
+    check()
+
+
+def _aim(case: Case[Any], queue_name: str) -> None:
+    """At the queue that there is, wherever some queue is named."""
+    for part in (case.query, case.body):
+        if isinstance(part, dict) and isinstance(part.get("queue"), str):
+            part["queue"] = queue_name

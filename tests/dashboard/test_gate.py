@@ -1,0 +1,422 @@
+"""P10, closed by default: who gets in, who may act, and that no page of another site can."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from lowkiq_lambda import ConfigError, Lowkiq
+from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
+from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from lowkiq_lambda.dashboard.serving import entry_for
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import AUTH, OPERATOR, READER, MakeBrowser
+from tests.dashboard.support import Browser
+
+pytestmark = pytest.mark.usefixtures("worker")
+"""Tries are counted by app, and an app is known by its queues."""
+
+SECRET = "a secret of some length"  # noqa: S105 - of nobody
+ACTION = "/actions"
+
+
+@pytest.mark.parametrize("path", ["/", "/waiting?queue=x", "/job", "/nothing/here", "/%00", "/static", "/sign-in/x"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PROPFIND"])
+def test_p10_a_stranger_is_sent_to_sign_in(make_browser: MakeBrowser, path: str, method: str) -> None:
+    """P10: any path but the open ones, also one that does not exist, asks who is there."""
+    answer = make_browser(None).ask(method, path)
+
+    assert (303, b"") == (answer.status, answer.body)
+    assert answer.location.split("?")[0].endswith("/sign-in")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/stats", "/api/nothing", "/api/v1/queues"])
+def test_p10_a_strange_program_gets_a_problem(make_browser: MakeBrowser, path: str) -> None:
+    """P10: a program is told in its own words, and nothing else."""
+    answer = make_browser(None).get(path)
+
+    assert 401 == answer.status
+    assert "application/problem+json" == answer.headers["content-type"]
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "x.y", "é", "W10.W10", "." * 99, "WyJvbGdhIiwieCIsOWU5OV0.AAAA"])
+def test_p10_a_cookie_of_ones_own_making_opens_nothing(make_browser: MakeBrowser, cookie: str) -> None:
+    """P10: what we have not signed is no session."""
+    browser = make_browser(None)
+    browser.cookies[COOKIE] = cookie
+
+    assert 303 == browser.get("/").status
+
+
+def test_signing_in_and_out(make_browser: MakeBrowser) -> None:
+    """The password opens the page that was asked for; signing out closes it."""
+    browser = make_browser(None)
+    refused = browser.get("/?span=1h")
+    form = browser.follow(refused)
+    wrong = browser.sign_in("not it")
+
+    assert (200, 401) == (form.status, wrong.status)
+    assert "That is not the password" in wrong.words
+    assert {} == browser.cookies
+
+    assert 303 == browser.sign_in(OPERATOR).status
+    assert 200 == browser.get("/").status
+    assert "olga" in browser.get("/").words
+
+    assert 303 == browser.send("/sign-out").status
+    assert 303 == browser.get("/").status
+
+
+def test_the_cookie_tells_nothing_and_goes_nowhere_else(make_browser: MakeBrowser) -> None:
+    """No script reads it, no other site's page sends it, it is for this folder only, and on TLS for TLS only."""
+    browser = make_browser(None)
+    plain = browser.sign_in(OPERATOR).cookies[0]
+    secure = browser.post("/sign-in", {"password": OPERATOR}, x_scheme="https").cookies[0]
+
+    assert {"httponly", "samesite=lax"} <= {part.strip().lower() for part in plain.split(";")}
+    assert "path" not in plain.lower()
+    assert OPERATOR not in plain
+    assert "secure" not in plain.lower()
+    assert "secure" in secure.lower()
+
+
+def test_a_session_ends(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """After its lifetime one has to sign in again."""
+    browser = make_browser()
+    clock.advance(AUTH.session_lifetime - 1)
+    assert 200 == browser.get("/").status
+
+    clock.advance(2)
+    assert 303 == browser.get("/").status
+
+
+def test_another_password_ends_all_sessions(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """The account's own password is what sessions hang on; another account's key opens nothing."""
+    cookie = AUTH.sign_in(OPERATOR, clock.time())
+    changed = make_browser(None, auth=Auth([Account("olga", "another", "operator")]))
+    changed.cookies[COOKIE] = str(cookie)
+
+    assert 303 == changed.get("/").status
+
+
+def test_the_way_on_stays_in_the_dashboard(make_browser: MakeBrowser) -> None:
+    """E-84: no link to us sends anybody to another site."""
+    for wanted in ("https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "..//x", "a//b"):
+        answer = make_browser(None).post("/sign-in", {"password": OPERATOR, "next": wanted})
+        assert "./" == answer.headers["location"], wanted
+
+    answer = make_browser(None).post("/sign-in", {"password": OPERATOR, "next": "waiting?queue=a%2Fb"})
+    assert "./waiting?queue=a%2Fb" == answer.headers["location"]
+
+
+def test_p10_who_may_look_may_not_act(make_browser: MakeBrowser) -> None:
+    """P10: the role of a reader is to read, whatever is sent and wherever it goes."""
+    reader = make_browser(READER)
+
+    assert 200 == reader.get("/").status
+    for path in (ACTION, "/actions/queue", "/api/v1/anything"):
+        assert 403 == reader.send(path).status
+    assert 303 == reader.send("/sign-out").status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "none"},
+        {"sec_fetch_site": "same-origin, cross-site"},
+        {"sec_fetch_site": "cross-site", "origin": "http://127.0.0.1:8000"},
+    ],
+)
+def test_p10_a_page_of_another_site_cannot_act(browser: Browser, headers: dict[str, str]) -> None:
+    """P10: what a browser says comes from elsewhere is refused, with the right cookie and even the right token."""
+    assert 403 == browser.send(ACTION, None, "/", **headers).status
+    assert 403 == browser.post("/sign-in", {"password": OPERATOR}, **headers).status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:8000", 303),
+        ("http://127.0.0.1", 403),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_p10_an_older_browser_tells_the_origin(browser: Browser, origin: str, status: int) -> None:
+    """P10: where there is no Sec-Fetch-Site, the origin must be our own host."""
+    body = f"csrf={browser.proof()}".encode()
+    headers = {"origin": origin, "content-type": "application/x-www-form-urlencoded"}
+
+    assert status == browser.ask("POST", "/sign-out", headers, body).status
+
+
+def test_p10_a_form_needs_the_token_of_its_session(make_browser: MakeBrowser, browser: Browser) -> None:
+    """P10: no token, a made up one, and one of another session are refused; a header serves as well as a field."""
+    foreign = make_browser().proof()
+
+    for token in ("", "x", "x.y", foreign):
+        assert 403 == browser.post("/sign-out", {"csrf": token}).status
+    assert 303 == browser.post("/sign-out", x_csrf_token=browser.proof()).status
+
+
+def test_each_form_has_a_token_of_its_own(browser: Browser) -> None:
+    """What is compressed together with it tells nothing of it: it is never the same, and always good."""
+    assert browser.proof() != browser.proof()
+
+
+def test_a_body_is_bounded(browser: Browser) -> None:
+    """More than a megabyte, or ten thousand fields, is not read."""
+    assert 413 == browser.send("/sign-out", {"x": "x" * 1_100_000}).status
+    assert 400 == browser.send("/sign-out", {"x": ["1"] * 10_001}).status
+
+
+def test_tries_are_counted(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """After ten tries in a minute even the right password is refused, from that address, by any process."""
+    browser, other = make_browser(None), make_browser(None)
+    for number in range(10):
+        assert 401 == (browser, other)[number % 2].sign_in("guess").status
+
+    refused = browser.sign_in(OPERATOR)
+    assert 429 == refused.status
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert 429 == other.sign_in(OPERATOR).status
+    other.client = "127.0.0.2"
+    assert 303 == other.sign_in(OPERATOR).status
+
+    clock.advance(60)
+    assert 303 == browser.sign_in(OPERATOR).status
+
+
+def test_tokens_are_for_programs(make_browser: MakeBrowser) -> None:
+    """A bearer token opens what its role may do, with no cookie, and needs no form's token; a wrong one nothing."""
+    digest = "sha256:" + "0" * 64
+    auth = Auth(tokens=[Token("ci", SECRET), Token("ops", SECRET + "2", "operator"), Token("old", digest)])
+    browser = make_browser(None, auth=auth)
+
+    assert 200 == browser.get("/", authorization=f"Bearer {SECRET}").status
+    assert 403 == browser.ask("POST", ACTION, {"authorization": f"bearer {SECRET}"}).status
+    assert 403 != browser.ask("POST", ACTION, {"authorization": f"bearer {SECRET}2"}).status
+    for wrong in ("", "Bearer", "Bearer x", f"Basic {SECRET}", f"Bearer {digest}", f"Bearer {SECRET} x"):
+        assert 303 == browser.get("/", authorization=wrong).status
+
+
+JWT = {"requestContext": {"authorizer": {"jwt": {"claims": {"email": "a@example.org", "cognito:groups": "[dev ops]"}}}}}
+COGNITO = {"requestContext": {"authorizer": {"claims": {"email": "a@example.org", "cognito:groups": "ops"}}}}
+IAM = {"requestContext": {"authorizer": {"iam": {"userArn": "arn:aws:sts::1:assumed-role/ops/a"}}}}
+REST = {"requestContext": {"identity": {"userArn": "arn:aws:sts::1:assumed-role/ops/a"}}}
+
+
+@pytest.mark.parametrize(
+    ("claims", "event", "role"),
+    [
+        (TrustedClaims(source="jwt", operators=["cognito:groups=ops"]), JWT, "operator"),
+        (TrustedClaims(source="jwt", operators=["cognito:groups=ops"]), COGNITO, "operator"),
+        (TrustedClaims(source="jwt", readers=["email=*@example.org"]), JWT, "reader"),
+        (TrustedClaims(source="jwt", operators=["cognito:groups=o"], readers=["email=*@example.net"]), JWT, None),
+        (TrustedClaims(source="jwt", operators=["email=*"]), IAM, None),
+        (TrustedClaims(source="iam", operators=["userArn=*:assumed-role/ops/*"]), IAM, "operator"),
+        (TrustedClaims(source="iam", operators=["userArn=*:assumed-role/ops/*"]), REST, "operator"),
+        (TrustedClaims(source="iam", operators=["userArn=*"]), JWT, None),
+        (TrustedClaims(source="iam", operators=["userArn=*"]), {}, None),
+        (TrustedClaims(source="jwt", operators=["email=*"]), {"requestContext": {"authorizer": None}}, None),
+    ],
+    ids=range(10),
+)
+def test_the_gateways_word_counts_where_it_is_trusted(
+    claims: TrustedClaims, event: Mapping[str, Any], role: str | None
+) -> None:
+    """What the authorizer found out stands in the event; rules say what it is worth, and without one it is nothing."""
+    visitor = Auth(claims=claims).visitor({"aws.event": event}, None, None, 0.0)
+
+    assert role == (visitor and visitor.role)
+
+
+def test_a_host_app_may_know_its_users(make_browser: MakeBrowser) -> None:
+    """`trust` is asked with the scope, and its word counts."""
+    auth = Auth(trust=lambda scope: Visitor("host", "operator") if scope["client"][0] == "10.0.0.1" else None)
+    browser = make_browser(None, auth=auth)
+
+    assert 303 == browser.get("/").status
+    browser.client = "10.0.0.1"
+    assert 200 == browser.get("/").status
+    assert "no passwords" in make_browser(None, auth=auth).get("/sign-in").words
+
+
+REFUSED: Mapping[str, Callable[[], object]] = {
+    "nobody": Auth,
+    "empty password": lambda: Auth([Account("a", "")]),
+    "blank password": lambda: Auth([Account("a", "  ")]),
+    "broken hash": lambda: Auth([Account("a", "scrypt:broken")]),
+    "odd hash": lambda: Auth([Account("a", "scrypt:3:AAAA:AAAA")]),
+    "two of a name": lambda: Auth([Account("a", "x"), Account("a", "y")]),
+    "no lifetime": lambda: Auth([Account("a", "x")], session_lifetime=0),
+    "short token": lambda: Auth(tokens=[Token("a", "short")]),
+    "broken digest": lambda: Auth(tokens=[Token("a", "sha256:xyz")]),
+    "no rule": lambda: TrustedClaims(source="jwt"),
+    "half a rule": lambda: TrustedClaims(source="jwt", readers=["email"]),
+    "token without role": lambda: DashboardSettings(dashboard_tokens="name:secret").auth(),
+    "token of no role": lambda: DashboardSettings(dashboard_tokens=f"name:root:{SECRET}").auth(),
+    "claims without rules": lambda: DashboardSettings(dashboard_claims="jwt").auth(),
+    "empty environment": lambda: DashboardSettings.from_env({"LOWKIQ_DASHBOARD_PASSWORD": ""}).auth(),
+    "no auth": lambda: dashboard(Lowkiq()),
+    "everywhere": lambda: entry_for("0.0.0.0", {}),  # noqa: S104 - that is the point
+    "anywhere": lambda: entry_for("", {}),
+    "by name": lambda: entry_for("example.org", {}),
+}
+
+
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
+def test_p10_what_would_let_everybody_or_nobody_in_is_refused(
+    make: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P10, E-85: without an authentication, or with a broken one, there is no dashboard."""
+    monkeypatch.delenv("LOWKIQ_DASHBOARD_PASSWORD", raising=False)
+
+    with pytest.raises(ConfigError):
+        make()
+
+
+def test_a_machine_of_ones_own_has_a_password_of_its_own(make_browser: MakeBrowser) -> None:
+    """On loopback, without a password set, one is made up; it opens the page for this machine, by its own name."""
+    entry = entry_for("127.0.0.1", {})
+    assert entry.password is not None
+    browser = make_browser(entry.password, auth=entry.auth)
+
+    assert 200 == browser.get("/").status
+    assert 403 == browser.get("/", host="rebound.example:8000").status
+    browser.client = "10.0.0.9"
+    assert 403 == browser.get("/").status
+    assert entry_for("::1", {}).password != entry.password
+    assert entry_for("10.0.0.9", {"LOWKIQ_DASHBOARD_PASSWORD": "x"}).password is None
+
+
+def test_the_environment_says_who_may_come_in(make_browser: MakeBrowser) -> None:
+    """Two passwords, tokens and claims; nothing of it is printed."""
+    settings = DashboardSettings.from_env(
+        {
+            "LOWKIQ_DASHBOARD_PASSWORD": hashed("first"),
+            "LOWKIQ_DASHBOARD_READER_PASSWORD": "second",
+            "LOWKIQ_DASHBOARD_TOKENS": f"ci:reader:{SECRET}, ops:operator:{SECRET}2",
+        }
+    )
+    auth = settings.auth()
+
+    assert "olga" not in auth.accounts
+    assert make_browser("first", auth=auth).get("/").words.count("may look") == 0
+    assert "may look" in make_browser("second", auth=auth).get("/").words
+    assert 200 == make_browser(None, auth=auth).get("/", authorization=f"Bearer {SECRET}2").status
+    for secret in ("second", SECRET):
+        assert secret not in repr(settings)
+        assert secret not in repr([*auth.accounts.values()])
+
+
+def test_a_wrong_password_takes_as_long_as_a_right_one(clock: ManualClock) -> None:
+    """All accounts are compared, whichever fits."""
+    auth = Auth([Account("a", hashed("a")), Account("b", hashed("b"))])
+    took = {}
+    for password in ("a", "b", "c"):
+        auth.sign_in(password, clock.time())
+        began = time.process_time()
+        auth.sign_in(password, clock.time())
+        took[password] = time.process_time() - began
+
+    assert max(took.values()) < 3 * min(took.values())
+
+
+def test_answers_shut_everything_else_out(browser: Browser) -> None:
+    """Nothing runs but our own scripts, by a nonce that is never the same; no frame, no cache, no guess."""
+    first, second = browser.get("/"), browser.get("/")
+    policy = first.headers["content-security-policy"]
+
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "base-uri 'none'" in policy
+    assert "unsafe" not in policy
+    (nonce,) = set(re.findall(r"'nonce-(.*?)'", policy))
+    assert {nonce} == set(re.findall(r'nonce="(.*?)"', first.text))
+    assert nonce not in second.text
+    assert "no-store" == first.headers["cache-control"]
+    assert "nosniff" == first.headers["x-content-type-options"]
+    assert "DENY" == first.headers["x-frame-options"]
+    assert "same-origin" == first.headers["referrer-policy"]
+    assert [] == re.findall(r"<[^>]*\s(?:on\w+|style)=", first.text)
+
+
+def test_assets_are_kept_for_a_year_by_version(browser: Browser, make_browser: MakeBrowser) -> None:
+    """A file's path changes with its content; an older one is served too, and not kept; nothing else can be had."""
+    path = re.findall(r'src="\.(/static/.*?dashboard\.js)"', browser.get("/").text)[0]
+    stranger = make_browser(None)
+
+    kept, old = stranger.get(path), stranger.get(re.sub("/[0-9a-f]{12}/", "/000000000000/", path))
+    assert "immutable" in kept.headers["cache-control"]
+    assert "max-age=31536000" in kept.headers["cache-control"]
+    assert "gzip" == kept.headers["content-encoding"]
+    assert (200, "no-store") == (old.status, old.headers["cache-control"])
+    for bad in ("..%2f..%2fapp.py", "..%2fapp.py", "app.py", "%00", "dashboard.css%00"):
+        assert 404 == stranger.get(f"/static/x/{bad}").status
+
+
+@pytest.mark.parametrize(
+    ("mounted_at", "root_path", "base_path"),
+    [("", "", ""), ("/admin/jobs", "/admin/jobs", ""), ("/prod", "", "/prod"), ("/a/b", "/a", "b")],
+)
+def test_it_works_under_any_prefix(
+    app: Lowkiq, clock: ManualClock, mounted_at: str, root_path: str, base_path: str
+) -> None:
+    """By the server's root path, by the setting, by both: links are relative, so all of them lead back here."""
+    served = dashboard(app, auth=AUTH, clock=clock, base_path=base_path)
+    browser = Browser(served, mounted_at=mounted_at, root_path=root_path)
+    refused = browser.get("/?span=1h")
+    form = browser.follow(refused)
+    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+
+    assert f"{mounted_at}/sign-in" in refused.location
+    assert 200 == form.status
+    assert 200 == browser.get("/").status
+    style = re.findall(r'href="\.(/static/.*?\.css)"', browser.get("/").text)[0]
+    assert 200 == browser.get(style).status
+    assert 404 == browser.get("/nothing").status
+    if mounted_at:
+        bare = browser.get("")
+        assert 307 == bare.status
+        assert bare.location.endswith(f"{mounted_at}/")
+        assert (
+            404
+            == Browser(served, mounted_at=f"{mounted_at}x", root_path=root_path, cookies=browser.cookies)
+            .get("/x")
+            .status
+        )
+
+
+def test_it_can_be_mounted_in_another_app(app: Lowkiq, clock: ManualClock) -> None:
+    """In any ASGI app, below any path, with the host's own pages beside it."""
+    host = Starlette(routes=[Mount("/ops/queues", dashboard(app, auth=AUTH, clock=clock))])
+    browser = Browser(host, mounted_at="/ops/queues")
+    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+
+    assert 200 == browser.get("/").status
+    assert browser.get("/static/x/dashboard.css").text
+    assert 404 == browser.get("/nothing").status
+
+
+def test_what_breaks_is_told_without_its_reason(
+    make_browser: MakeBrowser, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug is a page and a line in the log, with no trace on the page."""
+    browser = make_browser()
+    monkeypatch.setattr(Lowkiq, "overview", lambda *_: int("gEheim"))
+
+    answer = browser.get("/")
+
+    assert 500 == answer.status
+    assert "gEheim" not in answer.text
+    assert "gEheim" in caplog.text

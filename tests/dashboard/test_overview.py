@@ -1,0 +1,212 @@
+"""The first page: all queues at a glance."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import MakeBrowser
+from tests.dashboard.support import Browser
+from tests.servers import FaultProxy, MakeServer
+from tests.store.support import Handler, declare
+
+
+def cells(page: str) -> dict[str, dict[str, str]]:
+    """The table's rows by the queue's name, each by the column's name."""
+    rows = re.findall(r"(?s)<tr>\s*<th scope=.row.>(.*?)</th>(.*?)</tr>", page)
+    return {
+        _text(head).split(" ")[0]: {
+            name: _text(cell) for name, cell in re.findall(r'(?s)<td data-name="(.*?)"[^>]*>(.*?)</td>', row)
+        }
+        for head, row in rows
+    }
+
+
+def totals(page: str) -> dict[str, str]:
+    """The totals by name."""
+    (part,) = re.findall(r'(?s)<dl class="card totals">(.*?)</dl>', page)
+    return {_text(name): _text(value) for name, value in re.findall(r"(?s)<dt.*?>(.*?)</dt><dd.*?>(.*?)</dd>", part)}
+
+
+def _text(markup: str) -> str:
+    return " ".join(unescape(re.sub("<wbr>", "", re.sub(r"<(?!wbr)[^>]*>", " ", markup))).split())
+
+
+def test_ln_32_a_row_has_every_number_of_its_queue(
+    worker: Any, handler: Handler, app: Lowkiq, browser: Browser, clock: ManualClock
+) -> None:
+    """LN-12, LN-32: processed, failed, lag, busy, enqueued, fresh, retries, dead; and how long batches take."""
+    worker.perform_async([{"id": n} for n in range(8)])
+    handler.failing = {"0", "1", "2"}
+    handler.meanwhile = lambda: clock.advance(2.0)
+    app.drain()
+    app.actions(worker).kill_all_failed_jobs()
+    handler.failing = {"x"}
+    worker.perform_async([{"id": "x"}])
+    app.drain()
+    worker.perform_async([{"id": n} for n in range(1_500)])
+    clock.advance(30.0)
+    handler.meanwhile = lambda: seen.append(browser.get("/").text)
+    seen: list[str] = []
+    app.drain(seconds=1)
+
+    row = cells(seen[0])[worker.queue_name]
+
+    assert {
+        "Processed": "5",
+        "Failed": "4",
+        "Lag": "30 s",
+        "Busy": "10",
+        "Enqueued": "1.49K",
+        "Fresh": "1.49K",
+        "Retries": "1",
+        "Dead": "3",
+    }.items() <= row.items()
+    assert "1 ms · 2.0 s" == row["Batch p50 · p95"]
+    assert {"Lag": "30 s", "Busy": "10", "Enqueued": "1.49K", "Dead": "3"}.items() <= totals(seen[0]).items()
+    assert 'title="1,491"' in seen[0]
+
+
+def test_ln_33_numbers_lead_to_lists(worker: Any, browser: Browser) -> None:
+    """LN-33: busy, enqueued, fresh, retries and dead are links to what they count; all links are relative."""
+    name = worker.queue_name
+    links = [unescape(link) for link in re.findall(r'(?:href|src|action|hx-get)="(.*?)"', browser.get("/").text)]
+
+    for wanted in (
+        f"./processing?queue={name}",
+        f"./waiting?queue={name}",
+        f"./waiting?queue={name}&by=retry_count&range=lte&value=-1",
+        f"./waiting?queue={name}&by=retry_count&range=gte&value=0",
+        f"./morgue?queue={name}",
+        f"./shards?queue={name}",
+    ):
+        assert wanted in links
+    assert [] == [link for link in links if re.match(r"/|\w+:", link)]
+
+
+def test_the_chart_has_history_when_the_page_opens(
+    worker: Any, handler: Handler, app: Lowkiq, browser: Browser, clock: ManualClock
+) -> None:
+    """What was drained while nobody looked is in the chart, in the slot that it belongs to."""
+    for count in (7, 3):
+        worker.perform_async([{"id": n} for n in range(count)])
+        handler.failing = {"0"}
+        app.drain()
+        clock.advance(60.0)
+    page = browser.get("/").text
+
+    processed, failed = (
+        [int(n) for n in re.findall(rf'data-{name}="(.*?)"', page)[0].split()] for name in ("processed", "failed")
+    )
+    assert [6, 2] == [n for n in processed if n]
+    assert 12 == len(processed) - 1 - processed[::-1].index(2) - processed.index(6)
+    assert 2 == sum(failed)
+
+
+@pytest.mark.parametrize("span", ["1h", "6h", "72h"])
+def test_the_chart_reaches_back_three_days(
+    worker: Any, app: Lowkiq, make_browser: MakeBrowser, clock: ManualClock, span: str
+) -> None:
+    """Each span shows what was done in it, and nothing from before."""
+    reach = {"1h": 3_600, "6h": 6 * 3_600, "72h": 72 * 3_600}[span]
+    for count in (5, 3):
+        worker.perform_async([{"id": n} for n in range(count)])
+        app.drain()
+        clock.advance(reach * 0.6)
+
+    page = make_browser().get(f"/?span={span}").text
+
+    assert "processed 3 " in _text(page)
+    assert f'id="span-{span}" href="./?span={span}" aria-current="true"' in page
+
+
+def test_a_part_is_only_what_changes(worker: Any, browser: Browser) -> None:
+    """A page that refreshes itself asks for the numbers alone."""
+    part = browser.part("/")
+
+    assert worker.queue_name in part.words.replace(" ", "")
+    assert "<html" not in part.text
+    assert part.headers["cache-control"] == "no-store"
+
+
+def test_an_app_without_workers_is_explained(browser: Browser) -> None:
+    """LN-20: without a queue the totals are zeros, and a sentence says why there is no table."""
+    page = browser.get("/")
+
+    assert 200 == page.status
+    assert "The app declares no worker" in page.words
+    assert {"Lag": "0 s", "Busy": "0", "Dead": "0", "Processed/s": "0"}.items() <= totals(page.text).items()
+
+
+def test_hostile_names_are_text(app: Lowkiq, browser: Browser, queue_name: str) -> None:
+    """E-84: a queue may be called anything."""
+    name = f"<script>alert(1)</script>\"'/../%2e?&#{queue_name}"
+    declare(app, name, Handler())
+
+    page = browser.get("/").text
+
+    assert "<script>alert" not in page.replace("<wbr>", "")
+    assert "queue=%3Cscript%3Ealert%281%29" in page
+
+
+def test_the_redis_card_tells_no_password(
+    make_server: MakeServer, make_browser: MakeBrowser, clock: ManualClock
+) -> None:
+    """Address without password, version, memory, role; the policy, with a warning where it loses jobs."""
+    server = make_server()
+    server.admin.config_set("requirepass", "gEheim")
+    try:
+        app = Lowkiq(Config(redis_url=server.url.replace("://", "://:gEheim@")), clock=clock)
+        browser = make_browser(app=app)
+        quiet = browser.get("/")
+        server.admin.config_set("maxmemory-policy", "allkeys-lru")
+        loud = browser.get("/")
+        app.backend.client.close()
+    finally:
+        server.admin.config_set("requirepass", "")
+
+    assert "gEheim" not in quiet.text
+    assert "redis://***@127.0.0.1" in quiet.words
+    assert re.search(r"Version Valkey \d+\.\d+", quiet.words)
+    assert "Role primary" in quiet.words
+    assert "Eviction noeviction" in quiet.words
+    assert "Jobs may be lost" not in quiet.words
+    assert "Jobs may be lost" in loud.words
+
+
+def test_a_redis_that_is_away_is_told(
+    fault_proxy: FaultProxy, make_browser: MakeBrowser, clock: ManualClock, queue_name: str
+) -> None:
+    """Page and part say so, the part where it does not take away the last numbers; when it is back, so are they."""
+    app = Lowkiq(Config(redis_url=fault_proxy.url, redis_timeout=0.2), clock=clock)
+    declare(app, queue_name, Handler())
+    browser = make_browser(app=app)
+    assert 200 == browser.get("/").status
+
+    fault_proxy.refuse()
+    fault_proxy.cut()
+    page, part = browser.get("/"), browser.part("/")
+    fault_proxy.heal()
+    back = browser.part("/")
+    app.backend.client.close()
+
+    assert (503, 503, 200) == (page.status, part.status, back.status)
+    assert "Redis does not answer" in page.words
+    assert "#notice" == part.headers["hx-retarget"]
+    assert "<html" not in part.text
+
+
+def test_a_queue_that_was_made_otherwise_is_marked(
+    worker: Any, make_browser: MakeBrowser, clock: ManualClock, server_url: str
+) -> None:
+    """A declaration that differs from the one in Redis does not keep the page from being shown."""
+    worker.perform_async([{"id": 1}])
+    other = Lowkiq(Config(redis_url=server_url), clock=clock)
+    declare(other, worker.queue_name, Handler(), shards_count=7)
+
+    assert "declared otherwise" in make_browser(app=other).get("/").words
+    assert "declared otherwise" not in make_browser().get("/").words
+    other.backend.client.close()

@@ -1,0 +1,161 @@
+"""Why a job is not running, answered for every situation that it can be in."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.dashboard.why import Answer, why
+from lowkiq_lambda.views import ShardView, Situation
+
+NOW = 1_800_000_000.0
+FREE = ShardView(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=NOW - 5.0)
+HELD = msgspec.structs.replace(FREE, held_until=NOW + 20.0, acquired_at=NOW - 90.0, busy=4)
+DIED = msgspec.structs.replace(FREE, held_until=NOW - 30.0, acquired_at=NOW - 120.0, busy=4)
+QUIET = msgspec.structs.replace(FREE, acquired_at=NOW - 7_200.0)
+UNSEEN = ShardView(index=3, at=NOW, length=9)
+PAUSED = msgspec.structs.replace(QUIET, paused_until=NOW + 600.0)
+STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
+WOKEN = msgspec.structs.replace(QUIET, woken_until=NOW + 8.0)
+EXITS = msgspec.structs.replace(HELD, gave_up=True)
+DUE, LATER = NOW - 60.0, NOW + 300.0
+
+CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
+    "unknown": ({"shard": FREE}, "unknown", "never pushed", None),
+    "in the morgue": ({"shard": FREE, "buried_at": NOW - 3_600}, "in the morgue", "in the morgue for 1h", None),
+    "in flight": (
+        {"shard": HELD, "in_flight": True},
+        "in flight",
+        "box:7 has held its shard for 1m 30s, with 4 ids claimed",
+        None,
+    ),
+    "in flight, holder exits": ({"shard": EXITS, "in_flight": True}, "given up", "is free in 20 s", NOW + 20),
+    "in flight, holder died": (
+        {"shard": DIED, "in_flight": True},
+        "holder died",
+        "box:7, left without settling it (its lease ended 30 s ago)",
+        None,
+    ),
+    "due later": ({"shard": HELD, "perform_in": LATER}, "due later", "waits for another 5m", LATER),
+    "retry later": (
+        {"shard": FREE, "perform_in": LATER, "retry_count": 1.0},
+        "retry later",
+        "failed twice and is tried again in 5m",
+        LATER,
+    ),
+    "paused": ({"shard": PAUSED, "perform_in": DUE}, "paused", "paused for another 10m; it is due", NOW + 600),
+    "paused for longer than it waits": (
+        {"shard": PAUSED, "perform_in": LATER},
+        "paused",
+        "another 10m; it is due in 5m",
+        NOW + 600,
+    ),
+    "due after the pause": ({"shard": PAUSED, "perform_in": NOW + 900}, "due later", "another 15m", NOW + 900),
+    "paused for good": ({"shard": STOPPED, "perform_in": DUE}, "paused", "until somebody resumes it", None),
+    "held": (
+        {"shard": HELD, "perform_in": DUE, "ahead": 3},
+        "held",
+        "held by box:7 for 1m 30s, and it waits behind 3 others",
+        None,
+    ),
+    "held, next in turn": ({"shard": HELD, "perform_in": DUE}, "held", "it is the next in turn", None),
+    "held by one who exits": ({"shard": EXITS, "perform_in": DUE}, "held", "free in 20 s", NOW + 20),
+    "suspect": (
+        {"shard": HELD, "perform_in": LATER, "suspects_ahead": 2},
+        "suspect",
+        "as a suspect it waits for its turn behind 2 others",
+        None,
+    ),
+    "suspect of a free shard": (
+        {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
+        "suspect",
+        "behind 1 other.",
+        None,
+    ),
+    "behind suspects": (
+        {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
+        "behind others",
+        "behind 1,200 others, 2 of them suspects",
+        None,
+    ),
+    "behind others": ({"shard": FREE, "perform_in": DUE, "ahead": 1}, "behind others", "behind 1 other.", None),
+    "next": ({"shard": FREE, "perform_in": DUE}, "next", "been due for 1m; nobody holds its shard", None),
+    "holder died": (
+        {"shard": DIED, "perform_in": DUE},
+        "holder died",
+        "box:7, left with 4 ids in flight (its lease ended 30 s ago)",
+        None,
+    ),
+    "woken": ({"shard": WOKEN, "perform_in": DUE}, "woken", "a drain was just told to start", NOW + 8),
+    "nobody drains": (
+        {"shard": QUIET, "perform_in": DUE},
+        "nobody drains",
+        "box:7 was the last to come, 2h ago. No daemon",
+        None,
+    ),
+    "nobody ever drained": (
+        {"shard": UNSEEN, "perform_in": DUE},
+        "nobody drains",
+        "nobody has ever drained its shard: no daemon",
+        None,
+    ),
+    "closed": ({"shard": FREE, "perform_in": DUE, "closed": True}, "closed", "its shard is closed", None),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | None]) -> None:
+    """Of the right kind, with what it is made of, and the next moment at which something is to be expected."""
+    fields, kind, words, next_at = case
+
+    answer = why(Situation(**fields))
+
+    assert kind == answer.kind
+    assert words.lower() in answer.sentence.lower()
+    assert answer.sentence.endswith(".")
+    assert next_at == answer.next_at
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"shard": HELD, "in_flight": True, "perform_in": DUE}, "More payloads wait under this id"),
+        ({"shard": HELD, "perform_in": DUE}, "The lease ends in 20 s unless"),
+        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, ahead of"),
+        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0, "strikes": 2}, "Its process died twice"),
+        ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "came to the morgue 1m 30s ago"),
+        ({"shard": FREE, "perform_in": DUE, "least_version": 4}, "contract version 4 or newer"),
+        ({"shard": UNSEEN, "perform_in": DUE, "ahead": 2}, "When one comes, it waits behind 2 others."),
+        (
+            {"shard": msgspec.structs.replace(DIED, held_until=NOW - 600), "in_flight": True},
+            "Nobody has come for 2m: no daemon",
+        ),
+        ({"shard": msgspec.structs.replace(DIED, paused_until=math.inf), "in_flight": True}, "paused until somebody"),
+    ],
+)
+def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
+    """Beside the sentence."""
+    assert words in " ".join(why(Situation(**fields)).more)
+
+
+def test_every_situation_has_an_answer() -> None:
+    """Whatever comes together."""
+    shards = [FREE, HELD, DIED, QUIET, UNSEEN, PAUSED, STOPPED, WOKEN, EXITS]
+    situations = [
+        Situation(
+            shard=shard,
+            perform_in=perform_in,
+            in_flight=in_flight,
+            retry_count=retry_count,
+            suspects_ahead=suspects_ahead,
+            buried_at=buried_at,
+        )
+        for shard in shards
+        for perform_in in (None, DUE, LATER)
+        for in_flight in (False, True)
+        for retry_count in (-1.0, 0.0)
+        for suspects_ahead in (None, 0, 1)
+        for buried_at in (None, DUE)
+    ]
+    assert all(isinstance(why(situation), Answer) for situation in situations)

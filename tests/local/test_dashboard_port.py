@@ -1,0 +1,116 @@
+"""`--dashboard`: the pages at a port of the daemon, for this machine alone unless somebody is named."""
+
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.local.dashboard_port import Address
+from tests.local.daemons import DaemonProcess
+from tests.waiting import eventually
+
+APP = """
+from lowkiq_lambda import Lowkiq
+app = Lowkiq()
+app.worker(queue_name={name!r}, shards_count=2)(print)
+"""
+TOKEN = "t" * 20
+
+
+@contextmanager
+def daemon(folder: Path, queue_name: str, address: str, environment: Mapping[str, str]) -> Iterator[DaemonProcess]:
+    """One with a dashboard."""
+    (folder / "shop.py").write_text(APP.format(name=queue_name))
+    process = DaemonProcess(["shop:app", "--dashboard", address], environment, folder / "log", cwd=folder)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def port_of(process: DaemonProcess) -> int:
+    """Where it says that it listens."""
+    found = eventually(lambda: re.findall(r"dashboard url=http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port")
+    return int(found[0])
+
+
+def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
+    """The status and the body."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_daemon_serves_its_queues(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """With a token the numbers come from the port that was given, and TERM ends it all in good order."""
+    environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
+    with daemon(tmp_path, queue_name, "0", environment) as process:
+        port = port_of(process)
+        health, stranger = ask(port, "/healthz"), ask(port, "/api/v1/stats")
+        status, stats = ask(port, "/api/v1/stats", Authorization=f"Bearer {TOKEN}")
+        process.send(signal.SIGTERM)
+
+        assert 0 == process.exit_code()
+        assert (200, 401, 200) == (health[0], stranger[0], status)
+        assert [queue_name] == list(json.loads(stats)["by_worker"])
+
+
+def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """It is printed for whoever started the process; callers that name another host are refused."""
+    with daemon(tmp_path, queue_name, "127.0.0.1:0", {"LOWKIQ_REDIS_URL": server_url}) as process:
+        port = port_of(process)
+        eventually(lambda: re.search(r"for this machine alone, password \S{12,}\n", process.log), 30, "a password")
+
+        assert 200 == ask(port, "/sign-in")[0]
+        assert 403 == ask(port, "/sign-in", Host="elsewhere.example")[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("0.0.0.0:0", "has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
+        ("nonsense", "--dashboard nonsense is no address"),
+        ("{taken}", "The dashboard cannot listen on 127.0.0.1:"),
+    ],
+)
+def test_what_cannot_be_served_is_told_at_once(
+    server_url: str, queue_name: str, tmp_path: Path, address: str, sentence: str
+) -> None:
+    """No authentication where others come by, no address, or one that is taken: exit code 2 and a sentence."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = address.format(taken=taken.getsockname()[1])
+        with daemon(tmp_path, queue_name, where, {"LOWKIQ_REDIS_URL": server_url}) as process:
+            assert 2 == process.exit_code()
+            assert sentence in process.log
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "url"),
+    [
+        ("8080", ("127.0.0.1", 8080), "http://127.0.0.1:8080/"),
+        ("localhost:1", ("localhost", 1), "http://localhost:1/"),
+        ("[::1]:8080", ("::1", 8080), "http://[::1]:8080/"),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int], url: str) -> None:
+    """A port alone is one of loopback; an address of IPv6 stands in brackets."""
+    assert address == Address.of(text)
+    assert url == Address.of(text).url
+
+
+@pytest.mark.parametrize("text", ["", "a:b", "1:2:3", "65536", ":1", "::1:80", "-1"])
+def test_what_is_no_address(text: str) -> None:
+    """It is refused in a sentence."""
+    with pytest.raises(ConfigError, match="is no address"):
+        Address.of(text)

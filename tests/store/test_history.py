@@ -1,0 +1,222 @@
+"""What became of ids, in slots of time: written by those who drain, read for charts."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.store.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views import Past, Span
+from tests.servers import Cluster, FaultProxy, Server
+from tests.store.support import Handler, MakeApp, declare
+
+
+@pytest.fixture
+def recorder(app: Lowkiq) -> Recorder:
+    """One that writes when it is told to."""
+    return Recorder(app.backend)
+
+
+def past_of(app: Lowkiq, span: Span = "10m") -> Past:
+    """The past of the app's only queue."""
+    (past,) = app.overview(span).pasts.values()
+    return past
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.001, 0.0011, 0.5, 59.0, 86_400.0, 3e6])
+def test_a_time_lies_within_the_bounds_of_its_bucket(seconds: float) -> None:
+    """What is told of a time is right to a quarter."""
+    lower, upper = bounds(bucket(seconds))
+
+    assert lower <= seconds <= upper * (1 + 1e-9)
+    assert bucket(seconds) == 0 or upper <= 1.26 * lower
+
+
+def test_nothing_is_too_long_or_too_odd_for_a_bucket() -> None:
+    """Years, and times from clocks that were set back, have their place too."""
+    assert BUCKETS - 1 == bucket(1e12)
+    assert 0 == bucket(-5.0)
+
+
+def test_quantiles_are_those_of_what_was_measured(
+    app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock
+) -> None:
+    """The median and the 95th of a hundred, whether they ran in many settlings or in one."""
+    declare(app, queue_name, Handler())
+    times = [Random(3).lognormvariate(0, 1) for _ in range(2_000)]
+    for time in times:
+        recorder.note(queue_name, clock.time(), {"done": 1}, [time], [2 * time])
+    recorder.flush()
+    past, ordered = past_of(app), sorted(times)
+
+    assert past.took is not None
+    assert past.waited is not None
+    assert past.took.half == pytest.approx(ordered[1_000], rel=0.1)
+    assert past.took.most == pytest.approx(ordered[1_900], rel=0.1)
+    assert past.waited.half == pytest.approx(2 * ordered[1_000], rel=0.1)
+
+
+def test_of_many_batches_in_a_settling_a_few_stand_for_all(
+    app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock
+) -> None:
+    """A thousand batches cost no more than eight, and weigh as a thousand."""
+    declare(app, queue_name, Handler())
+    recorder.note(queue_name, clock.time(), {"done": 1_000}, [0.01] * 1_000, [5.0] * 1_000)
+    recorder.note(queue_name, clock.time(), {"done": 100}, [1.0] * 100, [])
+    recorder.flush()
+    past = past_of(app)
+
+    assert past.took is not None
+    assert past.took.half == pytest.approx(0.01, rel=0.3)
+    assert past.took.most == pytest.approx(1.0, rel=0.3)
+
+
+def test_what_several_processes_write_is_added_up(
+    make_app: MakeApp, app: Lowkiq, queue_name: str, clock: ManualClock
+) -> None:
+    """Each adds to the same slots."""
+    declare(app, queue_name, Handler())
+    for count in (3, 4):
+        other = Recorder(make_app().backend)
+        other.note(queue_name, clock.time(), {"done": count, "failed": 1}, [], [])
+        other.flush()
+    clock.advance(60)
+    past = past_of(app)
+
+    assert (7, 2) == (sum(past.series.processed), sum(past.series.failed))
+
+
+def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
+    """Sixty in the last thirty seconds are two in a second, and none a minute later."""
+    declare(app, queue_name, Handler())
+    recorder = Recorder(app.backend)
+    for _ in range(6):
+        recorder.note(queue_name, clock.time(), {"done": 10, "failed": 1}, [], [])
+        clock.advance(5)
+    recorder.flush()
+    clock.advance(5)
+    past = past_of(app)
+    assert 2.0 == past.processed_rate
+    assert 0.2 == pytest.approx(past.failed_rate)
+
+    clock.advance(60)
+    assert 0 == past_of(app).processed_rate
+
+
+def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
+    """Whatever was written at any time is in the points of the right span, once, across the borders of windows."""
+    declare(app, queue_name, Handler())
+    recorder, random = Recorder(app.backend), Random(5)
+    written: Counter[int] = Counter()
+    for _ in range(400):
+        count = random.randrange(1, 9)
+        written[int(clock.time())] += count
+        recorder.note(queue_name, clock.time(), {"done": count}, [], [])
+        recorder.flush()
+        clock.advance(random.choice([1, 7, 61, 1_000]))
+    spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
+    for span in spans:
+        series = past_of(app, span).series
+        for place, found in enumerate(series.processed):
+            begin = series.began_at + place * series.step
+            assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == found
+        ends_at = series.began_at + series.step * len(series.processed)
+        assert clock.time() - series.step - 2 * SECONDS.step <= ends_at <= clock.time()
+
+
+def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, clock: ManualClock) -> None:
+    """No key stays for ever, and none goes before its window was seen to its end."""
+    declare(app, queue_name, Handler())
+    recorder = Recorder(app.backend)
+    recorder.note(queue_name, clock.time(), {"done": 1}, [1.0], [1.0])
+    recorder.flush()
+
+    for kind, seen in ((SECONDS, 600), (MINUTES, 72 * 3_600), (TIMES, 1_800)):
+        left = server.admin.ttl(kind.key(queue_name, clock.time()))
+        assert kind.window + seen < left <= kind.kept
+
+
+def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock) -> None:
+    """Four thousand million in five seconds are as many as can be told; nothing begins at zero again."""
+    declare(app, queue_name, Handler())
+    for _ in range(2):
+        recorder.note(queue_name, clock.time(), {"done": 2**31 + 5}, [], [])
+        recorder.flush()
+    clock.advance(60)
+
+    assert 2**32 - 1 == max(past_of(app).series.processed)
+
+
+def test_a_drain_writes_what_it_did_without_a_call_more(
+    app: Lowkiq, queue_name: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """History travels with calls that are made anyway; only what is left when the time is over goes by itself."""
+    flushed: list[int] = []
+    worker = declare(app, queue_name, Handler())
+    worker.perform_async([{"id": n} for n in range(30)])
+    monkeypatch.setattr("lowkiq_lambda.store.history.send_each", lambda *_: flushed.append(1))
+
+    app.drain()
+    clock.advance(60)
+
+    assert [] == flushed
+    assert 30 == sum(past_of(app).series.processed)
+
+
+def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
+    """What a thread of a daemon did goes along with a later look, five seconds on."""
+    worker = declare(app, queue_name, Handler())
+    worker.perform_async([{"id": 1}])
+    drainer = app.drainer
+    drainer.visit(drainer.shards()[0], Budget(clock))
+    drainer.probe(drainer.shards())
+    clock.advance(60)
+    assert 0 == sum(past_of(app).series.processed)
+
+    drainer.probe(drainer.shards())
+    assert 1 == sum(past_of(app).series.processed)
+
+
+def test_a_redis_that_is_away_costs_history_only(
+    make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str, clock: ManualClock
+) -> None:
+    """What cannot be written is let go, without a word."""
+    app = make_app(redis_url=fault_proxy.url, redis_timeout=0.2)
+    recorder = Recorder(app.backend)
+    recorder.note(queue_name, clock.time(), {"done": 1}, [], [])
+    fault_proxy.refuse()
+    fault_proxy.cut()
+
+    recorder.flush()
+    fault_proxy.heal()
+    recorder.flush()
+
+
+@pytest.fixture
+def cluster_app(cluster: Cluster) -> Iterator[Lowkiq]:
+    """An app on three nodes."""
+    app = Lowkiq(Config(redis_url=cluster.url))
+    yield app
+    app.backend.client.close()
+    app.drainer._backend.client.close()
+
+
+def test_history_and_overview_work_in_a_cluster(cluster_app: Lowkiq, queue_name: str) -> None:
+    """Shards, history and declarations lie on several nodes; the overview has all of them, and each node's card."""
+    worker = declare(cluster_app, queue_name, Handler(), shards_count=12)
+    worker.perform_async([{"id": n} for n in range(200)])
+    cluster_app.drain()
+    seen = cluster_app.overview("72h")
+
+    assert 200 == seen.queues[queue_name].processed
+    assert 3 == len(seen.servers)
+    assert {"primary"} == {server.role for server in seen.servers}
+    took = seen.pasts[queue_name].took
+    assert took is not None
+    assert math.isfinite(took.most)
+    assert frozenset() == seen.mismatched

@@ -1,0 +1,109 @@
+"""Shards as their holders have them, and what decides when an id runs."""
+
+import math
+from typing import Any
+
+from lowkiq_lambda.views import ShardView, Situation
+from tests.chaos.holders import Holders
+from tests.servers import Server
+from tests.store.support import LATER, Desk, MakeDesk
+
+
+def situation(desk: Desk, job_id: object) -> Situation:
+    """Of an id, as of now."""
+    return desk.queries.situation(job_id)
+
+
+def only(desk: Desk) -> ShardView:
+    """The only shard."""
+    (shard,) = desk.queries.shards()
+    return shard
+
+
+def test_a_shard_that_nobody_has_seen(desk: Desk) -> None:
+    """There is nothing to tell of it."""
+    assert ShardView(index=0, at=desk.clock.time()) == only(desk)
+    assert not only(desk).is_held
+    assert Situation(shard=only(desk)) == situation(desk, "unknown")
+
+
+def test_a_shard_tells_who_holds_it(desk: Desk) -> None:
+    """While the handler runs: owner, since when, lease and token; and who had it, afterwards."""
+    seen: list[Any] = []
+    desk.push([{"id": 1}, {"id": 2, "delay": 60}])
+    desk.handler.meanwhile = lambda: seen.extend([only(desk), situation(desk, 1), situation(desk, 2)])
+    desk.drain()
+
+    now = desk.clock.time()
+    shard, first, second = seen
+    assert shard.is_held
+    assert (1, 1, now, desk.app.config.lease_ttl) == (shard.busy, shard.length, shard.acquired_at, shard.lease_left)
+    assert shard.owner
+    assert shard.token > 0
+    assert (True, None, False, now + 60) == (first.in_flight, first.perform_in, second.in_flight, second.perform_in)
+    after = only(desk)
+    assert (shard.token, shard.owner, 0, False) == (after.token, after.owner, after.busy, after.is_held)
+
+
+def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
+    """Ids that are due before it; its failures, and when it is due."""
+    desk.fail([{"id": "bad"}])
+    desk.push([{"id": "a"}])
+    desk.clock.advance(1)
+    desk.push([{"id": "b"}, {"id": "c", "delay": 5}])
+
+    now = desk.clock.time()
+    assert [0, 1, 2, 3] == [situation(desk, job_id).ahead for job_id in ("a", "b", "c", "bad")]
+    bad = situation(desk, "bad")
+    assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.perform_in)
+    desk.actions.kill_all_failed_jobs()
+    assert now == situation(desk, "bad").buried_at
+    assert situation(desk, "bad").perform_in is None
+
+
+def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
+    """What a dead holder left comes before all else, one by one, and is told so."""
+    desk = make_desk()
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    desk.push([{"id": "a"}, {"id": "b"}, {"id": "c", "delay": 500}])
+    with Holders(server.url, shard, ttl=30, clock=desk.clock, new_time=desk.app._new_time) as holders:
+        holders.new().take()
+        died = situation(desk, "a")
+        assert died.in_flight
+        desk.clock.advance(31)
+        server.admin.delete(shard.key("lease"))
+        assert only(desk).lost_its_holder
+        holder = holders.new()
+        holder.take()
+        assert ["b"] == [job_id for job_id in ("a", "b") if not situation(desk, job_id).in_flight]
+        assert 0 == situation(desk, "b").suspects_ahead
+        desk.push([{"id": "earlier", "perform_in": desk.clock.time() - 100}])
+        assert (None, 1) == (situation(desk, "earlier").suspects_ahead, situation(desk, "earlier").ahead)
+        holder.abandon(7.0, 1.0)
+        assert only(desk).gave_up
+        assert 7.0 == only(desk).lease_left
+
+
+def test_pauses_and_wakes_are_told(desk: Desk) -> None:
+    """As long as they count."""
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    now = desk.clock.time()
+    desk.admin.hset(shard.key("meta"), mapping={"paused_until": now + 60, "woken_until": now + 5, "woken_token": ""})
+    assert (now + 60, now + 5, True) == (only(desk).paused_until, only(desk).woken_until, only(desk).is_paused)
+    desk.admin.hset(shard.key("meta"), mapping={"paused_until": "inf", "woken_token": "3"})
+    assert (math.inf, None) == (only(desk).paused_until, only(desk).woken_until)
+    desk.admin.hset(shard.key("meta"), mapping={"closed": 1, "least_version": 1})
+    assert (True, 1) == (situation(desk, 1).closed, situation(desk, 1).least_version)
+
+
+def test_all_shards_are_told_in_their_order(make_desk: MakeDesk) -> None:
+    """And their sums are those of the metrics."""
+    desk = make_desk({"shards_count": 7})
+    desk.fail([{"id": number} for number in range(20)])
+    desk.push([{"id": number} for number in range(20, 60)])
+
+    shards, metrics = desk.queries.shards(), desk.app.metrics()[desk.worker.queue_name]
+    assert [*range(7)] == [shard.index for shard in shards]
+    assert [(one.length, one.retries, one.busy, one.lag) for one in metrics.shards] == [
+        (one.length, one.retries, one.busy, one.lag) for one in shards
+    ]

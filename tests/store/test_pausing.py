@@ -1,0 +1,146 @@
+"""Pauses, and holders that an operator evicts."""
+
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda.store.server_time import FOREVER
+from tests.store.support import Desk, MakeApp, MakeDesk, declare
+
+TTL = 30.0
+JOBS = [{"id": f"{n:02}"} for n in range(40)]
+
+
+def let_the_lease_end(desk: Desk) -> None:
+    """Its time is over, by the clock of the test and by the server's own."""
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    desk.clock.advance(TTL + 1.0)
+    desk.admin.delete(shard.key("lease"))
+
+
+def evict(desk: Desk, token: int | None = None) -> bool:
+    """Evict the holder of the only shard: the one there is, or that of a token."""
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    (seen,) = desk.queries.shards()
+    return desk.actions.evict(shard, seen.token if token is None else token)
+
+
+def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
+    """Pushes go on; a pause ends when it is resumed, and who waits for work is told."""
+    assert FOREVER == desk.actions.pause()
+    desk.push(JOBS[:3])
+    desk.drain()
+    assert ([], 3) == (desk.handler.batches, len(desk.state()["waiting"]))
+
+    rung: list[tuple[Any, ...]] = []
+    desk.app.backend.publish = lambda *bell: rung.append(bell)  # type: ignore[method-assign]  # to be heard here
+    desk.actions.resume()
+    desk.actions.resume()
+    assert {(f"lowkiq:{desk.worker.queue_name}:bell", "0")} == {*rung}
+    desk.drain()
+    assert desk.is_empty()
+
+
+def test_a_timed_pause_ends_by_itself(desk: Desk) -> None:
+    """E-86: it counts from the last call."""
+    desk.push(JOBS[:1])
+    desk.actions.pause(10.0)
+    desk.clock.advance(5.0)
+    assert desk.clock.time() + 10.0 == desk.actions.pause(10.0)
+    desk.clock.advance(9.0)
+    desk.drain()
+    assert [] == desk.handler.batches
+    desk.clock.advance(1.0)
+    desk.drain()
+    assert desk.is_empty()
+
+
+def test_a_pause_during_a_drain(desk: Desk) -> None:
+    """E-86: what was claimed is finished, nothing more is claimed, and the shard is let go of."""
+    desk.push(JOBS)
+    desk.handler.meanwhile = lambda: desk.actions.pause(60.0)
+    desk.drain()
+    assert 1 == len(desk.handler.batches)
+    (shard,) = desk.queries.shards()
+    assert (False, True, 0) == (shard.is_held, shard.is_paused, shard.busy)
+
+    desk.clock.advance(60.0)
+    desk.drain()
+    assert 4 == len(desk.handler.batches)
+    assert desk.is_empty()
+
+
+def test_a_pause_holds_for_other_processes_and_all_shards(make_app: MakeApp, make_desk: MakeDesk) -> None:
+    """E-86: it lies in Redis, so it survives a deploy."""
+    desk = make_desk({"shards_count": 3})
+    desk.push(JOBS)
+    desk.actions.pause()
+    successor = make_app()
+    declare(successor, desk.worker.queue_name, desk.handler, shards_count=3)
+    assert {} == {outcome: n for outcome, n in successor.drain().items() if n}
+    assert [True] * 3 == [shard.is_paused for shard in successor.queries(successor.workers[0]).shards()]
+    desk.actions.resume()
+    assert 40 == successor.drain()["done"]
+
+
+def test_p1_p4_an_evicted_holder_writes_nothing_more(desk: Desk) -> None:
+    """Its outcome is refused, nobody else gets the shard while it may still run, and what it ran is run again."""
+    desk.push(JOBS[:2])
+    evicted: list[bool] = []
+    desk.handler.meanwhile = lambda: evicted.extend([evict(desk), evict(desk)])
+    desk.drain()
+    state = desk.state()
+    assert ([True, True], {"00", "01"}, 0) == (evicted, set(state["flight"]), state["counters"]["processed"])
+    assert (TTL, True) == (state["lease"][1] - desk.clock.time(), state["lease"][2])
+
+    desk.drain()
+    desk.clock.advance(TTL - 1.0)
+    desk.drain()
+    assert [["00", "01"]] == [list(batch) for batch in desk.handler.batches]
+    let_the_lease_end(desk)
+    desk.drain()
+    assert [["00", "01"]] * 2 == [list(batch) for batch in desk.handler.batches]
+    assert desk.is_empty()
+
+
+def test_p4_an_evicted_holder_cannot_renew(desk: Desk) -> None:
+    """So the lease ends when it would have ended had the holder died."""
+    desk.push(JOBS[:1])
+    seen: list[float] = []
+
+    def meanwhile() -> None:
+        evict(desk)
+        seen.append(desk.state()["lease"][1])
+        desk.clock.advance(TTL / 2)
+
+    desk.handler.meanwhile = meanwhile
+    desk.drain()
+    assert seen == [desk.state()["lease"][1]]
+
+
+@pytest.mark.parametrize("times", [3])
+def test_an_eviction_is_no_strike(desk: Desk, times: int) -> None:
+    """However often its holder is evicted, an id stays out of the morgue: it has done nothing."""
+    desk.push([{"id": "a"}])
+    for _ in range(times):
+        desk.handler.meanwhile = lambda: evict(desk)
+        desk.drain()
+        let_the_lease_end(desk)
+    desk.drain()
+    assert times + 1 == len(desk.handler.batches)
+    assert desk.is_empty()
+    assert {} == desk.state()["morgue"]
+
+
+def test_only_the_holder_that_was_seen_is_evicted(desk: Desk) -> None:
+    """Neither one that came since, nor one that has let go, nor one whose lease has ended."""
+    desk.push(JOBS[:1])
+    assert not evict(desk, 0)
+    desk.drain()
+    assert not evict(desk)
+    desk.push(JOBS[:1])
+    seen: list[bool] = []
+    desk.handler.meanwhile = lambda: seen.append(evict(desk, desk.queries.shards()[0].token - 1))
+    desk.drain()
+    assert [False] == seen
+    assert desk.is_empty()
