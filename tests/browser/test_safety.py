@@ -38,7 +38,7 @@ HOSTILE_IDS = [
 
 @pytest.fixture
 def elsewhere(site: str, worker: Any) -> Iterator[str]:
-    """The address of another site, whose page pauses the queue in the name of whoever opens it; and frames us."""
+    """The address of another site, whose page pauses the queue in the name of whoever presses its button."""
 
     def page(_request: Request) -> HTMLResponse:
         fields = {"queue": worker.queue_name, "do": "pause", "sure": "yes"}

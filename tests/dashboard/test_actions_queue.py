@@ -40,7 +40,7 @@ def test_a_queue_is_paused_and_resumed(
     assert "is performed again" in order(browser, worker, "resume").words
     order(browser, worker, "resume", sure="yes")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
-    assert ["Pause", "Resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]
+    assert ["Pause", "Resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
 
 
 def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -73,7 +73,7 @@ def test_a_holder_is_evicted(
     assert 303 == answers[1].status
     assert 1 == app.metrics()[worker.queue_name].busy
     (record,) = caplog.records
-    assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]
+    assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text
     assert "Nothing to do" in order(browser, worker, "evict:0:1", sure="yes").words
 

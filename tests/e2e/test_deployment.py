@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
 from typing import NamedTuple
@@ -50,11 +51,11 @@ def test_the_dashboard_asks_who_comes(stage: Stage, cloud: LocalCloud) -> None:
     host = stage.deployment.dashboard_url.split("/")[2]
 
     def ask(method: str, path: str, fields: str = "", **headers: str) -> Said:
-        connection = HTTPConnection(HOST, cloud.port, timeout=60)
         sent = {"Host": host, "Content-Type": "application/x-www-form-urlencoded", **headers}
-        connection.request(method, path, fields or None, sent)
-        answer = connection.getresponse()
-        return Said(answer.status, answer.headers, answer.read().decode())
+        with closing(HTTPConnection(HOST, cloud.port, timeout=60)) as connection:
+            connection.request(method, path, fields or None, sent)
+            answer = connection.getresponse()
+            return Said(answer.status, answer.headers, answer.read().decode())
 
     unknown, wrong, right = (
         ask("GET", "/api/v1/stats"),
