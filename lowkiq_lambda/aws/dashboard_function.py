@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -72,7 +73,7 @@ class Entrance:
             if self._password is not None:
                 settings = msgspec.structs.replace(settings, dashboard_password=self._password)
             pages = dashboard(self._load, auth=settings.auth(), base_path=settings.dashboard_base_path)
-            _make_loop()
+            _ensure_loop()
             # No lifespan: it would run its start and its end around every request.
             self._served = Mangum(cast("ASGI", pages), lifespan="off")
         return self._served
@@ -93,9 +94,14 @@ _SHUT: Final[dict[str, Any]] = {
 
 
 @cache
-def _make_loop() -> None:
+def _ensure_loop() -> None:
     # Mangum takes the thread's own, which Python makes under protest from 3.12 on, and not at all from 3.14.
-    asyncio.set_event_loop(asyncio.new_event_loop())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            asyncio.get_event_loop()
+        except (DeprecationWarning, RuntimeError):
+            asyncio.set_event_loop(asyncio.new_event_loop())
 
 
 @cache

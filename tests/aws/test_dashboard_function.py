@@ -1,10 +1,11 @@
 """The dashboard's function: what API Gateway sends becomes pages, for those whom the settings let in."""
 
+import asyncio
 import base64
 import gzip
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,16 @@ ARN = "arn"
 PASSWORD = "pä:ss"  # noqa: S105 - of a page that only the tests see
 TOKEN = "t" * 20
 ENVIRON = {"LOWKIQ_DASHBOARD_SECRET_ARN": ARN, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
+
+
+@pytest.fixture(autouse=True)
+def loop() -> Iterator[None]:
+    """The event loop that Mangum finds or makes, and would leave open."""
+    made = asyncio.new_event_loop()
+    asyncio.set_event_loop(made)
+    yield
+    asyncio.set_event_loop(None)
+    made.close()
 
 
 class Client:

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 import schemathesis
+
+# Imported by itself in the depth of a test, it is too deep for the parser of Python 3.11.
+import schemathesis.generation.jsonschema.builder
 from hypothesis import HealthCheck, given, seed, settings
 from schemathesis import Case, GenerationMode
 from starlette.types import ASGIApp

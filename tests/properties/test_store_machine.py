@@ -6,6 +6,7 @@ LOWKIQ_TEST_EXAMPLES=10000 lets it run for longer than it does by itself.
 import os
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
@@ -138,6 +139,7 @@ class OperatedMachine(WokenMachine):
         return self.shard.actions(self.look_taken())
 
 
+@pytest.mark.timeout(900)
 def test_store_does_what_the_model_does(server: Server) -> None:
     """Whatever is pushed, claimed, settled, lost, recovered and operated, the shard is as the model says."""
     OperatedMachine.server = server
