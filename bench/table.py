@@ -22,6 +22,7 @@ _HEAD = (
     "commands/job",
     "idle p50 ms",
     "idle p99 ms",
+    "PING p50 ms",
 )
 
 
@@ -43,12 +44,13 @@ class Results:
         """How fast the case was drained, against another case of the same repeat."""
         return [one.drain / other.drain for one, other in zip(self.of(case), self.of(base), strict=False)]
 
-    def latency(self, case: str) -> tuple[float, float] | None:
-        """The median and the 99th percentile of all repeats together, in milliseconds."""
+    def latency(self, case: str) -> tuple[float, float, float] | None:
+        """Of all repeats together, in milliseconds: the median, the 99th percentile, and a PING's median."""
         found = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.latencies]
+        pings = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.pings]
         if len(found) < 2:
             return None
-        return median(found), quantiles(found, n=100, method="inclusive")[98]
+        return median(found), quantiles(found, n=100, method="inclusive")[98], median(pings)
 
 
 def table(results: Results) -> str:
@@ -95,5 +97,5 @@ def _line(results: Results, name: str) -> list[str]:
         f"{median(sample.reads for sample in samples):.4f}",
         f"{median(sample.commands for sample in samples):.3f}",
         *(ratio(value) for value in idle or ()),
-        *(() if idle else ("", "")),
+        *(() if idle else ("", "", "")),
     ]

@@ -17,6 +17,8 @@ CHUNK_JOBS: Final = 1_900
 CHUNK_BYTES: Final = 1024 * 1024
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
+_RUNG_BY_SCRIPT: Final = 2
+"""What enqueue.lua answers where nothing is left to be said."""
 
 
 Wake: TypeAlias = Callable[[Iterable[ShardRef], Collection[ShardRef]], object]
@@ -46,15 +48,15 @@ class _Chunk:
     token: bytes
     jobs: Sequence[NewJob]
 
-    def call(self, merge: str) -> tuple[str, ShardRef, list[Argument]]:
-        args: list[Argument] = [self.token, merge]
+    def call(self, merge: str, channel: str) -> tuple[str, ShardRef, list[Argument]]:
+        args: list[Argument] = [self.token, merge, channel, self.shard.index]
         for job in self.jobs:
             args += job[1:3]
         return "enqueue", self.shard, args
 
 
 class Pusher:
-    """Pushes checked jobs of one queue, and rings its bell where a shard has work sooner than before.
+    """Pushes checked jobs of one queue; the bell rings where a shard has work sooner than before.
 
     `wake` is told of the shards that were written to, and of those whose bell rang.
     """
@@ -64,6 +66,7 @@ class Pusher:
     ) -> None:
         self._backend = backend
         self._shards = shards
+        self._channel = bell_channel(shards[0].queue_name)
         self._merge = merge
         self._patience = min(patience, TOKEN_LIFE / 2)
         self._wake = wake
@@ -71,7 +74,7 @@ class Pusher:
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
         results: list[Pushed | None] = [None] * count
-        rung: set[int] = set()
+        rung: dict[int, int] = {}
         waves = list(_waves(self._shards, jobs_by_shard))
         for index, wave in enumerate(waves):
             failed = self._write(wave, results, rung)
@@ -81,13 +84,17 @@ class Pusher:
         self._ring(rung, results)
         return [result for result in results if result is not None]
 
-    def _write(self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: set[int]) -> dict[bytes, LowkiqError]:
+    def _write(
+        self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: dict[int, int]
+    ) -> dict[bytes, LowkiqError]:
         """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
         clock = self._backend.clock
         give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
         attempt, left, errors = 0, list(wave), dict[bytes, LowkiqError]()
+        # A single script rings by itself, a round trip sooner; of many shards one message tells.
+        channel = self._channel if len(wave) == 1 else ""
         while left:
-            replies = self._backend.run_each([chunk.call(self._merge) for chunk in left])
+            replies = self._backend.run_each([chunk.call(self._merge, channel) for chunk in left])
             again = []
             for chunk, reply in zip(left, replies, strict=True):
                 if isinstance(reply, BackendUnavailable):
@@ -106,7 +113,7 @@ class Pusher:
             attempt += 1
         return errors
 
-    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: set[int]) -> None:
+    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: dict[int, int]) -> None:
         _, bell, now_text, met = reply
         index = chunk.shard.index
         now = float(now_text)
@@ -116,11 +123,11 @@ class Pusher:
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
         if bell:
-            rung.add(index)
+            rung[index] = bell
 
-    def _ring(self, rung: set[int], results: Sequence[Pushed | None]) -> None:
-        if rung:
-            self._backend.publish(bell_channel(self._shards[0].queue_name), ",".join(map(str, sorted(rung))))
+    def _ring(self, rung: dict[int, int], results: Sequence[Pushed | None]) -> None:
+        if unheard := sorted(index for index, bell in rung.items() if bell != _RUNG_BY_SCRIPT):
+            self._backend.publish(self._channel, ",".join(map(str, unheard)))
         if self._wake:
             written = sorted({result.shard for result in results if result is not None})
             self._wake([self._shards[index] for index in written], {self._shards[index] for index in rung})

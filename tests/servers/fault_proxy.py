@@ -73,10 +73,6 @@ class FaultProxy(Proxy):
         """Accept connections again."""
         self._call(self._listen())
 
-    def cut(self) -> None:
-        """Close all open connections; new ones are accepted."""
-        self._call(self._cut_links())
-
     def heal(self) -> None:
         """Forget all rules, and accept; what was lost stays lost, and what hangs is cut."""
         self._delay = 0.0

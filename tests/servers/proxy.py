@@ -89,6 +89,10 @@ class Proxy:
     ) -> None:
         self.close()
 
+    def cut(self) -> None:
+        """Close all open connections, which they are when this returns; new ones are accepted."""
+        self._call(self._cut_links())
+
     async def upstream(self, link: Link) -> None:
         """Forward the client's bytes until it closes."""
         while chunk := await link.client_reader.read(_CHUNK):
@@ -116,19 +120,23 @@ class Proxy:
     async def _cut_links(self) -> None:
         for link in [*self._links]:
             link.cut()
+        await self._some_rounds()
 
     async def _shut(self) -> None:
         await self._stop_listening()
         # What was accepted last is known a few rounds later; it has to be cut too.
-        for _ in range(_ROUNDS):
-            await asyncio.sleep(0)
+        await self._some_rounds()
         await self._cut_links()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait([*self._tasks])
-        # The aborted transports close their sockets in the loop's next round.
-        await asyncio.sleep(0)
+        await self._some_rounds()
+
+    async def _some_rounds(self) -> None:
+        """Let the loop go on: an aborted transport closes its socket, or a TLS one that below it, a round later."""
+        for _ in range(_ROUNDS):
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -1,14 +1,15 @@
 --! include shard records
 --! rarely put
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
--- ARGV[4] token of the push, [5] merge, [6..] per job: its id, and in one text a byte of flags, if it is odd the
---   score (8 order-preserving bytes), if it is over 1 perform_in (a double), else both are now, and the payload.
--- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 1 when the shard's earliest due time became
---   earlier; the list names the jobs that met their id waiting (positions from 0), with the time that holds.
---   Or a refusal: VERSION, CLOSED, SKEW.
+-- ARGV[4] token of the push, [5] merge, [6] the channel of the bell, '' if the caller rings it, [7] what is said on
+--   it, [8..] per job: its id, and in one text a byte of flags, if it is odd the score (8 order-preserving bytes), if
+--   it is over 1 perform_in (a double), else both are now, and the payload.
+-- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 0 unless the shard's earliest due time became
+--   earlier, then 1, and 2 where it was rung here; the list names the jobs that met their id waiting (positions from
+--   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 local refused = refusal()
 if refused then return refused end
-local token, merge, HEAD = ARGV[4], ARGV[5], 5
+local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then return cmsgpack.unpack(answered) end
 
@@ -63,7 +64,10 @@ for _, job in ipairs(again) do
   if not perform_in then call('ZADD', due, now_text, job[2]) end
   met[#met + 1] = perform_in or now_text
 end
-local reply = {'OK', (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0, now_text, met}
+local bell = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0
+-- That a server allows no message from a script must not undo the push.
+if bell == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then bell = 2 end
+local reply = {'OK', bell, now_text, met}
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole.
 local minute = math.floor(now / 60)
