@@ -161,6 +161,15 @@ class Lowkiq:
         source = Source(self.backend, queue.shards, config.patience)
         return Actions(source, queue.worker.merge, limits)
 
+    def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
+        """Make an empty queue anew with the `shards_count` that the worker has now.
+
+        For when producers have stopped and everything is drained: whoever still goes by the old count is refused from
+        then on (QueueMismatch). Raises QueueMismatch where jobs are left or the queue was made with another codec,
+        and BackendError; what broke off half-way is finished by another call.
+        """
+        self._queues[worker_of(worker).queue_name].redeclare(self.backend, self.config.codec_name, self.config.patience)
+
     @property
     def drainer(self) -> Drainer:
         """Makes visits to shards, for entrances that drain in a manner of their own."""

@@ -3,7 +3,7 @@
 from threading import Lock
 
 from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.declarations import Declaration, declare
+from lowkiq_lambda.store.declarations import Declaration, declare, redeclare
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.worker import Worker
 
@@ -24,3 +24,7 @@ class Queue:
                 declaration = Declaration(self.worker.shards_count, codec)
                 declare(backend, self.worker.queue_name, declaration, patience)
                 self._declared = True
+
+    def redeclare(self, backend: Backend, codec: str, patience: float) -> None:
+        """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
+        redeclare(backend, self.worker.queue_name, Declaration(self.worker.shards_count, codec), patience)

@@ -12,10 +12,14 @@ import msgspec
 from lowkiq_lambda.errors import QueueMismatch
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.keys import declaration_key
+from lowkiq_lambda.store.keys import ShardRef, declaration_key
 
 LAYOUT: Final = 1
 HASH: Final = "crc32"
+_REPLACE: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
+return redis.call('GET', KEYS[1])
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,58 @@ def declare(backend: Backend, queue_name: str, declaration: Declaration, patienc
         raise _mismatch(queue_name, declaration, stored)
 
 
+def redeclare(backend: Backend, queue_name: str, declaration: Declaration, patience: float) -> None:
+    """Replace the registered declaration of a queue without jobs by one with another `shards_count`.
+
+    The shards of the old count are closed first, each if it is empty, so that nobody who still goes by the old
+    declaration can push or drain: two counts are never in use at once. What broke off half-way is finished by another
+    call. Raises QueueMismatch where jobs are left or more than `shards_count` differs, and nothing is changed then;
+    BackendError.
+    """
+    key, mine = declaration_key(queue_name), msgspec.json.encode(asdict(declaration))
+    stored = backend.patiently(patience, lambda: _register(backend.client, key, mine))
+    before = msgspec.json.decode(stored)
+    if before | {"shards_count": declaration.shards_count} != asdict(declaration):
+        raise _mismatch(queue_name, declaration, stored)
+    if stored != mine:
+        _close_all(backend, queue_name, before["shards_count"], patience)
+    for shard in _shards(queue_name, declaration.shards_count):
+        _set_closed(backend, shard, patience, closed=False)
+    if stored != mine:
+        stored = backend.patiently(patience, lambda: backend.client.eval(_REPLACE, 1, key, stored, mine))
+    if stored != mine:
+        raise _mismatch(queue_name, declaration, stored)
+
+
 def agrees(declaration: Declaration, stored: object) -> bool:
     """Whether what a queue was made with, as it lies in Redis, is this; where nothing is known, it may be."""
     return not isinstance(stored, bytes) or stored == msgspec.json.encode(asdict(declaration))
+
+
+def _close_all(backend: Backend, queue_name: str, shards_count: int, patience: float) -> None:
+    """Close the shards, or none where jobs are left. Raises QueueMismatch, BackendError."""
+    shards = _shards(queue_name, shards_count)
+    left = [shard for shard in shards if not _set_closed(backend, shard, patience, closed=True)]
+    if not left:
+        return
+    for shard in shards:
+        _set_closed(backend, shard, patience, closed=False)
+    indexes = ", ".join(str(shard.index) for shard in left)
+    raise QueueMismatch(
+        f"Queue {queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}): let them be "
+        f"drained with shards_count={shards_count}, and requeue or delete what is in the morgue.",
+        queue_name=queue_name,
+    )
+
+
+def _set_closed(backend: Backend, shard: ShardRef, patience: float, *, closed: bool) -> bool:
+    """Whether the shard is closed now: it is not while it has jobs."""
+    reply = backend.run("close", shard, ["1" if closed else ""], patience=patience)
+    return not reply[1]
+
+
+def _shards(queue_name: str, shards_count: int) -> list[ShardRef]:
+    return [ShardRef(queue_name, shards_count, index) for index in range(shards_count)]
 
 
 def _register(client: Client, key: str, mine: bytes) -> bytes:
@@ -59,7 +112,7 @@ def _mismatch(queue_name: str, declaration: Declaration, stored: bytes) -> Queue
     return QueueMismatch(
         f"Queue {queue_name!r} is declared with {declared}, but it was made with {made_with}. Restore the "
         "declaration; or give the worker another queue_name and let a worker with the old declaration push what "
-        "is left over to it.",
+        "is left over to it; or, if it is drained and nobody pushes, call app.redeclare with the worker.",
         queue_name=queue_name,
         declared=declared,
         stored=made_with,
