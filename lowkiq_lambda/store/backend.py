@@ -6,19 +6,19 @@ their numbers (docs/lease.md).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from random import Random
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate
+from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate, translated, unless_error
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.nodes import TIME, Nodes
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
 from lowkiq_lambda.store.server_time import NodeTime
@@ -30,9 +30,6 @@ Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
 Question: TypeAlias = tuple[ShardRef, Sequence[Argument]]
 Beside: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
-
-_ONE_NODE: Final = ""
-_TIME: Final = ("TIME",)
 
 
 class Backend:
@@ -47,26 +44,19 @@ class Backend:
         rng: Random,
     ) -> None:
         self.client = client
-        # Asked for each batch, and slow to ask: the client's classes are protocols.
-        self._cluster = client if isinstance(client, RedisCluster) else None
         self.clock = clock
-        self._new_time = new_time
+        self._nodes = Nodes(client, clock, new_time)
         self._wait = wait
         self._rng = rng
-        self._times: dict[str, NodeTime] = {}
         self._along: deque[Beside] = deque()
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
-        with translated():
-            now = self._time_of(self._node_of(shard)).now()
-            return float(self._stamp(shard, measure=True)[1]) if now is None else now
+        return self._nodes.now(shard)
 
     def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
         """As `now` for each shard, asked once for each node."""
-        nodes = [self._node_of(shard) for shard in shards]
-        nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
-        return [nows[node] for node in nodes]
+        return self._nodes.now_each(shards)
 
     def run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], *, patience: float, ask_time: bool = False
@@ -79,7 +69,7 @@ class Backend:
         code = script(name)
 
         def once(*, measure: bool) -> Reply:
-            return self._once(code, shard, [*self._stamp(shard, measure=measure), *args], ask_time=ask_time)
+            return self._once(code, shard, [*self._nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
 
         reply = self.patiently(patience, lambda: once(measure=False))
         if reply[0] == b"SKEW":
@@ -107,7 +97,7 @@ class Backend:
         The errors are those that `run` raises.
         """
         try:
-            prepared = [(script(name), shard, [*self._stamp(shard), *args]) for name, shard, args in calls]
+            prepared = [(script(name), shard, [*self._nodes.stamp(shard), *args]) for name, shard, args in calls]
         except REDIS_ERRORS as error:
             return [translate(error)] * len(calls)
         replies = send_each(self.client, [(call[1].keys[0], _evalsha(*call)) for call in prepared])
@@ -146,17 +136,17 @@ class Backend:
 
         def once() -> tuple[list[Reply], list[Any]]:
             answers = self._answers(script(name), [(shard, ()) for shard in shards], beside)
-            return [_unless_error(answer) for answer in answers[: len(shards)]], answers[len(shards) :]
+            return [unless_error(answer) for answer in answers[: len(shards)]], answers[len(shards) :]
 
         return self.patiently(patience, once)
 
     def one_of_each_node(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
         """For each node that has any of the shards, one of them. Raises BackendError."""
         with translated():
-            return [*{self._node_of(shard): shard for shard in shards}.values()]
+            return [*self._nodes.with_a_shard(shards).values()]
 
     def _ask_each(self, code: Script, questions: Sequence[Question]) -> list[Reply]:
-        return [_unless_error(answer) for answer in self._answers(code, questions)]
+        return [unless_error(answer) for answer in self._answers(code, questions)]
 
     def _answers(self, code: Script, questions: Sequence[Question], beside: Sequence[Beside] = ()) -> list[Any]:
         """The answer, or the redis-py error, to each question, then to each command beside them.
@@ -164,9 +154,9 @@ class Backend:
         The nodes' times are measured on the way.
         """
         stamped = [(shard, [CONTRACT_VERSION, 0, 0, *args]) for shard, args in questions]
-        nodes = {self._node_of(shard): shard for shard, _ in questions}
+        nodes = self._nodes.with_a_shard(shard for shard, _ in questions)
         asked_at = self.clock.monotonic()
-        asked = [(shard.keys[0], _TIME) for shard in nodes.values()]
+        asked = [(shard.keys[0], TIME) for shard in nodes.values()]
         calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
         along = self._taken_along()
         replies = send_each(self.client, [*along, *asked, *calls, *beside])[len(along) :]
@@ -174,18 +164,18 @@ class Backend:
         for node, said in zip(nodes, replies, strict=False):
             if isinstance(said, Exception):
                 # Without the node's time its shards' answers say nothing.
-                of_node = [self._node_of(shard) == node for shard, _ in questions]
+                of_node = [self._nodes.of(shard) == node for shard, _ in questions]
                 answers[: len(of_node)] = [
                     said if silent else answer for silent, answer in zip(of_node, answers, strict=False)
                 ]
             else:
-                self._time_of(node).observe(_as_seconds(said), asked_at)
+                self._nodes.observe(node, said, asked_at)
         for position, (shard, args) in enumerate(stamped):
             if isinstance(answers[position], NoScriptError):
-                answers[position] = self._eval_unless_error(code, shard, args)
+                answers[position] = self._evalunless_error(code, shard, args)
         return answers
 
-    def _eval_unless_error(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply | Exception:
+    def _evalunless_error(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply | Exception:
         try:
             return self._eval(code, shard, args)
         except REDIS_ERRORS as error:
@@ -214,9 +204,9 @@ class Backend:
         try:
             if isinstance(reply, NoScriptError):
                 reply = self._eval(code, shard, args)
-            reply = _unless_error(reply)
+            reply = unless_error(reply)
             if reply[0] == b"SKEW":
-                reply = self._once(code, shard, [*self._stamp(shard, measure=True), *args[3:]])
+                reply = self._once(code, shard, [*self._nodes.stamp(shard, measure=True), *args[3:]])
             return accepted(reply, shard)
         except QueueMismatch as error:
             return error
@@ -226,12 +216,12 @@ class Backend:
     def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = _evalsha(code, shard, args)
         try:
-            if not ask_time or self._time_of(self._node_of(shard)).is_fresh():
+            if not ask_time or self._nodes.is_known(shard):
                 return self._execute(command)
             asked_at = self.clock.monotonic()
-            said, reply = send_each(self.client, [(shard.keys[0], _TIME), (shard.keys[0], command)])
-            self._time_of(self._node_of(shard)).observe(_as_seconds(_unless_error(said)), asked_at)
-            return list(_unless_error(reply))
+            said, reply = send_each(self.client, [(shard.keys[0], TIME), (shard.keys[0], command)])
+            self._nodes.observe(self._nodes.of(shard), unless_error(said), asked_at)
+            return list(unless_error(reply))
         except NoScriptError:
             return self._eval(code, shard, args)
 
@@ -240,10 +230,10 @@ class Backend:
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
         along = self._taken_along()
-        if self._cluster is not None and not along:
-            return list(self._cluster.execute_command(*command))
+        if self._nodes.cluster is not None and not along:
+            return list(self._nodes.cluster.execute_command(*command))
         *_, reply = send_each(self.client, [*along, (str(command[3]), command)])
-        return list(_unless_error(reply))
+        return list(unless_error(reply))
 
     def _taken_along(self) -> list[Beside]:
         along = []
@@ -252,35 +242,6 @@ class Backend:
             while self._along:
                 along.append(self._along.popleft())
         return along
-
-    def _stamp(self, shard: ShardRef, *, measure: bool = False) -> tuple[str, str, str]:
-        """What every script is told first: the contract's version, now, and whether now was measured for it."""
-        time = self._time_of(self._node_of(shard))
-        now = None if measure else time.now()
-        if now is not None:
-            return str(CONTRACT_VERSION), f"{now:.6f}", "0"
-        asked_at = self.clock.monotonic()
-        (said,) = send_each(self.client, [(shard.keys[0], _TIME)])
-        return str(CONTRACT_VERSION), f"{time.observe(_as_seconds(_unless_error(said)), asked_at):.6f}", "1"
-
-    def _node_of(self, shard: ShardRef) -> str:
-        if self._cluster is not None:
-            return str(self._cluster.get_node_from_key(shard.keys[0]).name)
-        return _ONE_NODE
-
-    def _time_of(self, node: str) -> NodeTime:
-        if node not in self._times:
-            self._times[node] = self._new_time()
-        return self._times[node]
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """What the client raises in the block, as a BackendError."""
-    try:
-        yield
-    except REDIS_ERRORS as error:
-        raise translate(error) from error
 
 
 def accepted(reply: Reply, shard: ShardRef) -> Reply:
@@ -304,13 +265,3 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
 
 def _evalsha(code: Script, shard: ShardRef, args: Sequence[Argument]) -> tuple[Argument, ...]:
     return "EVALSHA", code.sha, len(code.keys), *shard.some(code.keys), *args
-
-
-def _unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
-
-
-def _as_seconds(said: tuple[bytes, bytes]) -> float:
-    return int(said[0]) + int(said[1]) / 1_000_000

@@ -16,8 +16,8 @@ from redis.cluster import RedisCluster
 
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.plugs import Credentials
-from lowkiq_lambda.store.backend import translated
 from lowkiq_lambda.store.connection import Client, connect
+from lowkiq_lambda.store.faults import translated
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
 """What the server's and the network's errors mean for us: none of them is ever a failure of a job."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from redis.exceptions import (
     AuthenticationError,
@@ -98,6 +100,22 @@ def translate(error: Exception) -> BackendError:
         if isinstance(told, SignInFailed):
             return told.error
     return _not_passing(error) or _passing(error) or BackendError(f"Redis refused the call: {_words(error)}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """What the client raises in the block, as a BackendError."""
+    try:
+        yield
+    except REDIS_ERRORS as error:
+        raise translate(error) from error
+
+
+def unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
+    """The reply; raised where it is an error."""
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 def is_transient(error: Exception) -> bool:

@@ -1,0 +1,79 @@
+"""Which node each shard lies on, and what time it is there."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from redis.cluster import RedisCluster
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.store.connection import Client
+from lowkiq_lambda.store.faults import translated, unless_error
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.store.scripts import CONTRACT_VERSION
+from lowkiq_lambda.store.server_time import NodeTime
+
+Stamp: TypeAlias = tuple[str, str, str]
+"""What every script is told first: the contract's version, now, and whether now was measured for the call."""
+
+TIME: Final = ("TIME",)
+_ONLY_NODE: Final = ""
+
+
+class Nodes:
+    """The nodes behind a client, by name, and their clocks."""
+
+    def __init__(self, client: Client, clock: Clock, new_time: Callable[[], NodeTime]) -> None:
+        self._client = client
+        # Asked for each batch, and slow to ask: the client's classes are protocols.
+        self.cluster = client if isinstance(client, RedisCluster) else None
+        self._clock = clock
+        self._new_time = new_time
+        self._times: dict[str, NodeTime] = {}
+
+    def of(self, shard: ShardRef) -> str:
+        """The name of the shard's node."""
+        if self.cluster is None:
+            return _ONLY_NODE
+        return str(self.cluster.get_node_from_key(shard.keys[0]).name)
+
+    def with_a_shard(self, shards: Iterable[ShardRef]) -> dict[str, ShardRef]:
+        """The nodes of the shards, each with one of them."""
+        return {self.of(shard): shard for shard in shards}
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        with translated():
+            now = self._time_of(self.of(shard)).now()
+            return self._measure(shard) if now is None else now
+
+    def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
+        """As `now` for each shard, asked once for each node."""
+        nodes = [self.of(shard) for shard in shards]
+        nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
+        return [nows[node] for node in nodes]
+
+    def stamp(self, shard: ShardRef, *, measure: bool = False) -> Stamp:
+        """The stamp for a call, its time measured where that is asked for, or needed. Raises what redis-py does."""
+        now = None if measure else self._time_of(self.of(shard)).now()
+        if now is not None:
+            return str(CONTRACT_VERSION), f"{now:.6f}", "0"
+        return str(CONTRACT_VERSION), f"{self._measure(shard):.6f}", "1"
+
+    def is_known(self, shard: ShardRef) -> bool:
+        """Whether the clock of the shard's node was read just now."""
+        return self._time_of(self.of(shard)).is_fresh()
+
+    def observe(self, node: str, said: tuple[bytes, bytes], asked_at: float) -> float:
+        """Take in a node's answer to TIME, asked for at `asked_at` (monotonic); what time it is there."""
+        return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asked_at)
+
+    def _measure(self, shard: ShardRef) -> float:
+        asked_at = self._clock.monotonic()
+        (said,) = send_each(self._client, [(shard.keys[0], TIME)])
+        return self.observe(self.of(shard), unless_error(said), asked_at)
+
+    def _time_of(self, node: str) -> NodeTime:
+        if node not in self._times:
+            self._times[node] = self._new_time()
+        return self._times[node]
