@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
+from hashlib import sha1
 from typing import Any
 
 import msgspec
@@ -15,8 +16,10 @@ import msgspec
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store import backend
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.holding import Holding
+from lowkiq_lambda.store.scripts import Script, script
 from tests.chaos.stage import Ended, Reach, Stage
 
 CALLS: Sequence[tuple[type, str, str]] = (
@@ -28,13 +31,17 @@ CALLS: Sequence[tuple[type, str, str]] = (
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """What to do, and at which points to stop: "before settle" is the first time, "before settle 2" the second."""
+    """What to do, and at which points to stop: "before settle" is the first time, "before settle 2" the second.
+
+    `upgraded`: as the next version of the library, whose scripts differ.
+    """
 
     stage: Stage
     work: str
     stops: list[str] = []
     jobs: list[dict[str, Any]] = []
     seconds: float = 30.0
+    upgraded: bool = False
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,6 +54,8 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 def main(text: str) -> None:
     """Do as ordered."""
     orders = msgspec.json.decode(text, type=Orders)
+    if orders.upgraded:
+        vars(backend)["script"] = upgraded_script
     reach = stopping_at(orders.stops)
     for owner, method, name in CALLS:
         setattr(owner, method, stopping_around(getattr(owner, method), name, reach))
@@ -71,6 +80,14 @@ def push(orders: Orders, reach: Reach) -> Ended:
 
 
 WORK: dict[str, Callable[[Orders, Reach], Ended]] = {"visit": visit, "push": push}
+
+
+def upgraded_script(name: str) -> Script:
+    """The script as the next version of the library might have it: the same contract, another text, another hash."""
+    source = f"{script(name).source}\n-- of the next version"
+    return msgspec.structs.replace(
+        script(name), source=source, sha=sha1(source.encode(), usedforsecurity=False).hexdigest()
+    )
 
 
 def stopping_at(stops: Sequence[str]) -> Reach:

@@ -40,9 +40,16 @@ def closing(app: Lowkiq) -> Iterator[Lowkiq]:
         app.drainer._backend.client.close()
 
 
-def child(stage: Stage, work: str = "visit", *, stops: Sequence[str] = (), jobs: Sequence[Any] = ()) -> Child:
+def child(
+    stage: Stage,
+    work: str = "visit",
+    *,
+    stops: Sequence[str] = (),
+    jobs: Sequence[Any] = (),
+    upgraded: bool = False,
+) -> Child:
     """A process that visits the shard or pushes the jobs, and stops at the points."""
-    return Child(Orders(stage, work, list(stops), list(jobs)))
+    return Child(Orders(stage, work, list(stops), list(jobs), upgraded=upgraded))
 
 
 def numbered(ids: str, *numbers: int) -> list[dict[str, Any]]:
