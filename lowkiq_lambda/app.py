@@ -1,8 +1,9 @@
 """The app: settings, workers and middlewares, and all that can be done with them."""
 
+import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
@@ -13,7 +14,7 @@ from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.declaring import bind, worker_of
 from lowkiq_lambda.drainer import Drainer
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
 from lowkiq_lambda.perform import Chain
@@ -27,6 +28,9 @@ from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.store.actions import Actions
     from lowkiq_lambda.store.queries import Queries
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
@@ -102,8 +106,10 @@ class Lowkiq:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
         Returns how many ids had each outcome: done, failed (each of them retried or dead), suspected (to be run
-        alone before it counts), interrupted, recovered.
+        alone before it counts), interrupted, recovered. Raises ValueError for what is no time, and BackendError.
         """
+        if seconds is not None and math.isnan(seconds):
+            raise ValueError("seconds must be a number, not nan.")
         budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
         tour = self.drainer.drain(budget)
         for error in tour.errors.values():
@@ -168,7 +174,23 @@ class Lowkiq:
         then on (QueueMismatch). Raises QueueMismatch where jobs are left or the queue was made with another codec,
         and BackendError; what broke off half-way is finished by another call.
         """
-        self._queues[worker_of(worker).queue_name].redeclare(self.backend, self.config.codec_name, self.config.patience)
+        self._declared(worker).redeclare(self.backend, self.config.codec_name, self.config.patience)
+
+    def dashboard(
+        self,
+        *,
+        auth: "Auth | None" = None,
+        base_path: str | None = None,
+        mask: "Mask | None" = None,
+        clock: Clock | None = None,
+    ) -> "ASGIApp":
+        """The dashboard as an ASGI app, to be served or mounted under any path; `dashboard.dashboard` says the rest.
+
+        Raises ConfigError where nobody may come in.
+        """
+        from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - an entrance, and a drain has no use for it
+
+        return dashboard(self, auth=auth, base_path=base_path, mask=mask, clock=clock or self._clock)
 
     @property
     def drainer(self) -> Drainer:
@@ -191,8 +213,15 @@ class Lowkiq:
 
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
-        queue = self._queues[worker_of(worker).queue_name]
+        queue = self._declared(worker)
         queue.ensure_declared(self.backend, self.config.codec_name, self.config.patience)
+        return queue
+
+    def _declared(self, worker: "type[Worker] | FunctionWorker") -> Queue:
+        declared = worker_of(worker)
+        queue = self._queues.get(declared.queue_name)
+        if queue is None:
+            raise DeclarationError(f"{declared.__name__} is no worker of this app: declare it with its @app.worker.")
         return queue
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
@@ -202,7 +231,7 @@ class Lowkiq:
             self._queues[worker.queue_name] = Queue(worker)
             return declared
 
-    def _push(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+    def _push(self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         config, queue, backend = self.config, self.queue_of(worker), self.backend
         checker = Checker(
             worker.shards_count,

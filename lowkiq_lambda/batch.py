@@ -135,7 +135,9 @@ class Batch(Mapping[str, list[Any]]):
 
     def fail(self, job_id: str, error: BaseException | str) -> None:
         """The id failed, and it alone; the others go on."""
-        self._mark(job_id, error)
+        # Whatever was given, even None, it is no success.
+        given: object = error
+        self._mark(job_id, given if isinstance(given, BaseException | str) else repr(given))
 
     def leave(self, job_ids: Iterable[str]) -> None:
         """These ids have not been performed to their end: they go back as they were, whatever follows."""

@@ -1,7 +1,7 @@
 """`perform_async`: checks jobs, and hands them to their shards."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -135,7 +135,9 @@ def _delay(delay: object) -> float:
     return float(delay)
 
 
-def push(checker: Checker, pusher: Pusher, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+def push(checker: Checker, pusher: Pusher, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
     """Check all jobs, then write them: a bad one fails the call before anything is written."""
-    by_shard = checker.check_all(jobs)
-    return pusher.push(by_shard, len(jobs)) if by_shard else []
+    # A middleware may hand on what can be gone through but once.
+    given = list(jobs)
+    by_shard = checker.check_all(given)
+    return pusher.push(by_shard, len(given)) if by_shard else []

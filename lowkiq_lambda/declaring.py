@@ -40,13 +40,24 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
         raise DeclarationError(f"{worker.__name__} is bound to {which}.")
     # A name that a bound parent got from its class is not handed down: the child is a queue of its own.
     owner = next((one for one in inspect.getmro(worker) if one.__dict__.get("queue_name")), None)
-    if owner is None or (owner is not worker and owner.__dict__.get("app") is not None):
+    names_itself = owner is None or (owner is not worker and owner.__dict__.get("app") is not None)
+    if names_itself:
         worker.queue_name = worker.__name__
-    check_declaration(worker)
+    try:
+        check_declaration(worker)
+        _check_alone(worker, others)
+    except DeclarationError:
+        if names_itself:
+            # Else it would hand the name down to its children.
+            del worker.queue_name
+        raise
+    worker.app = app
+
+
+def _check_alone(worker: type[Worker], others: Iterable[type[Worker]]) -> None:
     for other in others:
         if other.queue_name == worker.queue_name:
             raise DeclarationError(
                 f"{worker.__name__} and {other.__name__} are both declared for the queue {worker.queue_name!r}: "
                 "give one of them another queue_name."
             )
-    worker.app = app

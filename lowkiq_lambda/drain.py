@@ -185,6 +185,8 @@ class Visit:
             self._reason = "interrupted"
         elif self._lease.trust_left() <= 0:
             self._reason = "lease lost"
+        elif self._holding.paused:
+            self._reason = "paused"
         else:
             self._reason = self._budget.against_batch(self._terms.pace.slow)
         if self._reason is None:

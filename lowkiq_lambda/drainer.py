@@ -27,7 +27,7 @@ from lowkiq_lambda.store.holding import HolderTerms, Holding, MorgueLimits
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.state import ShardState, probe, probe_each
 from lowkiq_lambda.tour import Tour
-from lowkiq_lambda.verdict import ErrorText
+from lowkiq_lambda.verdict import HOOK_ERRORS, ErrorText
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class Drainer:
         """Call the worker's hook; what is in the morgue stays there whatever it raises."""
         try:
             queue.worker().retries_exhausted([self._morgue_job(*one) for one in buried])
-        except Exception:
+        except HOOK_ERRORS:
             logger.exception("%s.retries_exhausted raised", queue.worker.__name__)
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:

@@ -79,7 +79,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     """One id of a claimed window: its stored entries, oldest first, and what is known of it.
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
-    without its outcome being known.
+    without its outcome being known. `exits`: how often in a row its handler, or that of its batch, ended the holder.
     """
 
     id: str
@@ -89,6 +89,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     error: bytes | None = None
     blamed: bool = False
     repeated: bool = False
+    exits: int = 0
 
 
 def id_text(given: object) -> str:

@@ -8,7 +8,13 @@ from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.verdict import ErrorText, Failure, Outcome, Performed, of_failure
 from lowkiq_lambda.worker import Worker
 
-_COUNTED_AS: Final = {"retry": "retried", "bury": "dead", "back": "interrupted", "suspect": "suspected"}
+_COUNTED_AS: Final = {
+    "retry": "retried",
+    "bury": "dead",
+    "back": "interrupted",
+    "behind": "interrupted",
+    "suspect": "suspected",
+}
 
 
 class Ledger:
@@ -57,10 +63,13 @@ class Ledger:
         # Where each id is performed by itself, company does no harm and blame has no use.
         in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
         suspected, interrupted = set(performed.unattributed), set(performed.interrupted)
+        enders = set(performed.enders)
         for delivery in batch:
             if delivery.id in performed.failed:
                 failure = self._texts.failure(performed.failed[delivery.id], blamed=in_company)
                 self._failed(delivery, failure, now)
+            elif delivery.id in enders:
+                self._named.append((delivery.id, "behind"))
             elif delivery.id in interrupted:
                 self.back([delivery])
             elif delivery.id not in suspected:

@@ -49,6 +49,7 @@ class Performer(msgspec.Struct, frozen=True):
         rest = [job_id for job_id in payloads if job_id not in marks and job_id not in left]
         if isinstance(error, INTERRUPTIONS):
             performed.interrupted, performed.exit = [*left, *rest], error
+            performed.enders = left[:1] or rest
         elif error is not None and len(deliveries) == 1 and rest:
             performed.failed[rest[0]] = error
         elif error is not None:

@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
 
+HOOK_ERRORS: Final = (Exception, SystemExit)
+"""What a user's callable may raise without harm: the outcome that it was asked about stands."""
+
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
 
@@ -24,13 +27,14 @@ class Performed(msgspec.Struct):
     """What came of a batch. Ids that are named nowhere are done.
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `interrupted`: ids that
-    go back as they were. `exit`: the exception, no failure, that ended the batch.
+    go back as they were; `enders` among them those that ran. `exit`: the exception, no failure, that ended the batch.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
     unattributed: Sequence[str] = ()
     error: BaseException | None = None
     interrupted: Sequence[str] = ()
+    enders: Sequence[str] = ()
     exit: BaseException | None = None
 
 
@@ -47,7 +51,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         text = self.text(error)
         try:
             dumped: object = self.dump_error(text)
-        except Exception:
+        except HOOK_ERRORS:
             logger.exception("dump_error raised")
         else:
             if isinstance(dumped, bytes):
@@ -59,7 +63,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         """The text of an error that was kept."""
         try:
             return self.load_error(dumped)
-        except Exception:
+        except HOOK_ERRORS:
             logger.exception("load_error raised")
             return dumped.decode(errors="backslashreplace")
 
@@ -69,7 +73,7 @@ class ErrorText(msgspec.Struct, frozen=True):
             return error[: self.max_length]
         try:
             return str(self.format_error(error))[: self.max_length]
-        except Exception:
+        except HOOK_ERRORS:
             logger.exception("format_error raised")
             return type(error).__name__
 
@@ -99,7 +103,7 @@ def of_failure(worker: type[Worker], delivery: Delivery, failure: Failure, now: 
 def _delay(worker: type[Worker], retry_count: int) -> float:
     try:
         answer: object = worker().retry_in(retry_count)
-    except Exception:
+    except HOOK_ERRORS:
         logger.exception("%s.retry_in raised: the default delay is taken", worker.__name__)
         answer = None
     else:

@@ -9,15 +9,20 @@ def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Del
     """Batches of at most `batch_size`, by the time of their first job.
 
     Fresh jobs and jobs in retry don't meet in a batch, and an id whose last failure was its own is alone in its
-    batch: it would only take others down with it.
+    batch: it would only take others down with it. One whose handler ended the holder comes last, too.
     """
-    if all(delivery.retry_count < 0 for delivery in deliveries):
+    if all(delivery.retry_count < 0 and not delivery.exits for delivery in deliveries):
         return list(_cut(deliveries, batch_size))
-    fresh = [delivery for delivery in deliveries if delivery.retry_count < 0]
-    failed = [delivery for delivery in deliveries if delivery.retry_count >= 0 and not delivery.blamed]
-    blamed = [delivery for delivery in deliveries if delivery.retry_count >= 0 and delivery.blamed]
+    staying = [delivery for delivery in deliveries if not delivery.exits]
+    fresh = [delivery for delivery in staying if delivery.retry_count < 0]
+    failed = [delivery for delivery in staying if delivery.retry_count >= 0 and not delivery.blamed]
+    blamed = [delivery for delivery in staying if delivery.retry_count >= 0 and delivery.blamed]
     batches = [*_cut(fresh, batch_size), *_cut(failed, batch_size), *_cut(blamed, 1)]
-    return sorted(batches, key=lambda batch: batch[0].perform_in)
+    leaving = [delivery for delivery in deliveries if delivery.exits]
+    return [
+        *sorted(batches, key=lambda batch: batch[0].perform_in),
+        *_cut(sorted(leaving, key=lambda delivery: delivery.exits), 1),
+    ]
 
 
 def _cut(deliveries: Sequence[Delivery], size: int) -> Iterable[list[Delivery]]:

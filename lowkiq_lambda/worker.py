@@ -60,6 +60,14 @@ class Worker:
         return cls.app.push(cls, list(jobs))
 
 
+_ARGUMENTS: Final = {
+    "perform": "batch",
+    "perform_job": "job",
+    "retry_in": "retry_count",
+    "retries_exhausted": "jobs",
+}
+
+
 def check_declaration(worker: type[Worker]) -> None:
     """Refuses, with DeclarationError, what cannot work."""
     name = worker.__name__
@@ -87,9 +95,13 @@ def _check_handlers(worker: type[Worker], name: str) -> None:
         found = "both" if handlers else "neither"
         raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {found}.")
     for method in (*handlers, "retry_in", "retries_exhausted"):
+        if not _defines(worker, method):
+            raise DeclarationError(f"{name}.{method} must be a function, not {getattr(worker, method)!r}.")
         function = inspect.unwrap(getattr(worker, method))
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise DeclarationError(f"{name}.{method} is a coroutine function: handlers are plain functions.")
+        if method not in handlers and inspect.isgeneratorfunction(function):
+            raise DeclarationError(f"{name}.{method} is a generator: its body would never run.")
     handler = inspect.unwrap(getattr(worker, handlers[0]))
     if inspect.isgeneratorfunction(handler):
         why = (
@@ -98,6 +110,27 @@ def _check_handlers(worker: type[Worker], name: str) -> None:
             else "its body would never run: do the work and return, or use perform_job"
         )
         raise DeclarationError(f"{name}.{handlers[0]} is a generator: {why}.")
+    for method in (*handlers, "retry_in", "retries_exhausted"):
+        _check_arguments(worker, method)
+
+
+def _check_arguments(worker: type[Worker], method: str) -> None:
+    """Refuses what would fail each time that it is called, as a method without `self`."""
+    is_bound = isinstance(inspect.getattr_static(worker, method), staticmethod | classmethod)
+    try:
+        signature = inspect.signature(getattr(worker, method))
+    except (TypeError, ValueError):
+        # Not everything that is written in C tells what it takes.
+        return
+    argument = _ARGUMENTS[method]
+    given = (argument,) if is_bound else ("self", argument)
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        taken = ", ".join(signature.parameters)
+        raise DeclarationError(
+            f"{worker.__name__}.{method}({taken}) cannot be called as {method}({', '.join(given)}): {error}."
+        ) from error
 
 
 def _defines(worker: type[Worker], method: str) -> bool:
@@ -149,8 +182,10 @@ def worker_of_function(function: Callable[[Any], object], options: Mapping[str, 
     unknown = sorted(set(options) - set(allowed))
     if unknown:
         raise DeclarationError(f"{unknown[0]!r} is no option of a worker; there are {', '.join(allowed)}.")
-    if not inspect.isroutine(function):
+    if isinstance(function, type):
         raise DeclarationError("@app.worker(...) with options takes a function; a class has them as fields.")
+    if not inspect.isroutine(function):
+        raise DeclarationError(f"@app.worker takes a class or a function, not {function!r}.")
     body: dict[str, Any] = {"perform": staticmethod(function), "__module__": function.__module__, **options}
     if "retry_in" in options:
         body["retry_in"] = staticmethod(options["retry_in"])

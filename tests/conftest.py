@@ -7,6 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp, close_app
 from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium")
@@ -92,6 +95,31 @@ def managed_cache() -> Iterator[ManagedCache]:
     """A cache as the cloud runs it, that many tests share: make users of your own."""
     with ManagedCache() as started:
         yield started
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time, for the test, its apps and the server."""
+    return ManualClock()
+
+
+@pytest.fixture
+def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
+    """Builds apps on the shared server, with the settings that they are given."""
+    with ExitStack() as stack:
+
+        def make(**settings: Any) -> Lowkiq:
+            app = Lowkiq(Config(**{"redis_url": server_url, **settings}), clock=clock)
+            stack.callback(close_app, app)
+            return app
+
+        yield make
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Lowkiq:
+    """An app with default settings."""
+    return make_app()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
+from tests.apps import close_app
 from tests.servers import MakeServer, Server
 
 JOBS = 1_000
@@ -70,8 +71,7 @@ def app(own_server: Server, clock: ManualClock) -> Iterator[Lowkiq]:
     """An app with default settings."""
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    close_app(app)
 
 
 def warm_worker(app: Lowkiq, handler: Callable[[Batch], object], **options: Any) -> FunctionWorker:

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 FORCED: Final = 1
 """The exit code where jobs had to be given back unfinished."""
+ONE_REQUEST: Final = 0.1
+"""Seconds in which signals to stop are one request: `timeout`, for one, tells the process and then its group."""
 
 
 class Conductor:
@@ -47,6 +49,8 @@ class Conductor:
                 return 0
             Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
             self._until_told_to_stop(signals)
+            self._daemon.quiet()
+            self._hear_out(signals)
             self._daemon.stop()
             if not self._has_ended_in_time(signals):
                 self._leave_at_once()
@@ -82,6 +86,11 @@ class Conductor:
                 logger.info("told to stop", extra={"signal": signal.name, "timeout": self._shutdown_timeout})
                 return
             self._obey(signal)
+
+    def _hear_out(self, signals: Signals) -> None:
+        ends_at = monotonic() + ONE_REQUEST
+        while not self._daemon.join(0) and (left := ends_at - monotonic()) > 0:
+            self._obey(signals.next(left))
 
     def _has_ended_in_time(self, signals: Signals) -> bool:
         ends_at = monotonic() + self._shutdown_timeout

@@ -139,21 +139,25 @@ class Actions:
     def pause(self, seconds: float | None = None) -> float:
         """Nobody takes a shard of the queue for so long (None: until it is resumed); the time when that ends.
 
-        Who holds one claims no more. Pushes go on. A second call counts from its own time.
+        Who holds one claims no more. Pushes go on. A second call counts from its own time. Raises ValueError for what
+        is no time to come.
         """
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
         return self._set_pause(lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER))
 
     def resume(self) -> None:
         """End a pause, if there is one."""
         self._set_pause(lambda _now: "")
 
-    def evict(self, shard: ShardRef, token: int) -> bool:
-        """Refuse all further writes of who holds the shard under this token; whether it was the holder.
+    def evict(self, shard: ShardRef | int, token: int) -> bool:
+        """Refuse all further writes of who holds the shard, given by its number, under this token; whether it did.
 
         The shard is free when the lease would have ended without a renewal, not before: until then a handler may
         still run. What is in flight counts as interrupted (docs/lease.md).
         """
-        reply = self.source.backend.run("evict", shard, [str(token)], patience=self.source.patience)
+        held = self.source.shards[shard] if isinstance(shard, int) else shard
+        reply = self.source.backend.run("evict", held, [str(token)], patience=self.source.patience)
         return bool(reply[0] == b"OK")
 
     def act_once(self, act: Act, look: Look, ids: Sequence[str], changed: int, resume: bytes = b"") -> Done:

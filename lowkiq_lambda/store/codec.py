@@ -23,10 +23,10 @@ def dump_json(payload: object) -> bytes:
         dumped = _encoder.encode(payload)
         restored = _decoder.decode(dumped)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise JobError(_why_not(payload) or f"cannot be written as JSON: {error}", field="payload") from error
+        raise JobError(_why_not(payload, payload) or f"cannot be written as JSON: {error}", field="payload") from error
     if type(payload) is str and payload == restored:
         return dumped
-    wrong = _difference(payload, restored, "payload")
+    wrong = _why_not(payload, restored)
     if wrong:
         raise JobError(wrong, field="payload")
     return dumped
@@ -37,10 +37,10 @@ def load_json(dumped: bytes) -> object:
     return _decoder.decode(dumped)
 
 
-def _why_not(payload: object) -> str | None:
-    """The first value that JSON has no form for, by its path."""
+def _why_not(payload: object, restored: object) -> str | None:
+    """The first value that JSON has no form for, or does not give back, by its path."""
     try:
-        return _difference(payload, payload, "payload")
+        return _difference(payload, restored, "payload")
     except RecursionError:
         return "payload is nested too deeply"
 

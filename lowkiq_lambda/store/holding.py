@@ -22,6 +22,7 @@ Outcome: TypeAlias = tuple[Any, ...]
 _HEAD: Final = struct.Struct(">dd")
 _KIND: Final = 16
 _SINGLE: Final = ord("s")
+_NO_TROUBLE: Final[dict[str, Any]] = {}
 
 
 class ClaimLimits(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ class Holding:
         self.due_at: float | None = None
         """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
         self.paused = False
-        """Whether that was because an operator has paused the shard."""
+        """Whether an operator had paused the shard at the last settling, where that claimed nothing."""
 
     @property
     def crashed(self) -> bytes:
@@ -219,11 +220,11 @@ def _window(reply: Reply | bytes) -> Window | None:
         return None
     kind, flat, errors, troubles, charge = reply
     error_of = dict(_pairs(errors))
-    trouble_of = {id_: msgspec.msgpack.decode(packed) for id_, packed in _pairs(troubles)}
+    trouble_of: dict[bytes, dict[str, Any]] = {id_: msgspec.msgpack.decode(packed) for id_, packed in _pairs(troubles)}
     deliveries = []
     for id_, record in _pairs(flat):
         perform_in, retry_count = _HEAD.unpack_from(record)
-        trouble = trouble_of.get(id_, ()) if trouble_of else ()
+        trouble = trouble_of.get(id_, _NO_TROUBLE)
         deliveries.append(
             Delivery(
                 id_.decode(),
@@ -233,6 +234,7 @@ def _window(reply: Reply | bytes) -> Window | None:
                 error_of.get(id_) if error_of else None,
                 "b" in trouble,
                 "g" in trouble or "r" in trouble,
+                trouble.get("e", 0),
             )
         )
     # A window told again comes out of a hash, so the order has to be made anew.

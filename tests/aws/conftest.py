@@ -4,45 +4,16 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from types import ModuleType
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws import drain_function
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.telemetry import function_logger
-from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction, Install
-from tests.rules.support import MakeApp
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """The time, for the test, the apps and the server."""
-    return ManualClock()
-
-
-@pytest.fixture
-def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
-    """Builds apps with the settings that they are given, and a clock that the test moves."""
-    with ExitStack() as stack:
-
-        def make(**settings: Any) -> Lowkiq:
-            app = Lowkiq(Config(**{"redis_url": server_url, **settings}), clock=clock)
-            stack.callback(close, app)
-            return app
-
-        yield make
-
-
-def close(app: Lowkiq) -> None:
-    """Let its connections go."""
-    app.backend.client.close()
-    app.drainer._backend.client.close()
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.store.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.tour import Tour
+from tests.apps import MakeApp
 from tests.aws.functions import DrainFunction
 from tests.aws.invocations import Invocations
-from tests.rules.support import MakeApp, Notes, declare, jobs_of, shard_of
+from tests.rules.support import Notes, declare, jobs_of, shard_of
 from tests.servers import Server
 
 IDS = "abcdefghij"

@@ -15,9 +15,10 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.aws.functions import Install
 from tests.aws.invocations import Invocations
-from tests.rules.support import MakeApp, Mortal, Notes, declare, failing, jobs_of, outlive, shard_of
+from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, outlive, shard_of
 from tests.servers import MakeServer, Server
 
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")

@@ -15,9 +15,9 @@ from lowkiq_lambda.aws.drain_function import DrainFailed, handler
 from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.store.server_time import ServerTime
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.aws.functions import Context, DrainFunction, overdue
 from tests.rules.support import (
-    MakeApp,
     Mortal,
     Notes,
     declare,

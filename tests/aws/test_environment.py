@@ -19,8 +19,9 @@ from lowkiq_lambda.aws.iam import IamCredentials
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import AppNotFound
+from tests.apps import MakeApp
 from tests.aws.functions import DrainFunction, Install, overdue
-from tests.rules.support import MakeApp, Notes, declare
+from tests.rules.support import Notes, declare
 
 ROOT = Path(__file__).parents[2]
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop-redis-a1b2c3"

@@ -13,9 +13,9 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.aws.functions import DrainFunction
 from tests.rules.support import (
-    MakeApp,
     Mortal,
     Notes,
     declare,

@@ -16,9 +16,9 @@ from lowkiq_lambda.aws.waking import REST, LambdaStarter
 from lowkiq_lambda.store.scripts import script
 from lowkiq_lambda.store.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
-from tests.aws.conftest import close
+from tests.apps import MakeApp, close_app
 from tests.aws.invocations import Invocations
-from tests.rules.support import MakeApp, Mortal, Notes, declare, jobs_of, outlive, shard_of
+from tests.rules.support import Mortal, Notes, declare, jobs_of, outlive, shard_of
 from tests.servers import Cluster, FaultProxy, MakeServer, Server
 
 WINDOW = 10.0
@@ -38,7 +38,7 @@ def make_app(server_url: str, clock: ManualClock, invocations: Invocations) -> I
         def make(**settings: Any) -> Lowkiq:
             given = {"redis_url": server_url, "wake_window": WINDOW, "start_drain": starter(invocations, clock)}
             app = Lowkiq(Config(**{**given, **settings}), clock=clock)
-            stack.callback(close, app)
+            stack.callback(close_app, app)
             return app
 
         yield make

@@ -13,6 +13,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.store.keys import ShardRef
+from tests.apps import close_app
 from tests.chaos.child import Orders
 from tests.chaos.process import Child
 from tests.chaos.stage import Journal, Stage
@@ -36,8 +37,7 @@ def closing(app: Lowkiq) -> Iterator[Lowkiq]:
     try:
         yield app
     finally:
-        app.backend.client.close()
-        app.drainer._backend.client.close()
+        close_app(app)
 
 
 def child(

@@ -12,6 +12,7 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.store.holding import Grant, Refused
 from lowkiq_lambda.store.server_time import GivenTime
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import close_app
 from tests.chaos.holders import Holders
 from tests.chaos.stage import Stage
 from tests.chaos.support import numbered, shard_of, state_of
@@ -51,8 +52,7 @@ def by_hand(server: Server, queue_name: str) -> Iterator[ByHand]:
     """Such an app."""
     made = ByHand(server.url, queue_name)
     yield made
-    made.app.backend.client.close()
-    made.app.drainer._backend.client.close()
+    close_app(made.app)
 
 
 def test_a_wall_clock_that_jumps_ends_the_trust_in_a_lease(by_hand: ByHand) -> None:

@@ -1,17 +1,16 @@
 """Stages for daemons in processes of their own, and apps for daemons in this one."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
+from tests.apps import MakeApp, close_app
 from tests.local.daemons import Stage
 from tests.servers import Server
-
-MakeApp: TypeAlias = Callable[..., Lowkiq]
 
 
 @pytest.fixture
@@ -23,15 +22,12 @@ def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
 
 @pytest.fixture
 def make_app(server_url: str) -> Iterator[MakeApp]:
-    """Builds apps with the settings that they are given, on the shared server."""
-    made: list[Lowkiq] = []
+    """Builds apps on the shared server, with the settings that they are given, that go by the real clock."""
+    with ExitStack() as stack:
 
-    def make(**settings: Any) -> Lowkiq:
-        made.append(Lowkiq(Config(**{"redis_url": server_url, **settings})))
-        return made[-1]
+        def make(**settings: Any) -> Lowkiq:
+            app = Lowkiq(Config(**{"redis_url": server_url, **settings}))
+            stack.callback(close_app, app)
+            return app
 
-    yield make
-    for app in made:
-        for used in (app._client_backend, app._drainer and app._drainer._backend):
-            if used:
-                used.client.close()
+        yield make

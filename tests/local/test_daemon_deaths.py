@@ -11,7 +11,7 @@ from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.schedulers import LagScheduler
 from lowkiq_lambda.sharding import shard_for
-from tests.local.conftest import MakeApp
+from tests.apps import MakeApp
 from tests.waiting import eventually
 
 SHARDS = 2

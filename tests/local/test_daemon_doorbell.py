@@ -11,7 +11,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.keys import ShardRef
-from tests.local.conftest import MakeApp
+from tests.apps import MakeApp
 from tests.servers import FaultProxy, MakeServer, Server
 from tests.waiting import eventually
 

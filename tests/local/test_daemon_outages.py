@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismatch, Worker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
-from tests.local.conftest import MakeApp
+from tests.apps import MakeApp
 from tests.local.daemons import Stage
 from tests.servers import Cluster, FaultProxy, MakeServer
 from tests.waiting import eventually

@@ -114,6 +114,20 @@ def test_ln14_a_second_signal_ends_the_process_at_once(stage: Stage, number: sig
     assert [] == stage.told("overlap")
 
 
+def test_e97_signals_at_once_are_one(stage: Stage) -> None:
+    """E-97: who sends the same to a process and to its group asks once: what runs has its time to end."""
+    daemon = stage.daemon(shutdown_timeout=NEVER)
+    stage.push("a", "wait")
+    stage.await_told("begin", id="a")
+    for _ in range(3):
+        daemon.send(signal.SIGTERM)
+    stage.await_told("on_shutdown")
+    stage.release("a")
+    stage.await_told("end", id="a")
+
+    assert 0 == daemon.exit_code()
+
+
 def test_s11_tstp_makes_it_quiet(stage: Stage) -> None:
     """S-11: after TSTP what runs is finished, nothing new is started, and the process lives until TERM."""
     daemon = stage.daemon()

@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE, thread_traces, write_traces
-from tests.local.conftest import MakeApp
+from tests.apps import MakeApp
 from tests.local.test_daemon_outages import Counting
 from tests.waiting import eventually
 

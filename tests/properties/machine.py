@@ -209,7 +209,7 @@ class StoreMachine(RuleBasedStateMachine):
             return retry | st.just((id_, "bury", window.charge, ""))
         retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, st.booleans())
         bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES)
-        plain = st.sampled_from([None, (id_, "done"), (id_, "back")])
+        plain = st.sampled_from([None, (id_, "done"), (id_, "back"), (id_, "behind")])
         suspect = st.sampled_from([(id_, "suspect", 0), (id_, "suspect", 0), (id_, "suspect", 1)])
         return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
 
@@ -232,6 +232,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
             assert error == (None if delivery.error is None else delivery.error.decode())
             assert ("b" in trouble, "g" in trouble or "r" in trouble) == (delivery.blamed, delivery.repeated)
+            assert trouble.get("e", 0) == delivery.exits
 
 
 def _encoded(outcomes: list[Outcome]) -> list[Outcome]:

@@ -315,6 +315,15 @@ class Model:
         self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
         self._note(id_, x=None)
 
+    def _behind(self, id_: str, flown: Flown) -> None:
+        self.counters["interrupted"] += 1
+        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        known = self.trouble.get(id_, {})
+        self._clear(id_)
+        self._note(id_, b=known.get("b"), e=known.get("e", 0) + 1)
+        job = self.waiting[id_]
+        job.perform_in, job.since = self.now, flown.perform_in
+
     def _suspect(self, id_: str, flown: Flown, group: str) -> None:
         self.counters["suspected"] += 1
         self.groups.setdefault(group, Group()).left += 1

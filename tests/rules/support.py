@@ -11,7 +11,6 @@ from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 
-MakeApp: TypeAlias = Callable[..., Lowkiq]
 Then: TypeAlias = Callable[[Batch], object]
 
 

@@ -35,6 +35,22 @@ def test_fail_takes_an_exception_or_a_text(app: Lowkiq, queue_name: str) -> None
     assert ["a text", "an exception", "KeyError"] == [one and one.error for one in found]
 
 
+def test_e55_what_is_failed_with_no_error_has_failed(app: Lowkiq, queue_name: str) -> None:
+    """E-55: an error that is none, say of an answer that has none, is no success; its text is what was given."""
+
+    def fail_all(batch: Batch) -> None:
+        batch.fail("a", None)  # type: ignore[arg-type]  # on purpose
+        batch.fail("b", 404)  # type: ignore[arg-type]  # on purpose
+
+    worker = declare(app, queue_name, fail_all, batch_size=3)
+    worker.perform_async(jobs_of("abc"))
+
+    assert {"done": 1, "failed": 2, "retried": 2} == app.drain()
+
+    found = [look(app, worker, job_id) for job_id in "ab"]
+    assert ["None", "404"] == [one and one.error for one in found]
+
+
 def test_e55_marks_stay_when_the_handler_raises(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """E-55: done stays done, failed stays failed with its own error, and only the rest is unattributed."""
 

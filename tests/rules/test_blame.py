@@ -8,9 +8,9 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.rules.support import (
     Broken,
-    MakeApp,
     Notes,
     declare,
     failing,

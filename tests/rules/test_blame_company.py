@@ -3,8 +3,8 @@
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.rules.support import (
-    MakeApp,
     Notes,
     declare,
     failing,

@@ -1,13 +1,15 @@
 """Hooks and texts that break (LB-10, E-18, E-52, E-53): the bookkeeping never does."""
 
 import math
+import sys
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, MakeApp, Notes, declare, failing, jobs_of, look, raising
+from tests.apps import MakeApp
+from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look, raising
 
 
 class Unspeakable(Exception):
@@ -15,11 +17,6 @@ class Unspeakable(Exception):
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
-
-
-def retry_in_raising(_self: object, _count: int) -> float:
-    """A retry_in that breaks."""
-    raise Broken("retry_in")
 
 
 @pytest.mark.parametrize("answer", [-1, -0.001, math.nan, math.inf, -math.inf, 1e300, None, "15", True, [], 1j])
@@ -37,11 +34,16 @@ def test_e53_a_bad_retry_in_gets_the_default(
     assert "Noting.retry_in returned" in caplog.text
 
 
+@pytest.mark.parametrize("kind", [Broken, SystemExit])
 def test_lb10_a_retry_in_that_raises_gets_the_default(
-    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
     """LB-10, E-53: the job is retried, the others of its batch are settled, the drain goes on."""
-    worker = declare(app, queue_name, failing("a"), retry_in=retry_in_raising, batch_size=2)
+
+    def retry_in(_self: object, _count: int) -> float:
+        raise kind
+
+    worker = declare(app, queue_name, failing("a"), retry_in=retry_in, batch_size=2)
     worker.perform_async(jobs_of("abc"))
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
@@ -51,14 +53,15 @@ def test_lb10_a_retry_in_that_raises_gets_the_default(
     assert "Noting.retry_in raised: the default delay is taken" in caplog.text
 
 
+@pytest.mark.parametrize("kind", [Broken, SystemExit])
 def test_lb10_retries_exhausted_that_raises_changes_nothing(
-    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
     """LB-10, E-18: the job is in the morgue already, the error is logged, the drain goes on."""
 
     def retries_exhausted(_self: object, jobs: list[Any]) -> None:
         told.extend(job.id for job in jobs)
-        raise Broken("in the hook")
+        raise kind("in the hook")
 
     told: list[str] = []
     worker = declare(app, queue_name, failing("a"), max_retry_count=0, retries_exhausted=retries_exhausted)
@@ -111,8 +114,10 @@ def test_e52_an_error_that_cannot_be_formatted_is_its_type(app: Lowkiq, queue_na
     [
         ({"format_error": lambda _error: 1 / 0}, "Broken"),
         ({"format_error": lambda _error: None}, "None"),
+        ({"format_error": lambda _error: sys.exit()}, "Broken"),
         ({"dump_error": lambda _text: 1 / 0}, "broken"),
         ({"dump_error": lambda _text: "no bytes"}, "broken"),
+        ({"dump_error": lambda _text: sys.exit()}, "broken"),
     ],
 )
 def test_lb10_error_callables_that_break_are_passed_over(

@@ -12,8 +12,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.rules.support import (
-    MakeApp,
     Mortal,
     Notes,
     declare,

@@ -5,7 +5,8 @@ import threading
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Mortal, Notes, declare, failing, jobs_of, left_behind, outlive
+from tests.apps import MakeApp
+from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, left_behind, outlive
 
 
 def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -54,11 +54,19 @@ def worker_with(**body: Any) -> type[Worker]:
         ({"perform": async_generator}, "Odd.perform is a coroutine function"),
         ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function"),
         ({"perform": perform, "retries_exhausted": coroutine}, "Odd.retries_exhausted is a coroutine function"),
+        ({"perform": perform, "retry_in": 60}, "Odd.retry_in must be a function, not 60"),
+        ({"perform": perform, "retries_exhausted": None}, "Odd.retries_exhausted must be a function, not None"),
+        ({"perform": perform, "retry_in": generator}, "Odd.retry_in is a generator: its body would never run"),
+        ({"perform": perform, "retries_exhausted": generator}, "Odd.retries_exhausted is a generator"),
         ({"perform": generator}, "Odd.perform is a generator: its body would never run"),
         ({"perform": wrapped_generator}, "Odd.perform is a generator"),
         ({"perform": staticmethod(generator)}, "Odd.perform is a generator"),
         ({"perform_job": generator}, "Odd.perform_job is a generator: checkpoints .* are not supported yet"),
         ({"perform": 5}, "it defines neither"),
+        ({"perform": lambda batch: batch}, r"Odd.perform\(batch\) cannot be called as perform\(self, batch\)"),
+        ({"perform": staticmethod(perform)}, r"Odd.perform\(_self, _batch\) cannot be called as perform\(batch\)"),
+        ({"perform_job": lambda self: self}, r"cannot be called as perform_job\(self, job\)"),
+        ({"perform": perform, "retry_in": lambda self: self}, r"cannot be called as retry_in\(self, retry_count\)"),
     ],
 )
 def test_handlers_that_cannot_work_are_refused(app: Lowkiq, body: dict[str, Any], why: str) -> None:
@@ -143,12 +151,29 @@ def test_functions_are_checked_as_methods_are(app: Lowkiq, function: Callable[..
         app.worker(function)
 
 
+def test_what_was_refused_leaves_no_trace(app: Lowkiq) -> None:
+    """A class whose declaration is refused hands no name down to the workers that are made of it."""
+    with pytest.raises(DeclarationError):
+        app.worker(Worker)
+
+    assert "Odd" == app.worker(worker_with(perform=perform)).queue_name
+
+
 def test_functions_with_options_of_no_worker_are_refused(app: Lowkiq) -> None:
     """An option is a field of a worker; a class has fields, so it takes no options."""
     with pytest.raises(DeclarationError, match="'batchsize' is no option of a worker; there are shards_count"):
         app.worker(batchsize=5)(lambda _batch: None)  # type: ignore[call-overload]  # that is the point
     with pytest.raises(DeclarationError, match="takes a function; a class has them as fields"):
         app.worker(batch_size=5)(worker_with(perform=perform))
+
+
+def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
+    """Whatever is asked of it: the error says what is missing."""
+    foreign = Lowkiq().worker(worker_with(perform=perform))
+
+    for ask in (app.queries, app.actions, app.queue_of, lambda worker: app.push(worker, jobs_of("a"))):
+        with pytest.raises(DeclarationError, match=r"Odd is no worker of this app: declare it with its @app\.worker"):
+            ask(foreign)
 
 
 def test_an_unbound_worker_cannot_be_pushed_to() -> None:
@@ -193,5 +218,5 @@ def test_a_function_names_its_queue(app: Lowkiq) -> None:
 
 def test_a_callable_that_is_no_function_is_refused(app: Lowkiq) -> None:
     """What has no name of its own gives no queue one: the refusal says what it takes."""
-    with pytest.raises(DeclarationError, match=r"@app\.worker\(\.\.\.\) with options takes a function"):
+    with pytest.raises(DeclarationError, match=r"@app\.worker takes a class or a function, not functools\.partial"):
         app.worker(partial(generator, Worker()))

@@ -23,15 +23,62 @@ def test_e54_an_interruption_counts_no_retry(
     notes = Notes(raising(kind()))
     worker = declare(app, queue_name, notes, batch_size=2)
     worker.perform_async(jobs_of("abc", score=1))
+    pushed_at = clock.time()
+    clock.advance(1)
 
     with pytest.raises(kind):
         app.drain()
 
-    expected = [("", 1.0)], clock.time(), -1.0, None
+    expected = [("", 1.0)], pushed_at, -1.0, None
     assert [expected] * 3 == [look(app, worker, job_id) for job_id in "abc"]
     notes.then = None
     assert {"done": 3} == app.drain()
-    assert [["a", "b"], ["a", "b"], ["c"]] == notes.ids
+    assert [["a", "b"], ["c"], ["a"], ["b"]] == notes.ids
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_p6_an_id_that_ends_each_holder_holds_up_nobody(
+    app: Lowkiq, clock: ManualClock, queue_name: str, batch_size: int
+) -> None:
+    """P6, E-54: it stays where it was for the lag, and the others of its batch and of its shard are performed."""
+
+    def leave(batch: Batch) -> None:
+        if "a" in batch:
+            raise SystemExit
+
+    notes = Notes(leave)
+    worker = declare(app, queue_name, notes, batch_size=batch_size)
+    pushed_at = clock.time()
+    for job_id in "abcd":
+        worker.perform_async(jobs_of(job_id))
+        clock.advance(1)
+    for _ in range(4):
+        clock.advance(1)
+        with pytest.raises(SystemExit):
+            app.drain()
+
+    assert [True, False, False, False] == [look(app, worker, job_id) is not None for job_id in "abcd"]
+    assert [["a"]] * 2 == notes.ids[-2:]
+    metrics = app.metrics()[queue_name]
+    assert (0, clock.time() - pushed_at) == (metrics.failed, metrics.lag)
+
+
+def test_p6_a_suspect_that_ends_its_holder_is_none_any_more(app: Lowkiq, queue_name: str) -> None:
+    """P6: suspects run before all others, so one that leaves each time is taken out of their line."""
+
+    def leave(batch: Batch) -> None:
+        if len(batch) > 1:
+            raise Broken
+        if "a" in batch:
+            raise SystemExit
+
+    worker = declare(app, queue_name, leave, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            app.drain()
+
+    assert [True, False] == [look(app, worker, job_id) is not None for job_id in "ab"]
 
 
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, BaseException, BaseExceptionGroup])

@@ -8,7 +8,8 @@ import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Notes, declare, failing, jobs_of, left_behind
+from tests.apps import MakeApp
+from tests.rules.support import Notes, declare, failing, jobs_of, left_behind
 
 ODD_IDS = [
     "",

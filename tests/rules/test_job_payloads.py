@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
-from tests.rules.support import MakeApp, Notes, declare
+from tests.apps import MakeApp
+from tests.rules.support import Notes, declare
 
 
 class Pair(NamedTuple):
@@ -65,6 +66,7 @@ def nested(depth: int) -> list[Any]:
         ("\ud800", r"payload: .* does not come back"),
         ({"a": "x\udfff"}, r"payload\.a: .* does not come back"),
         ({"\ud800": 1}, "payload: the key .* is no text"),
+        (nested(700), "payload is nested too deeply"),
         (nested(100_000), "payload is nested too deeply"),
     ],
 )

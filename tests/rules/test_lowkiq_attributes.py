@@ -8,7 +8,8 @@ import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Notes, declare, jobs_of, raising
+from tests.apps import MakeApp
+from tests.rules.support import Notes, declare, jobs_of, raising
 
 
 def test_l12_an_integer_id_is_its_text(app: Lowkiq, queue_name: str) -> None:

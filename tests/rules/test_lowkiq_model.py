@@ -10,7 +10,8 @@ from random import Random
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Mortal, Notes, declare, jobs_of, left_behind, look, outlive
+from tests.apps import MakeApp
+from tests.rules.support import Mortal, Notes, declare, jobs_of, left_behind, look, outlive
 
 
 def in_threads(*apps: Lowkiq) -> None:

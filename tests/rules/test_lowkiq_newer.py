@@ -9,9 +9,9 @@ from typing import Any
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.rules.support import (
     Broken,
-    MakeApp,
     Mortal,
     Notes,
     declare,

@@ -8,7 +8,8 @@ import pytest
 import lowkiq_lambda
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, MakeApp, Mortal, Notes, declare, jobs_of, look, outlive, raising, shard_of
+from tests.apps import MakeApp
+from tests.rules.support import Broken, Mortal, Notes, declare, jobs_of, look, outlive, raising, shard_of
 
 
 @pytest.mark.parametrize(("action", "buried"), [("delete_all_failed_jobs", 0), ("kill_all_failed_jobs", 1)])

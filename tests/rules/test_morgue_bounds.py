@@ -2,7 +2,8 @@
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, counters, declare, failing, jobs_of, left_behind, raising, shard_of
+from tests.apps import MakeApp
+from tests.rules.support import counters, declare, failing, jobs_of, left_behind, raising, shard_of
 
 
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:

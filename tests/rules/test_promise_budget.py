@@ -6,7 +6,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, Notes, declare, jobs_of, left_behind
+from tests.apps import MakeApp
+from tests.rules.support import Notes, declare, jobs_of, left_behind
 
 
 def taking(clock: ManualClock, seconds: float) -> Notes:

@@ -7,7 +7,8 @@ import pytest
 from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import MakeApp, declare, jobs_of, left_behind, outlive, stop_renewing
+from tests.apps import MakeApp
+from tests.rules.support import declare, jobs_of, left_behind, outlive, stop_renewing
 from tests.servers import MakeServer
 
 

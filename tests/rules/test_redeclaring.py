@@ -9,7 +9,7 @@ from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.worker import FunctionWorker
-from tests.rules.support import MakeApp
+from tests.apps import MakeApp
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

@@ -2,7 +2,8 @@
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, MakeApp, Notes, declare, failing, jobs_of, left_behind, look
+from tests.apps import MakeApp
+from tests.rules.support import Broken, Notes, declare, failing, jobs_of, left_behind, look
 from tests.servers import MakeServer, Server
 
 

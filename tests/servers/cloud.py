@@ -13,13 +13,13 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from tests.servers import reaper
 from tests.servers.ports import HOST, free_port
+from tests.servers.started import Started
 
 ACCOUNT: Final = "000000000000"
 REGION: Final = "us-east-1"
@@ -36,13 +36,18 @@ def cloud_program() -> Path:
     return program
 
 
-class LocalCloud:
-    """One account in one region, empty at the start, on a port of loopback; `close` leaves nothing."""
+class LocalCloud(Started):
+    """One account in one region, empty at the start, on a port of loopback; `close` leaves nothing.
 
-    def __init__(self) -> None:
+    `enforces_rights`: roles may do what their policies allow, and nothing else; whoever comes by `environment` or
+    `client` may do everything. Else everybody may, and roles need not exist.
+    """
+
+    def __init__(self, *, enforces_rights: bool = False) -> None:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="lowkiq-cloud-"))
         reaper.watch_folder(self.folder)
+        self._enforces_rights = enforces_rights
         self._clients: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -108,18 +113,6 @@ class LocalCloud:
         shutil.rmtree(self.folder, ignore_errors=True)
         reaper.forget_folder(self.folder)
 
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _launch(self) -> None:
         program = cloud_program()
         with (self.folder / "cloud.log").open("ab") as log:
@@ -137,6 +130,7 @@ class LocalCloud:
                     # These listen on all addresses, unless told otherwise.
                     "IOT_MTLS_ENABLED": "0",
                     "SFTP_HOST": HOST,
+                    "AUTH": str(self._enforces_rights).lower(),
                     "LAMBDA_EXECUTOR": "local",
                     "DOCKER_HOST": "unix:///nonexistent.sock",
                 },

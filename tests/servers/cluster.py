@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self
 
 import redis
@@ -13,6 +12,7 @@ from redis.retry import Retry
 
 from tests.servers.ports import free_port
 from tests.servers.server import Server
+from tests.servers.started import Started
 from tests.waiting import eventually
 
 _SLOTS = 16_384
@@ -22,7 +22,7 @@ _NODE_TIMEOUT_AT_START = 1_000
 _NODE_TIMEOUT = 15_000
 
 
-class Cluster:
+class Cluster(Started):
     """Several nodes that serve all slots together."""
 
     def __init__(self, nodes: int = 3) -> None:
@@ -106,18 +106,6 @@ class Cluster:
             self.client.close()
         for node in self.nodes:
             node.close()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _slots_of(self, index: int) -> tuple[int, int]:
         count = len(self.nodes)

@@ -1,11 +1,11 @@
 """A stand-in for ElastiCache Serverless: one node that serves a whole cluster, reached by TLS and by an ACL user."""
 
-from types import TracebackType
 from typing import Final, Self
 
 import redis
 
 from tests.servers.cluster import Node
+from tests.servers.started import Started
 from tests.servers.tls_proxy import TlsProxy
 from tests.waiting import eventually
 
@@ -13,7 +13,7 @@ _SLOTS: Final = 16_384
 _START_TIMEOUT: Final = 30.0
 
 
-class ManagedCache:
+class ManagedCache(Started):
     """The node tells its clients the proxy's place, so that all that they send goes through TLS."""
 
     def __init__(self) -> None:
@@ -59,21 +59,13 @@ class ManagedCache:
         self.proxy.close()
         self.node.close()
 
-    def __enter__(self) -> Self:
-        try:
-            self.proxy.start()
-            self.node.start()
-            self.admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, _SLOTS - 1)
-            eventually(self._serves, timeout=_START_TIMEOUT, what="the cluster's good state")
-        except BaseException:
-            self.close()
-            raise
+    def start(self) -> Self:
+        """Start the proxy and the node; returns when the cluster is well."""
+        self.proxy.start()
+        self.node.start()
+        self.admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, _SLOTS - 1)
+        eventually(self._serves, timeout=_START_TIMEOUT, what="the cluster's good state")
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _serves(self) -> bool:
         return bool(self.admin.execute_command("CLUSTER INFO")["cluster_state"] == "ok")

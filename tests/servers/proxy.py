@@ -6,10 +6,10 @@ import ssl
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from tests.servers.ports import HOST, free_port
+from tests.servers.started import Started
 
 Result = TypeVar("Result")
 
@@ -41,7 +41,7 @@ class Link:
         self.target_writer.transport.abort()
 
 
-class Proxy:
+class Proxy(Started):
     """Forwards what it reads, both ways; the target may be restarted behind it."""
 
     host = HOST
@@ -80,14 +80,6 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def cut(self) -> None:
         """Close all open connections, which they are when this returns; new ones are accepted."""

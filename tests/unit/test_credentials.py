@@ -17,6 +17,7 @@ from lowkiq_lambda.store.credentials import LONGEST
 from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import close_app
 from tests.servers import Cluster, MakeServer, ManagedCache, SentinelSetup, Server, TlsProxy
 from tests.waiting import eventually
 
@@ -234,8 +235,7 @@ def test_an_app_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_n
     assert 0 == app.stats()["total"]["length"]
     assert 10 == len(seen)
     assert login.asked >= 2
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    close_app(app)
 
 
 @pytest.mark.parametrize("kind", ["server", "tls cluster"])

@@ -24,8 +24,8 @@ local function read_flight(record)
 end
 
 -- What an id's troubles are, kept only while it has any: g group of suspects, n strikes, l most payloads of
--- the next slice, b blamed alone for its last failure, x its handler was started as a lone suspect, r its process
--- left while it ran.
+-- the next slice, b blamed alone for its last failure, e how often in a row its handler ended the holder, x its
+-- handler was started as a lone suspect, r its process left while it ran.
 local function read_trouble(id)
   local packed = call('HGET', trouble, id)
   return packed and cmsgpack.unpack(packed) or {}

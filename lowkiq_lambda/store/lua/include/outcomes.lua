@@ -3,6 +3,7 @@
 --   {id, 'retry', retry_count, perform_in, error, signature, blamed}     it failed and is tried again
 --   {id, 'bury', error, signature}         it failed for the last time: its oldest payload leaves, the rest start anew
 --   {id, 'back'}                           interrupted: as it was before the claim
+--   {id, 'behind'}                         its handler ended the holder: as it was, but what is due now goes first
 --   {id, 'suspect', batch}                 it failed in company and nobody was named
 -- where error is the position of its text among the arguments that follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
@@ -81,6 +82,15 @@ function settle_one.back(id, record, _, merge)
   local t = read_trouble(id)
   t.x = nil
   write_trouble(id, t)
+  return 'interrupted'
+end
+
+-- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
+function settle_one.behind(id, record, _, merge)
+  local perform_in, t = give_back(merge, id, record), read_trouble(id)
+  clear_suspicion(id)
+  write_trouble(id, {b = t.b, e = (t.e or 0) + 1})
+  leave_rest(id, perform_in)
   return 'interrupted'
 end
 

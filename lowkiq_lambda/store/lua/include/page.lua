@@ -1,6 +1,6 @@
 -- The payloads of an id in the box or in the morgue, a page of them: about `bytes`, and at least one.
 -- after: '', or the place (without the payload) from which to go on.
--- Returns {entry, ...}, their bytes, and the place where there may be more, or nil.
+-- Returns {entry, ...}, their bytes, and the place where there is more, or nil.
 local function page(key, id, after, most, bytes)
   local prefix, step = box_prefix(id), reading_step(bytes)
   local from, to = box_range(prefix)
@@ -15,6 +15,7 @@ local function page(key, id, after, most, bytes)
     end
     from = '(' .. members[#members]
   end
+  if call('ZLEXCOUNT', key, from, to) == 0 then return entries, size end
   local last = entries[#entries]
   return entries, size, last:sub(1, 8) .. struct.pack('>I6', struct.unpack('>I6', last, 9) + 1)
 end

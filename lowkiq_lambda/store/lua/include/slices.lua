@@ -26,7 +26,7 @@ local function take_slice(merge, id, entries)
   for _, entry in ipairs(entries) do forget_seen(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
 end
 
--- Between its slices an id queues behind what is due now; since keeps its own time for the lag.
+-- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
 local function leave_rest(id, perform_in)
   call('ZADD', due, now, id)
   call('ZADD', since, 'LT', perform_in, id)
