@@ -66,7 +66,7 @@ def _running(built: Path | None) -> Iterator[tuple[Deployment, Server, LocalClou
     with ExitStack() as stack:
         server = stack.enter_context(Server())
         _say(f"Valkey       {server.url}")
-        cloud = stack.enter_context(LocalCloud())
+        cloud = stack.enter_context(LocalCloud(enforces_rights=True))
         _say(f"AWS          {cloud.url}")
         deployment = Deployment(cloud, "lowkiq-local")
         started_at = time.monotonic()

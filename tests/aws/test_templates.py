@@ -16,6 +16,7 @@ from lowkiq_lambda import Config
 from lowkiq_lambda.aws import queue_metrics, telemetry
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import EnvSettings, variable_of
+from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 
 ROOT: Final = Path(__file__).parents[2]
@@ -161,7 +162,46 @@ def test_what_a_parameter_may_be_is_taken(
     environment = {name: value(given) for name, given in variables(template, resources, function).items()}
 
     assert "jobs:app" == Settings.from_env(environment).app
+    assert DashboardSettings.from_env(environment).dashboard_base_path == ""
     assert Config.from_env(environment).redis_url is None
+
+
+def test_a_drain_may_start_itself_where_it_has_to(
+    template: dict[str, Any], resources: dict[str, dict[str, Any]]
+) -> None:
+    """Whoever lets drains continue, or their handlers wake, gives them the right to, on the function and no other."""
+    drain = resources["DrainFunction"]["Properties"]
+    waking = drain["Environment"]["Variables"]["LOWKIQ_WAKE_FUNCTION"]
+    (right,) = [one for one in statements(resources["DrainRole"]) if one.get("Sid") == "StartTheNextDrain"]
+
+    assert {"Fn::If": ["Wakes", drain["FunctionName"], ""]} == waking
+    assert right["Resource"]["Fn::Sub"].endswith(f":function:{drain['FunctionName']['Fn::Sub']}")
+    assert {"Fn::Or": [{"Condition": "Continues"}, {"Condition": "Wakes"}]} == template["Conditions"]["InvokesItself"]
+
+
+def test_whom_a_claim_lets_in_api_gateway_has_checked(resources: dict[str, dict[str, Any]]) -> None:
+    """The kind of claims that the dashboard believes is the kind of authorizer that stands before it."""
+    (route,) = of_kind(resources, "AWS::ApiGatewayV2::Route").values()
+
+    assert {"Fn::If": ["ChecksJwt", "JWT", {"Fn::If": ["ChecksSignature", "AWS_IAM", "NONE"]}]} == (
+        route["AuthorizationType"]
+    )
+    assert {"Fn::If": ["ChecksJwt", {"Ref": "DashboardAuthorizer"}, {"Ref": "AWS::NoValue"}]} == route["AuthorizerId"]
+
+
+def test_the_formed_parameters_take_what_the_library_makes(template: dict[str, Any]) -> None:
+    """A hashed password, tokens by their digests and rules on claims pass; anything plain is refused."""
+    digest = "0" * 64
+
+    def passes(name: str, value: str) -> bool:
+        return re.fullmatch(template["Parameters"][name]["AllowedPattern"], value) is not None
+
+    assert passes("DashboardReaderPassword", hashed("a long password"))
+    assert passes("DashboardTokens", f"prometheus:reader:sha256:{digest},deploy:operator:sha256:{digest}")
+    assert passes("DashboardOperators", "cognito:groups=operators,email=*@example.org")
+    assert not passes("DashboardReaderPassword", "a long password")
+    assert not passes("DashboardTokens", "prometheus:reader:a-token-of-16-characters-or-more")
+    assert not passes("DashboardReaders", "olga")
 
 
 def test_each_handler_is_there(resources: dict[str, dict[str, Any]]) -> None:
@@ -311,6 +351,8 @@ def test_every_parameter_is_in_a_group_and_is_used(template: dict[str, Any]) -> 
 REDIS: Final = {"RedisUrl": "redis://redis.example:6379"}
 SECRET: Final = {"RedisSecretArn": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:redis-AbCdEf"}
 IAM: Final = {"RedisIamUser": "lowkiq", "RedisIamCache": "jobs"}
+CLAIMS: Final = {"DashboardClaims": "jwt", "DashboardOperators": "sub=olga"}
+ISSUER: Final = {"DashboardJwtIssuer": "https://issuer.example", "DashboardJwtAudience": "dashboard"}
 NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
 
 
@@ -322,8 +364,10 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         SECRET | {"RedisUrl": "-"},
         REDIS | NETWORK,
         REDIS | IAM | NETWORK | {"RedisIamServerless": "true"},
+        REDIS | CLAIMS | ISSUER,
+        REDIS | {"DashboardClaims": "iam", "DashboardReaders": "accountId=123456789012"},
     ],
-    ids=["url", "secret", "no url", "network", "iam"],
+    ids=["url", "secret", "no url", "network", "iam", "claims of a token", "claims of a signature"],
 )
 def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[str, str]) -> None:
     """A server that is named once, with all that signing in takes, is enough."""
@@ -343,6 +387,10 @@ def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[st
         (REDIS | IAM | NETWORK | {"RedisIamService": "memorydb", "RedisIamServerless": "true"}, "MemoryDB has none"),
         (REDIS | {"SubnetIds": "subnet-1"}, "together"),
         (REDIS | {"SecurityGroupIds": "sg-1"}, "together"),
+        (REDIS | CLAIMS, "give DashboardJwtIssuer and DashboardJwtAudience"),
+        (REDIS | CLAIMS | ISSUER | {"DashboardJwtAudience": ""}, "give DashboardJwtIssuer and DashboardJwtAudience"),
+        (REDIS | {"DashboardClaims": "iam"}, "DashboardClaims needs"),
+        (REDIS | {"DashboardReaders": "sub=rita"}, "say with DashboardClaims on whose"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(template: dict[str, Any], given: dict[str, str], why: str) -> None:

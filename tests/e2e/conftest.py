@@ -1,16 +1,24 @@
-"""One deployment that the tests share, and a browser."""
+"""One deployment that the tests share, and a browser to look at it."""
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from local.cloud import APP
 from local.deployment import build_packages
-from tests.e2e.browser import Browser, find_browser
+from tests.browser.windows import OpenWindow, running_browser, windows
 from tests.e2e.stage import Stage
 from tests.servers import LocalCloud, Server
+
+
+@pytest.fixture(scope="session")
+def cloud() -> Iterator[LocalCloud]:
+    """AWS on this machine, where a role may do what the template lets it do, and nothing else."""
+    with LocalCloud(enforces_rights=True) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +38,23 @@ def stage(cloud: LocalCloud, packages: Path) -> Iterator[Stage]:
         yield Stage(cloud, server, packages)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Browser:
-    """A browser of this machine."""
-    program = find_browser()
-    if program is None:
-        pytest.skip("there is no browser: install Chromium, or name one by LOWKIQ_TEST_BROWSER")
-    return Browser(program)
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser of this machine. Of another name than the dashboard's tests have for it: these go with the stack."""
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def complaints() -> Iterator[list[str]]:
+    """What the consoles said: nothing, or what the test expects and takes out."""
+    found: list[str] = []
+    yield found
+    assert [] == found
+
+
+@pytest.fixture
+def open_window(browser: Browser, complaints: list[str]) -> Iterator[OpenWindow]:
+    """Opens windows that know nothing of each other."""
+    with windows(browser, complaints) as open_window:
+        yield open_window

@@ -1,0 +1,199 @@
+"""The deployed stack with its options on: schedules by command, fan-out, continuation, waking, callers with claims."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from local.replay.jobs import ApplyChanges
+from lowkiq_lambda.sharding import shard_for
+from tests.browser.serving import Served
+from tests.e2e.issuer import AUDIENCE, issuer, token
+from tests.e2e.stage import BY_HAND, LAST, QUEUE, Stage
+from tests.servers.cloud import REGION
+from tests.servers.ports import HOST
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+SHARDS = ApplyChanges.shards_count
+APP = "local.replay.jobs:app"
+STATS = "api/v1/stats"
+INVOKE = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}],
+}
+MANY = 30_000
+"""More changes than drains of a second each get done in a row."""
+
+pytestmark = pytest.mark.timeout(400)  # where it runs alone, it has the packages built and the stack deployed
+
+
+def run(stage: Stage, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python as an operator or a producer runs it: with the stack's Redis, and with rights in its account."""
+    variables = {**os.environ, **stage.cloud.environment, "LOWKIQ_REDIS_URL": stage.redis_url, **environment}
+    return subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_schedules_command_takes_over(stage: Stage) -> None:
+    """By the stack's outputs the command makes what the template made, once; without the template's none is missing."""
+    command = ("-m", "lowkiq_lambda.aws.schedules", APP, "--stack", stage.deployment.name)
+    of_the_template = stage.schedule("shard-0")
+
+    planned, done, again = (run(stage, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))
+    stage.deployment.update(ShardSchedules="false")
+    try:
+        made = {name: stage.schedule(name, stage.own_group) for name in stage.schedules_of(stage.own_group)}
+    finally:
+        stage.delete_group(stage.own_group)
+
+    assert [3, 0, 0] == [said.returncode for said in (planned, done, again)], done.stdout + done.stderr
+    assert "5 to create, 0 to update, 0 to delete" in planned.stdout
+    assert "Nothing to do: 5 schedules are as they should be." in again.stdout
+    assert "has schedules of its own" in done.stderr
+    assert {f"{stage.deployment.name}-shard-{shard}" for shard in range(SHARDS)} == made.keys()
+    first = made[f"{stage.deployment.name}-shard-0"]
+    assert [of_the_template[field] for field in ("Target", "ScheduleExpression")] == [
+        first[field] for field in ("Target", "ScheduleExpression")
+    ]
+    assert {"dispatch"} == stage.schedules
+
+
+@pytest.fixture(scope="module")
+def optioned(stage: Stage) -> Stage:
+    """The stack with every way to start a drain but the schedules; its drains have a second each."""
+    stage.invoke("Drain", {})
+    stage.wait_until_done(*range(SHARDS))
+    stage.deployment.update(
+        ShardSchedules="false",
+        ScheduleState="DISABLED",
+        FanOut="true",
+        Continuations="2",
+        WakeOnPush="true",
+        DrainTimeout="10",
+        DrainReserve="9",
+    )
+    return stage
+
+
+def test_a_push_wakes_the_deployed_drain(optioned: Stage) -> None:
+    """With `LOWKIQ_WAKE_FUNCTION` a producer elsewhere has its job done at once, with no schedule in between."""
+    path = f"woken/{uuid4().hex}"
+    job = {"id": path, "payload": [1, None]}
+    producer = f"from local.replay.jobs import ApplyChanges; ApplyChanges.perform_async([{job}])"
+
+    said = run(optioned, "-c", producer, LOWKIQ_WAKE_FUNCTION=optioned.deployment.outputs["DrainFunctionName"])
+
+    assert (0, "") == (said.returncode, said.stderr)
+    eventually(lambda: optioned.newest(path), timeout=60, what="the drain that the push started")
+    optioned.wait_until_done(shard_for(path, SHARDS))
+
+
+def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stage) -> None:
+    """One tick starts a drain for each shard with work; one that runs out of time starts its successor, to the cap."""
+    optioned.push(LAST, MANY)
+    few = optioned.push(BY_HAND)
+
+    told = optioned.invoke("Dispatch", {})
+
+    assert {"due": 2, "started": 2} == told["drains"]
+    eventually(lambda: optioned.newest(few), timeout=60, what="the drain of the shard with one job")
+
+    def ends() -> list[bool]:
+        drained = [line for line in optioned.lines_of("drain") if line.get("message") == "drained"]
+        return [line["continued"] for line in drained if line["reason"] == "out of time"]
+
+    eventually(lambda: ends()[2:], timeout=90, what="the end of three drains, one after the other")
+    assert [False, True, True] == sorted(ends())
+    assert 0 < optioned.metrics.shards[LAST].length < MANY
+
+
+def test_only_the_templates_rights_let_it_do_so(optioned: Stage) -> None:
+    """Without its policy the dispatcher starts nothing, and says why: what it did before, the template let it do."""
+    role = optioned.deployment.resources["DispatchRole"]
+    optioned.cloud.client("iam").delete_role_policy(RoleName=role, PolicyName="dispatch")
+
+    with pytest.raises(AssertionError, match=r"grant the role lambda:InvokeFunction"):
+        optioned.invoke("Dispatch", {})
+
+
+def test_callers_who_sign_need_no_password(optioned: Stage) -> None:
+    """With `DashboardClaims=iam` a signed request comes in by the rule on its user; no other passes."""
+    with user(optioned, "operator", INVOKE) as known, user(optioned, "stranger", INVOKE) as stranger:
+        optioned.deployment.update(DashboardClaims="iam", DashboardOperators="userArn=*:user/operator-*")
+
+        found = [ask(optioned, signed(optioned, caller)) for caller in (None, stranger, known)]
+
+    assert [403, 401, 200] == [status for status, _ in found]
+    assert QUEUE in found[-1][1]
+
+
+def test_callers_with_a_token_need_no_password(optioned: Stage) -> None:
+    """With `DashboardClaims=jwt` a token of the issuer comes in by the rule on its claims; no other passes."""
+    with Served(issuer()) as served:
+        optioned.deployment.update(
+            DashboardClaims="jwt",
+            DashboardJwtIssuer=served.origin,
+            DashboardJwtAudience=AUDIENCE,
+            DashboardOperators="",
+            DashboardReaders="cognito:groups=support",
+        )
+        tokens = (
+            token(served.origin, aud="another"),
+            token(served.origin),
+            token(served.origin, **{"cognito:groups": ["support"]}),
+        )
+
+        found = [ask(optioned, {"Authorization": f"Bearer {one}"}) for one in tokens]
+
+    assert [401, 401, 200] == [status for status, _ in found]
+    # The first is refused by API Gateway, the second by the dashboard.
+    assert "Unauthorized" in found[0][1]
+    assert "Sign in first" in found[1][1]
+
+
+@contextmanager
+def user(stage: Stage, kind: str, policy: dict[str, Any]) -> Iterator[Credentials]:
+    """A user of the account with that policy, and the credentials to sign with."""
+    name = f"{kind}-{uuid4().hex[:8]}"
+    iam: Any = stage.cloud.client("iam")
+    iam.create_user(UserName=name)
+    iam.put_user_policy(UserName=name, PolicyName="only", PolicyDocument=json.dumps(policy))
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    yield Credentials(key["AccessKeyId"], key["SecretAccessKey"])
+    iam.delete_user_policy(UserName=name, PolicyName="only")
+    iam.delete_access_key(UserName=name, AccessKeyId=key["AccessKeyId"])
+    iam.delete_user(UserName=name)
+
+
+def signed(stage: Stage, caller: Credentials | None) -> dict[str, str]:
+    """The headers of a request for the numbers, signed by the caller; by nobody without one."""
+    request = AWSRequest("GET", f"{stage.deployment.dashboard_url}{STATS}", headers={"Host": host_of(stage)})
+    if caller:
+        SigV4Auth(caller, "execute-api", REGION).add_auth(request)
+    return dict(request.headers)
+
+
+def ask(stage: Stage, headers: dict[str, str]) -> tuple[int, str]:
+    """What the API's numbers are to somebody who sends these headers."""
+    with closing(HTTPConnection(HOST, stage.cloud.port, timeout=60)) as connection:
+        connection.request("GET", f"/{STATS}", headers={"Host": host_of(stage), **headers})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def host_of(stage: Stage) -> str:
+    """The host in the dashboard's URL, with its port."""
+    return stage.deployment.dashboard_url.split("/")[2]
