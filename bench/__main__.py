@@ -6,7 +6,8 @@ possible loop call the same scripts with claims of the same size (the floor); th
 jobs to an idle daemon. All cases are measured once, then all again, so that a slow minute of the machine hits all.
 Numbers are medians with the smallest and the largest; ratios are taken within a repeat. Reads from clients (a round
 trip is one, a request of many kilobytes several) and commands, those inside scripts too, are the server's own counts
-for the drain. Last comes how long the drain function's import takes (bench.imports). Progress goes to stderr.
+for the drain. Last come how long cold starts take (bench.imports), and the dashboard's first page (bench.overview).
+Progress goes to stderr.
 """
 
 import argparse
@@ -17,14 +18,17 @@ from typing import Final
 
 import msgspec
 
-from bench import imports
+from bench import imports, overview
 from bench.cases import Sample, cases, measure
 from bench.table import Results, table
 from bench.targets import targets
 from tests.servers import Server
 
 IMPORTS: Final = 20
-"""Fresh processes that import the drain function, and as many that import what it stands on."""
+"""Fresh processes that start each function, and as many that import what it stands on."""
+QUEUES: Final = 50
+LOOKS: Final = 100
+"""Requests of each kind to the dashboard of so many queues, with ten times the jobs of most cases."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -45,6 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not options.only:
         print()
         print(imports.table(IMPORTS))
+        print()
+        print(overview.table(10 * options.jobs, QUEUES, LOOKS))
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode([asdict(sample) for sample in samples])))
 

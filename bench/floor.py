@@ -4,6 +4,7 @@ No worker, no decoding, no threads, no retries, and nothing is measured to choos
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,11 +22,8 @@ _NOTHING_NAMED: Final = msgspec.msgpack.encode([])
 
 def floor(load: Load, window: int, client: redis.Redis) -> float:
     """Jobs a second, at `window` jobs a claim."""
-    config = Config()
-    limits = [min(window, 1_000), config.claim_payloads, config.claim_bytes]
-    limits += [config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)]
-    for name in ("acquire", "settle"):
-        client.script_load(script(name).source)
+    limits = _limits(window)
+    _load(client)
     began_at, drained = time.perf_counter(), 0
     for index in range(load.shards):
         drained += _drain(client, ShardRef(QUEUE, load.shards, index), limits)
@@ -34,9 +32,27 @@ def floor(load: Load, window: int, client: redis.Redis) -> float:
     return drained / (time.perf_counter() - began_at)
 
 
+def leave_in_flight(client: redis.Redis, shards: Sequence[ShardRef], window: int) -> None:
+    """Claim so many jobs of each shard, as a drain does that is at work."""
+    _load(client)
+    for shard in shards:
+        _acquire(client, shard, _limits(window))
+
+
+def _load(client: redis.Redis) -> None:
+    for name in ("acquire", "settle"):
+        client.script_load(script(name).source)
+
+
+def _limits(window: int) -> list[int]:
+    config = Config()
+    claimed = [min(window, 1_000), config.claim_payloads, config.claim_bytes]
+    return [*claimed, config.morgue_max_entries, config.morgue_max_bytes, int(config.morgue_max_age)]
+
+
 def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
-    nonce, number, drained = f"floor {shard.index}", 0, 0
-    claimed = _call(client, "acquire", shard, nonce, "floor", _TTL, _MERGE, *limits, "")[5]
+    nonce, number, drained = _nonce(shard), 0, 0
+    claimed = _acquire(client, shard, limits)
     while claimed:
         jobs = len(claimed[1]) // 2
         drained += jobs
@@ -44,6 +60,14 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
         settled = ("claim", "0 0", jobs, _NOTHING_NAMED)
         claimed = _call(client, "settle", shard, nonce, number, _TTL, _MERGE, *limits, *settled)[1]
     return drained
+
+
+def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> Any:  # noqa: ANN401 - a reply
+    return _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")[5]
+
+
+def _nonce(shard: ShardRef) -> str:
+    return f"floor {shard.index}"
 
 
 def _call(client: redis.Redis, name: str, shard: ShardRef, *args: str | int | bytes) -> Any:  # noqa: ANN401 - a reply

@@ -45,6 +45,12 @@ def used_memory(admin: redis.Redis) -> int:
     return int(_info(admin, "memory")["used_memory"])
 
 
+def processor_time(admin: redis.Redis) -> float:
+    """Seconds that the server has had of the processor."""
+    used = _info(admin, "cpu")
+    return float(used["used_cpu_user"] + used["used_cpu_sys"])
+
+
 def _info(admin: redis.Redis, section: str) -> dict[str, Any]:
     found: dict[str, Any] = admin.info(section)
     return found

@@ -34,3 +34,13 @@ def test_peers_are_measured_beside_us() -> None:
     ours = [line for line in printed.splitlines() if line.startswith("| lowkiq_lambda")]
     assert 3 == len(ours)
     assert ours[0].endswith("| 1.00 |")
+
+
+def test_the_overview_is_measured_in_time_and_round_trips() -> None:
+    """A line for each kind of request; one round trip a request, and bytes that came."""
+    printed = run("bench.overview", "--jobs=200", "--queues=4", "--repeats=2")
+
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed.splitlines()[2:]]
+    assert ["overview", "overview, its refresh", "`/api/v1/stats`", "`/metrics`"] == [line[0] for line in lines]
+    assert all(float(line[1]) > 0 and float(line[3]) > 0 for line in lines)
+    assert ["1.00"] * 4 == [line[5] for line in lines]

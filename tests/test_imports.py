@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import msgspec
 
-from bench.imports import HANDLER, table
+from bench.imports import DASHBOARD, DRAIN, table
 from tests.servers import Server
 
 ROOT: Final = Path(__file__).parents[1]
@@ -89,7 +89,7 @@ def others(modules: list[str]) -> set[str]:
 
 def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
     """Redis, Powertools, msgspec and us: nothing of the web or the terminal, no SDK of AWS, no half of ours unused."""
-    found = loaded(HANDLER)
+    found = loaded(DRAIN.module)
 
     assert set() == others(found.imported)
     unused = ("local", "dashboard", "testing", "store.actions", "store.queries", "store.bell", "aws.iam", "aws.invoker")
@@ -106,7 +106,7 @@ def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, 
     (tmp_path / f"{module}.py").write_text(APP.format(queue_name=queue_name))
 
     found = loaded(
-        HANDLER,
+        DRAIN.module,
         module,
         folder=tmp_path,
         LOWKIQ_APP=f"{module}:app",
@@ -124,9 +124,20 @@ def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, 
     assert set() == others([name for name in found.afterwards if name != module])
 
 
-def test_the_time_of_the_import_can_be_measured() -> None:
-    """The benchmark prints its row."""
-    row = table(1).splitlines()[-1]
+def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() -> None:
+    """A start serves one page or one call of the API: the modules of the others would be imported for nothing."""
+    found = loaded(DASHBOARD.module)
 
-    assert HANDLER in row
-    assert "at most 60" in row
+    unused = ("pages", "api", "why", "sweeping")
+    beginnings = tuple(f"lowkiq_lambda.dashboard.{name}" for name in unused)
+    assert [] == [name for name in found.imported if name.startswith(beginnings)]
+    assert not {"lowkiq_lambda.store.queries", "lowkiq_lambda.store.actions"} & {*found.imported}
+
+
+def test_the_time_of_cold_starts_can_be_measured() -> None:
+    """The benchmark prints a row for each function."""
+    rows = table(1).splitlines()[-2:]
+
+    for row, start in zip(rows, (DRAIN, DASHBOARD), strict=True):
+        assert start.module in row
+        assert "at most 60" in row

@@ -37,7 +37,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     @property
     def sifts(self) -> tuple[str, ...]:
         """What the ids of a list have to be asked for, one by one."""
-        return self.least_count, self.most_count, self.least_id, self.most_id, self.prefix, _small(self.error)
+        counts = [str(Bound.of(bound)) if bound else "" for bound in (self.least_count, self.most_count)]
+        return *counts, self.least_id, self.most_id, self.prefix, _small(self.error)
 
 
 ALL: Final = Filter()

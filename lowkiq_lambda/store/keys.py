@@ -27,7 +27,10 @@ The tag holds the escaped queue name, `shards_count` and the shard's number: no 
 and shards of two different counts never share a key. docs/data-model.md has the formats.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
@@ -77,7 +80,14 @@ class ShardRef:
 
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The keys of these names."""
-        return self.keys if names is SHARD_KEYS else tuple([self.keys[_POSITIONS[name]] for name in names])
+        return self.keys if names is SHARD_KEYS else _picker(names)(self.keys)
+
+
+@cache
+def _picker(names: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    if len(names) == 1:
+        return lambda keys: (keys[_POSITIONS[names[0]]],)
+    return itemgetter(*(_POSITIONS[name] for name in names))
 
 
 def escape(queue_name: str) -> str:

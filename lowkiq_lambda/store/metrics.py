@@ -1,10 +1,24 @@
 """Queues in numbers: one round trip for each node, whatever they hold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from lowkiq_lambda.store.backend import Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
+
+_Time: TypeAlias = float | None
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time]
+_decode: Final = msgspec.json.Decoder(_Line).decode
+
+_LASTING: Final = frozenset({"lag", "oldest_due_age"})
+_TOGETHER: Final[Mapping[str, tuple[Callable[[Iterable[Any]], Any], Callable[[Metrics], Any]]]] = {
+    field: (max if field in _LASTING else sum, attrgetter(field)) for field in Metrics.__struct_fields__
+}
+"""How shards are taken together, by field: the longest time, and the sum of anything else."""
 
 
 def measure(backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float) -> list[QueueMetrics]:
@@ -36,10 +50,11 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
 
 
 def _shard(reply: Reply, now: float) -> Metrics:
-    length, retries, busy, morgue_length, *times = reply[:7]
-    processed, retried, dead, payloads = map(int, reply[7:])
-    oldest = min((float(at) for at in times if at), default=now)
-    earliest_due = float(times[0] or now)
+    length, retries, busy, morgue_length, processed, retried, dead, payloads, due, since, flight_since = _decode(
+        reply[0]
+    )
+    earliest_due = now if due is None else due
+    oldest = min(earliest_due, now if since is None else since, now if flight_since is None else flight_since)
     return Metrics(
         length=length,
         fresh=length - retries,
@@ -56,17 +71,5 @@ def _shard(reply: Reply, now: float) -> Metrics:
 
 
 def _queue(shards: tuple[Metrics, ...]) -> QueueMetrics:
-    return QueueMetrics(
-        length=sum(shard.length for shard in shards),
-        fresh=sum(shard.fresh for shard in shards),
-        retries=sum(shard.retries for shard in shards),
-        busy=sum(shard.busy for shard in shards),
-        morgue_length=sum(shard.morgue_length for shard in shards),
-        lag=max(shard.lag for shard in shards),
-        oldest_due_age=max(shard.oldest_due_age for shard in shards),
-        processed=sum(shard.processed for shard in shards),
-        failed=sum(shard.failed for shard in shards),
-        dead=sum(shard.dead for shard in shards),
-        payloads=sum(shard.payloads for shard in shards),
-        shards=shards,
-    )
+    of_all = {field: unite(map(value, shards)) for field, (unite, value) in _TOGETHER.items()}
+    return QueueMetrics(**of_all, shards=shards)

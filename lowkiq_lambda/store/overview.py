@@ -7,7 +7,7 @@ from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
 from lowkiq_lambda.store.metrics import measured
-from lowkiq_lambda.store.past import command, past
+from lowkiq_lambda.store.past import command, past, windows
 from lowkiq_lambda.views import Overview, ServerView, Span
 
 _INFO: Final = ("INFO",)
@@ -21,18 +21,19 @@ def look(
     nodes = [shard.keys[0] for shard in backend.one_of_each_node(shards)] or [""]
     # Which windows are read is told by any clock that is right to a minute; what they mean, by the server's.
     asked_at = backend.clock.time()
+    wanted = windows(span, asked_at)
     declarations = [declaration_key(name) for name in queues]
     beside = [
         *((key, _INFO) for key in nodes),
         *((key, ("GET", key)) for key in declarations),
-        *(command(name, span, asked_at) for name in queues),
+        *(command(name, wanted) for name in queues),
     ]
     replies, answers = backend.read_beside("measure", shards, beside, patience)
     infos, declared, pasts = _parted(answers, len(nodes), len(queues))
     return Overview(
         at=backend.now(shards[0]) if shards else asked_at,
         queues=dict(zip(queues, measured(backend, [*queues.values()], replies), strict=True)),
-        pasts={name: past(answer, span, asked_at) for name, answer in zip(queues, pasts, strict=True)},
+        pasts={name: past(answer, wanted, span, asked_at) for name, answer in zip(queues, pasts, strict=True)},
         servers=tuple(map(server_view, infos)),
         mismatched=frozenset(
             name

@@ -1,9 +1,10 @@
 """The history of queues, read for charts."""
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 from lowkiq_lambda.store.backend import Beside
 from lowkiq_lambda.store.history import BUCKETS, MINUTES, SECONDS, TIMES, Kind, bounds
@@ -23,66 +24,77 @@ UNWRITTEN: Final = SECONDS.step
 """Seconds for which processes may keep what they did to themselves: a point that is so young would look too low."""
 _HALF, _MOST = 0.5, 0.95
 
-Windows = Mapping[tuple[Kind, int], Sequence[int]]
+Window: TypeAlias = tuple[Kind, int]
+"""A kind of array, and which of them."""
+Windows: TypeAlias = Mapping[Window, bytes]
+_COUNTER: Final = 4
+"""Bytes."""
 
 
-def command(queue_name: str, span: Span, now: float) -> Beside:
-    """Reads what `past` is told from a queue."""
-    keys = [kind.key(queue_name, number * kind.window) for kind, number in _windows(span, now)]
+def windows(span: Span, now: float) -> list[Window]:
+    """What has to be read of a queue, to know so much of its past."""
+    kind, length, step = SPANS[span]
+    return [
+        (read, number)
+        for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
+        # A point more on the way back, as the last whole one may have ended a while ago.
+        for number in range(int((now - reach - step - UNWRITTEN) // read.window), int(now // read.window) + 1)
+    ]
+
+
+def command(queue_name: str, wanted: Sequence[Window]) -> Beside:
+    """Reads these windows of a queue."""
+    keys = [kind.key(queue_name, number * kind.window) for kind, number in wanted]
     return keys[0], ("MGET", *keys)
 
 
-def past(answer: object, span: Span, now: float) -> Past:
+def past(answer: object, wanted: Sequence[Window], span: Span, now: float) -> Past:
     """What the command answered; nothing where it could not be read."""
-    stored = zip(_windows(span, now), answer if isinstance(answer, list) else (), strict=False)
-    windows = {window: _counters(data) for window, data in stored if isinstance(data, bytes)}
+    stored = zip(wanted, answer if isinstance(answer, list) else (), strict=False)
+    found = {window: data for window, data in stored if isinstance(data, bytes)}
     kind, length, step = SPANS[span]
     written_at = now - UNWRITTEN
     ends_at = written_at // step * step
     recent_to = written_at // SECONDS.step * SECONDS.step
-    recent = _series(windows, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
+    recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     return Past(
-        series=_series(windows, kind, ends_at - length, ends_at, step),
+        series=_series(found, kind, ends_at - length, ends_at, step),
         processed_rate=sum(recent.processed) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
-        took=_quantiles(windows, 0),
-        waited=_quantiles(windows, BUCKETS),
+        took=_quantiles(found, 0),
+        waited=_quantiles(found, BUCKETS),
     )
 
 
-def _windows(span: Span, now: float) -> Iterator[tuple[Kind, int]]:
-    """The windows that are read, by their numbers."""
-    kind, length, step = SPANS[span]
-    for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items():
-        # A point more on the way back, as the last whole one may have ended a while ago.
-        first = int((now - reach - step - UNWRITTEN) // read.window)
-        yield from ((read, number) for number in range(first, int(now // read.window) + 1))
-
-
-def _series(windows: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
+def _series(found: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
     first, last = int(from_ // kind.window), int((to - 1) // kind.window)
-    slots = 2 * kind.window // kind.step
-    read = [windows.get((kind, number), ()) for number in range(first, last + 1)]
-    whole = [counter for counters in read for counter in _filled(counters, slots)]
-    begin, end = 2 * int((from_ - first * kind.window) // kind.step), 2 * int((to - first * kind.window) // kind.step)
+    slots = kind.window // kind.step
+    stored = b"".join([_filled(found.get((kind, number), b""), 2 * slots) for number in range(first, last + 1)])
+    begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
+    counters = _counters(stored, 2 * begin, 2 * (end - begin))
     width = 2 * (step // kind.step)
     processed, failed = (
-        tuple(whole[begin + which : end : 2])
+        counters[which::2]
         if step == kind.step
-        else tuple([sum(whole[place + which : place + width : 2]) for place in range(begin, end, width)])
+        else tuple([sum(counters[place + which : place + width : 2]) for place in range(0, len(counters), width)])
         for which in (0, 1)
     )
     return Series(began_at=from_, step=step, processed=processed, failed=failed)
 
 
-def _filled(counters: Sequence[int], length: int) -> Sequence[int]:
+def _filled(stored: bytes, counters: int) -> bytes:
     """An array ends where nothing was counted any more."""
-    return (*counters, *(0,) * (length - len(counters)))
+    return stored.ljust(_COUNTER * counters, b"\0")
 
 
-def _quantiles(windows: Windows, first: int) -> Quantiles | None:
-    rows = [_filled(counters, 2 * BUCKETS) for (kind, _), counters in windows.items() if kind is TIMES]
-    reached = [*accumulate(map(sum, zip(*(row[first : first + BUCKETS] for row in rows), strict=True)))]
+def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
+    return struct.unpack_from(f">{number}I", stored, _COUNTER * first)
+
+
+def _quantiles(found: Windows, first: int) -> Quantiles | None:
+    stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in found.items() if kind is TIMES]
+    rows = [_counters(data, first, BUCKETS) for data in stored]
+    reached = [*accumulate(map(sum, zip(*rows, strict=True)))]
     if not reached or not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _HALF), _quantile(reached, _MOST))
@@ -91,12 +103,7 @@ def _quantiles(windows: Windows, first: int) -> Quantiles | None:
 def _quantile(reached: Sequence[int], share: float) -> float:
     """The time that so large a share of all stays below, by what each bucket brings the sum to."""
     wanted = share * reached[-1]
-    number = next(place for place, count in enumerate(reached) if count >= wanted)
+    number = bisect_left(reached, wanted)
     before = reached[number - 1] if number else 0
     lower, upper = bounds(number)
     return lower + (upper - lower) * (wanted - before) / (reached[number] - before)
-
-
-def _counters(stored: bytes) -> Sequence[int]:
-    whole = stored + bytes(-len(stored) % 4)
-    return struct.unpack(f">{len(whole) // 4}I", whole)

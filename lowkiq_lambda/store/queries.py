@@ -217,7 +217,8 @@ class Queries:
 
 def _and_one(limit: int) -> int:
     """The limit, and one more to know whether there is a next page."""
-    if not 1 <= limit <= LARGEST_PAGE:
+    given: object = limit
+    if not isinstance(given, int) or not 1 <= limit <= LARGEST_PAGE:
         raise ValueError(f"limit must be from 1 to {LARGEST_PAGE:,}, not {limit!r}.")
     return limit + 1
 

@@ -46,7 +46,10 @@ class Place(NamedTuple):
     def of(cls, cursor: str) -> Self:
         """The place that a text was made of. Raises ValueError for any other text."""
         value, shard, job_id = cursor.split(":", 2)
-        return cls(float(value), int(shard), job_id)
+        place = cls(float(value), int(shard), job_id)
+        if math.isnan(place.value):
+            raise ValueError(cursor)
+        return place
 
 
 class Bound(NamedTuple):

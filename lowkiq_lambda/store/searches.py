@@ -34,9 +34,11 @@ class Spot(NamedTuple):
     def of(cls, text: str, shards: int) -> Self:
         """The spot that a text was made of. Raises ValueError for any other text."""
         shard, cursor, *behind = text.split(":", 2)
-        if not (0 <= int(shard) < shards and 0 <= int(cursor) < 1 << 64):
+        spot = cls(int(shard), str(int(cursor)), behind[0] if behind else None)
+        # The server is stricter about numbers than Python is.
+        if str(spot) != text or not (0 <= spot.shard < shards and 0 <= int(cursor) < 1 << 64):
             raise ValueError(text)
-        return cls(int(shard), cursor, behind[0] if behind else None)
+        return spot
 
 
 def search(source: Source, sought: Sought, limit: int, after: str | None) -> tuple[list[str], str | None]:

@@ -151,7 +151,8 @@ def _act(actions: Actions, sweep: Sweep) -> Sweep:
         pending=sweep.pending[done.finished :],
         resume=done.resume,
         changed_here=sweep.changed_here + done.changed,
-        handled=sweep.handled + done.finished,
+        # An id that is half done was looked at.
+        handled=sweep.handled + done.finished + bool(done.resume) - bool(sweep.resume),
         changed=sweep.changed + done.changed,
     )
 
@@ -176,7 +177,7 @@ def _fetch(actions: Actions, sweep: Sweep, look: Look) -> _Found | None:
     """The next ids of the shard; None where there are no more."""
     source = actions.source._replace(shards=[look.shard])
     if sweep.chosen is not None:
-        chosen = by_shard(sweep.chosen, actions.source.shards)[look.shard]
+        chosen = by_shard(sweep.chosen, actions.source.shards).get(look.shard, ())
         return None if sweep.after is not None else _Found([*chosen], len(chosen), "")
     within = _within(sweep, look)
     places = list_places(source, _list_of(sweep), within, IDS_AT_ONCE)
@@ -184,13 +185,21 @@ def _fetch(actions: Actions, sweep: Sweep, look: Look) -> _Found | None:
         return None
     ids = [place.id for place in places]
     where: Where = "morgue" if sweep.act in _OF_MORGUE else "waiting"
-    return _Found(sifted(source, where, sweep.filter, ids), len(ids), places[-1].cursor())
+    return _Found(sifted(source, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
 
 
 def _list_of(sweep: Sweep) -> Listed:
     if sweep.act in _OF_MORGUE:
         return "morgue"
     return "retry" if sweep.act in _OF_FAILED and sweep.filter == ALL else "due"
+
+
+def _wanted(sweep: Sweep) -> Filter:
+    """The filter, which finds nothing that the action would leave as it is."""
+    if sweep.act not in _OF_FAILED or sweep.filter == ALL:
+        return sweep.filter
+    least = max(Bound(0.0), Bound.of(sweep.filter.least_count or "-inf"))
+    return msgspec.structs.replace(sweep.filter, least_count=str(least))
 
 
 def _within(sweep: Sweep, look: Look) -> Range:

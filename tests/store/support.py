@@ -14,7 +14,6 @@ from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Buried, morgue_bytes
 from tests.properties.observed import State, stored
 
-MakeApp: TypeAlias = Callable[..., Lowkiq]
 MakeDesk: TypeAlias = Callable[..., "Desk"]
 LATER = 60.0
 """Seconds after which what failed is tried again."""

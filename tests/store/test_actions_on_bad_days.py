@@ -11,8 +11,9 @@ from lowkiq_lambda.store.actions import Actions
 from lowkiq_lambda.store.keys import declaration_key
 from lowkiq_lambda.store.scripts import script
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.servers import Cluster, FaultProxy, MakeServer, Server
-from tests.store.support import Desk, Handler, MakeApp, MakeDesk, declare
+from tests.store.support import Desk, Handler, MakeDesk, declare
 
 Act = Callable[[Actions], int]
 

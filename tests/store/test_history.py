@@ -12,8 +12,9 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.store.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Past, Span
+from tests.apps import MakeApp, close_app
 from tests.servers import Cluster, FaultProxy, Server
-from tests.store.support import Handler, MakeApp, declare
+from tests.store.support import Handler, declare
 
 
 @pytest.fixture
@@ -202,8 +203,7 @@ def cluster_app(cluster: Cluster) -> Iterator[Lowkiq]:
     """An app on three nodes."""
     app = Lowkiq(Config(redis_url=cluster.url))
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    close_app(app)
 
 
 def test_history_and_overview_work_in_a_cluster(cluster_app: Lowkiq, queue_name: str) -> None:

@@ -1,11 +1,13 @@
 """Pauses, and holders that an operator evicts."""
 
+import math
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda.store.server_time import FOREVER
-from tests.store.support import Desk, MakeApp, MakeDesk, declare
+from tests.apps import MakeApp
+from tests.store.support import Desk, MakeDesk, declare
 
 TTL = 30.0
 JOBS = [{"id": f"{n:02}"} for n in range(40)]
@@ -55,6 +57,18 @@ def test_a_timed_pause_ends_by_itself(desk: Desk) -> None:
     assert desk.is_empty()
 
 
+def test_a_pause_lasts_some_time(desk: Desk) -> None:
+    """What is no time to come is refused, and ends no pause that was set before."""
+    desk.push(JOBS[:1])
+    desk.actions.pause(60.0)
+
+    for seconds in (0, -1, math.nan):
+        with pytest.raises(ValueError, match="seconds must be more than 0"):
+            desk.actions.pause(seconds)
+    desk.drain()
+    assert [] == desk.handler.batches
+
+
 def test_a_pause_during_a_drain(desk: Desk) -> None:
     """E-86: what was claimed is finished, nothing more is claimed, and the shard is let go of."""
     desk.push(JOBS)
@@ -67,6 +81,29 @@ def test_a_pause_during_a_drain(desk: Desk) -> None:
     desk.clock.advance(60.0)
     desk.drain()
     assert 4 == len(desk.handler.batches)
+    assert desk.is_empty()
+
+
+def test_a_pause_between_batches_that_were_claimed_together(desk: Desk) -> None:
+    """E-86: once what was done is told, what was claimed and not begun goes back as it was."""
+    desk.push(JOBS)
+    desk.drain()
+    desk.handler.batches.clear()
+
+    def meanwhile() -> None:
+        desk.actions.pause(60.0)
+        desk.clock.advance(1.0)
+
+    desk.push(JOBS)
+    desk.handler.meanwhile = meanwhile
+    desk.drain()
+    assert 1 == len(desk.handler.batches)
+    (shard,) = desk.queries.shards()
+    assert (False, 0, 30, 0) == (shard.is_held, shard.busy, shard.length, shard.retries)
+
+    desk.clock.advance(60.0)
+    desk.drain()
+    assert [job["id"] for job in JOBS] == [job_id for batch in desk.handler.batches for job_id in batch]
     assert desk.is_empty()
 
 
@@ -130,6 +167,15 @@ def test_an_eviction_is_no_strike(desk: Desk, times: int) -> None:
     assert times + 1 == len(desk.handler.batches)
     assert desk.is_empty()
     assert {} == desk.state()["morgue"]
+
+
+def test_a_holder_is_evicted_by_the_number_of_its_shard(desk: Desk) -> None:
+    """As stats and pages tell it."""
+    desk.push(JOBS[:1])
+    evicted: list[bool] = []
+    desk.handler.meanwhile = lambda: evicted.append(desk.actions.evict(0, desk.queries.shards()[0].token))
+    desk.drain()
+    assert [True] == evicted
 
 
 def test_only_the_holder_that_was_seen_is_evicted(desk: Desk) -> None:

@@ -10,8 +10,9 @@ from lowkiq_lambda import JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, W
 from lowkiq_lambda.store import ranges, showing
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
+from tests.apps import MakeApp
 from tests.servers import Cluster
-from tests.store.support import LATER, Desk, Handler, MakeApp, MakeDesk, declare, ids_of, pairs
+from tests.store.support import LATER, Desk, Handler, MakeDesk, declare, ids_of, pairs
 
 WEIRD = [
     "",
@@ -251,10 +252,10 @@ def test_a_bad_limit_or_cursor_is_refused(app: Lowkiq, scheduled: type[Worker]) 
     """A page has from 1 to 10,000 jobs, and goes on behind a page's `next` only."""
     queries = app.queries(scheduled)
     for query in (queries.range_by_perform_in, queries.range_by_retry_count, queries.range_by_id):
-        for limit in (0, -1, 10_001):
+        for limit in (0, -1, 10_001, 1.5, "5", None):
             with pytest.raises(ValueError, match="limit must be from 1 to 10,000"):
-                query(limit=limit)
-        for after in ("", "1:2", "x:1:id"):
+                query(limit=limit)  # type: ignore[arg-type]  # some are no numbers, on purpose
+        for after in ("", "1:2", "x:1:id", "nan:0:id"):
             with pytest.raises(ValueError, match="not the `next` of a page"):
                 query(after=after)
 

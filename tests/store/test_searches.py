@@ -79,7 +79,9 @@ def test_errors_of_what_is_in_flight_are_not_of_what_waits(desk: Desk) -> None:
     assert [[]] == seen
 
 
-@pytest.mark.parametrize("after", ["", "x", "0", "1:0", "-1:0", "0:x", "0:-1:a", "0:99999999999999999999999"])
+@pytest.mark.parametrize(
+    "after", ["", "x", "0", "1:0", "-1:0", "0:x", "0:-1:a", "0:99999999999999999999999", "0:1_0", "0: 1", "0:\u0661"]
+)
 def test_what_is_no_cursor_is_refused(desk: Desk, after: str) -> None:
     """With a sentence."""
     with pytest.raises(ValueError, match="is not the `next` of a search"):

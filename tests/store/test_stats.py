@@ -8,8 +8,9 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq, QueueMismatch
 from lowkiq_lambda.store import backend, pipelines
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
 from tests.servers import Cluster, Server
-from tests.store.support import LATER, Desk, Handler, MakeApp, MakeDesk, declare
+from tests.store.support import LATER, Desk, Handler, MakeDesk, declare
 
 
 def test_stats_are_zeros_where_there_is_no_worker() -> None:

@@ -34,7 +34,8 @@ local function waiting(id)
     local place, payload = read_single(record)
     count, entries = 1, fitting({place .. payload})
   end
-  return {id, call('ZSCORE', due, id), call('ZSCORE', retry, id), call('HGET', errors, id), count, entries}
+  local perform_in = call('ZSCORE', since, id) or call('ZSCORE', due, id)
+  return {id, perform_in, call('ZSCORE', retry, id), call('HGET', errors, id), count, entries}
 end
 
 local function in_flight(id)

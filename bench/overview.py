@@ -1,0 +1,205 @@
+"""How long the dashboard's first page takes: 50 queues of 24 shards, with a million jobs.
+
+`python -m bench.overview`. The queues have what queues have: jobs that wait, in some of them retries, ids in the
+morgue and in flight, and twenty minutes of history. One process asks the dashboard's ASGI app, one request after the
+other, as a browser does that has signed in; nothing is kept from one request to the next but connections, scripts and
+compiled templates. Times are the clock's, from the request to the last byte of the packed answer, with Redis on the
+same machine; beside them what both processes had of the processor, a request. Progress goes to stderr.
+"""
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import mean, median, quantiles
+from typing import Any, Final
+from unittest.mock import patch
+
+import redis
+
+from bench.floor import leave_in_flight
+from bench.table import MILLISECONDS, markdown, ratio, whole
+from bench.usage import processor_time
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.dashboard import Account, Auth, dashboard
+from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.store.history import BUCKETS, SECONDS, Slot, commands
+from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.worker import FunctionWorker
+from tests.dashboard.support import Answer, Browser
+from tests.servers import Server
+
+TARGET: Final = 50.0
+"""Milliseconds in which an answer is to be there, by the median."""
+SHARDS: Final = 24
+PUSHED_AT_ONCE: Final = 2_000
+PAST: Final = 1_200
+"""Seconds of history."""
+WARM_UP: Final = 3
+
+_PASSWORD: Final = "of the benchmark"  # noqa: S105 - of a server that lives for minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one request took: seconds by the clock, and of the processor here; and the bytes of its answer."""
+
+    seconds: float
+    processor: float
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The requests of one kind; means of what a request took of the server's processor, and of round trips."""
+
+    name: str
+    samples: Sequence[Sample]
+    server: float
+    round_trips: float
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(
+        "python -m bench.overview", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", type=int, default=1_000_000, metavar="N", help="jobs that wait (1,000,000)")
+    parser.add_argument("--queues", type=int, default=50, metavar="N", help=f"queues of {SHARDS} shards (50)")
+    parser.add_argument("--repeats", type=int, default=100, metavar="N", help="requests of each kind (100)")
+    options = parser.parse_args(arguments)
+    print(table(options.jobs, options.queues, options.repeats))
+
+
+def table(jobs: int, queues: int, repeats: int) -> str:
+    """One line for each kind of request, and whether it is quick enough."""
+    head = ("dashboard", "median ms", "p95 ms", "processor ms", "server's ms", "round trips", "KB", "to reach", "")
+    with Server() as server:
+        app = fill(server, jobs, queues)
+        lines = [_line(looks) for looks in measure(server.admin, app, repeats)]
+        app.backend.client.close()
+    return markdown(head, lines)
+
+
+def fill(server: Server, jobs: int, queues: int) -> Lowkiq:
+    """An app with so many queues, and so many jobs that wait in them, on an empty server."""
+    logging.getLogger("lowkiq_lambda").setLevel(logging.ERROR)
+    app = Lowkiq(Config(redis_url=server.url))
+    workers = [
+        app.worker(queue_name=f"SyncOrders{number}", shards_count=SHARDS, batch_size=100)(_fail_some)
+        for number in range(queues)
+    ]
+    _leave_dead_and_retries(app, workers)
+    _push(workers, jobs)
+    _claim_some(app, workers, server.admin)
+    _write_history(app, workers)
+    return app
+
+
+def measure(admin: redis.Redis, app: Lowkiq, repeats: int) -> Iterator[Looks]:
+    """Ask for each kind of answer, so often."""
+    auth = Auth([Account("operator", _PASSWORD, "operator")])
+    browser = Browser(dashboard(app, auth=auth))
+    browser.cookies[COOKIE] = str(auth.sign_in(_PASSWORD, time.time()))
+    yield _looks("overview", browser.get, repeats, admin)
+    yield _looks("overview, its refresh", browser.part, repeats, admin)
+    yield _looks("`/api/v1/stats`", lambda: browser.get("/api/v1/stats"), repeats, admin)
+    yield _looks("`/metrics`", lambda: browser.get("/metrics"), repeats, admin)
+
+
+def _looks(name: str, ask: Callable[[], Answer], repeats: int, admin: redis.Redis) -> Looks:
+    for _ in range(WARM_UP):
+        ask()
+    before = processor_time(admin)
+    with _round_trips() as sent:
+        samples = [_sample(ask) for _ in range(repeats)]
+    looks = Looks(name, samples, (processor_time(admin) - before) / repeats, len(sent) / repeats)
+    print(f"{name}: {MILLISECONDS * median(one.seconds for one in samples):.1f} ms", file=sys.stderr, flush=True)
+    return looks
+
+
+def _sample(ask: Callable[[], Answer]) -> Sample:
+    began_at, used = time.perf_counter(), time.process_time()
+    answer = ask()
+    seconds, processor = time.perf_counter() - began_at, time.process_time() - used
+    if answer.status != 200:
+        raise RuntimeError(f"the dashboard answered {answer.status}: {answer.words}")
+    return Sample(seconds, processor, len(answer.body))
+
+
+@contextmanager
+def _round_trips() -> Iterator[list[object]]:
+    """One entry for each time that something is sent, in this process."""
+    sent: list[object] = []
+    send: Any = redis.Connection.send_packed_command
+
+    def noting(connection: redis.Connection, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401 - passed on
+        sent.append(connection)
+        return send(connection, *args, **kwargs)
+
+    with patch.object(redis.Connection, "send_packed_command", noting):
+        yield sent
+
+
+def _fail_some(batch: Batch) -> None:
+    for job_id in batch:
+        if job_id.endswith("0"):
+            batch.fail(job_id, ValueError("the benchmark wants it so"))
+
+
+def _leave_dead_and_retries(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
+    for word, some in (("dead", workers[::5]), ("retried", workers[::4])):
+        for worker in some:
+            worker.perform_async([{"id": f"{word} {number}", "payload": number} for number in range(20 * SHARDS)])
+        app.drain()
+        for worker in some if word == "dead" else ():
+            app.actions(worker).kill_all_failed_jobs()
+
+
+def _push(workers: Sequence[FunctionWorker], jobs: int) -> None:
+    each, pushed = jobs // len(workers), 0
+    for worker in workers:
+        for start in range(0, each, PUSHED_AT_ONCE):
+            numbers = range(start, min(start + PUSHED_AT_ONCE, each))
+            worker.perform_async([{"id": number, "payload": str(number)} for number in numbers])
+            pushed += len(numbers)
+        print(f"pushed {pushed:,} of {jobs:,} jobs", file=sys.stderr, flush=True)
+
+
+def _claim_some(app: Lowkiq, workers: Sequence[FunctionWorker], admin: redis.Redis) -> None:
+    for worker in workers:
+        leave_in_flight(admin, app.queue_of(worker).shards[::6], window=100)
+
+
+def _write_history(app: Lowkiq, workers: Sequence[FunctionWorker]) -> None:
+    now = time.time()
+    slots = range(int((now - PAST) // SECONDS.step), int(now // SECONDS.step))
+    spread = Counter({bucket: bucket + 1 for bucket in range(BUCKETS // 2)})
+    for worker in workers:
+        name = app.queue_of(worker).worker.queue_name
+        done = {(name, slot): Slot(slot % 900, slot % 7, spread, spread) for slot in slots}
+        send_each(app.backend.client, [*commands(done)])
+
+
+def _line(looks: Looks) -> list[str]:
+    times = [MILLISECONDS * sample.seconds for sample in looks.samples]
+    middle = median(times)
+    return [
+        looks.name,
+        ratio(middle),
+        ratio(quantiles(times, n=20, method="inclusive")[-1]) if len(times) > 1 else "",
+        ratio(MILLISECONDS * mean(sample.processor for sample in looks.samples)),
+        ratio(MILLISECONDS * looks.server),
+        ratio(looks.round_trips),
+        whole(mean(sample.size for sample in looks.samples) / 1_000),
+        f"under {whole(TARGET)}",
+        "reached" if middle < TARGET else "**short**",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Actions in steps: what each step says of how far it is."""
+
+import pytest
+
+from lowkiq_lambda.store.filters import Filter
+from lowkiq_lambda.store.sweeps import Sweep, count, prepare, steps
+from tests.store.support import Desk
+
+
+def progress(desk: Desk, sweep: Sweep) -> list[tuple[int, int]]:
+    """How many ids were looked at, and changed, after each call."""
+    return [(at.handled, at.changed) for at in steps(desk.actions, sweep)]
+
+
+def test_what_a_call_changed_it_has_finished(desk: Desk) -> None:
+    """Each call that changes ids counts them as looked at, too, and no other call is made for them."""
+    desk.bury([{"id": n} for n in range(1_200)])
+    sweep = prepare(desk.actions, "requeue")
+
+    told = progress(desk, sweep)
+
+    assert 1_200 == sweep.total
+    assert [0, 500, 500, 1_000, 1_000, 1_200, 1_200] == [handled for handled, _ in told]
+    assert all(handled == changed for handled, changed in told)
+
+
+def test_an_id_that_is_half_done_was_looked_at(desk: Desk) -> None:
+    """However many calls an id takes, it counts once, from the first of them on."""
+    desk.push([{"id": job_id, "payload": n} for n in range(2_500) for job_id in ("large", "other")])
+    told = progress(desk, prepare(desk.actions, "delete", chosen=["large", "other"]))
+
+    assert told == sorted(told)
+    assert (1, 1) in told
+    assert all(changed <= handled <= 2 for handled, changed in told)
+    assert (2, 2) == told[-1]
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(Filter(prefix="a"), ["a1"]), (Filter(least_count="-1"), ["a1", "b1"])])
+def test_only_what_has_failed_is_counted_where_only_that_is_meant(desk: Desk, wanted: Filter, found: list[str]) -> None:
+    """Who is asked is told how many ids will be changed."""
+    desk.fail([{"id": "a1"}, {"id": "b1"}])
+    desk.push([{"id": "a2"}, {"id": "b2"}])
+    sweep = prepare(desk.actions, "kill", filter=wanted)
+
+    assert (len(found), True) == count(desk.actions, sweep, lambda: True)
+    assert len(found) == progress(desk, sweep)[-1][1]
+    assert found == sorted(desk.state()["morgue"])
+
+
+def test_bounds_of_a_retry_count_are_read_as_others_are(desk: Desk) -> None:
+    """As Redis writes them: in no way of writing does a bound become none."""
+    desk.fail([{"id": "failed"}])
+    desk.push([{"id": "fresh"}])
+    for bound, found in (("+", 0), ("+inf", 0), ("[0", 1), ("(0", 0), ("(-1", 1), ("-", 2), ("-inf", 2), ("1e0", 0)):
+        sweep = prepare(desk.actions, "delete", filter=Filter(least_count=bound))
+        assert (found, True) == count(desk.actions, sweep, lambda: True), bound
