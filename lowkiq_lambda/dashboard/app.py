@@ -1,8 +1,14 @@
-"""The dashboard as an ASGI app: its routes, and what stands in front of them."""
+"""The dashboard as an ASGI app: its routes, and what stands in front of them.
+
+A page's module is imported when somebody first asks for it, and the API when a program does: a function that starts
+for a request has use for one of them.
+"""
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from hashlib import sha256
+from importlib import import_module
 from typing import Final
 
 from starlette.applications import Starlette
@@ -16,24 +22,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import assets
-from lowkiq_lambda.dashboard.api import routes as api
-from lowkiq_lambda.dashboard.pages import (
-    actions,
-    actions_queue,
-    job,
-    morgue,
-    overview,
-    processing,
-    shards,
-    sign_in,
-    waiting,
-)
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
 from lowkiq_lambda.dashboard.security.headers import SecurityHeaders
+from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.visit import Mask, Site, get, post, refusal
+from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Mask, Site, Visit, get, post, refusal
 from lowkiq_lambda.store.tries import count_tries
 
 _SMALL: Final = 1_000
@@ -64,29 +59,56 @@ def dashboard(
         throttle=Throttle(now, lambda window, sources: _count_tries(load(), window, sources)),
         now=now,
     )
-    pages = Starlette(routes=_routes(site), exception_handlers={HTTPException: _refused(site)})
-    gate = Gate(pages, site.auth, lambda *refused: refusal(site, *refused), now)
+    gate = Gate(_parted(site), site.auth, lambda *refused: refusal(site, *refused), now)
     served = SecurityHeaders(GZipMiddleware(gate, minimum_size=_SMALL, compresslevel=5))
     return under(base_path if base_path is not None else settings.dashboard_base_path, served)
 
 
-def _routes(site: Site) -> list[BaseRoute]:
+def _parted(site: Site) -> ASGIApp:
+    """What is for people and what is for programs, in one app."""
+    refused = {HTTPException: _refused(site)}
+    pages = Starlette(routes=_pages(site), exception_handlers=refused)
+
+    @cache
+    def programs() -> ASGIApp:
+        from lowkiq_lambda.dashboard.api.routes import routes  # noqa: PLC0415 - as the module says
+
+        return Starlette(routes=routes(site), exception_handlers=refused)
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        path = path_of(scope) if scope["type"] == "http" else ""
+        app = programs() if path.startswith(API) or path in FOR_PROGRAMS else pages
+        await app(scope, receive, send)
+
+    return served
+
+
+def _pages(site: Site) -> list[BaseRoute]:
     return [
         Route("/static/{version}/{name}", assets.serve),
-        get(site, "/sign-in", sign_in.show),
-        post(site, "/sign-in", sign_in.sign_in),
-        post(site, "/sign-out", sign_in.sign_out),
-        get(site, "/", overview.show),
-        get(site, "/waiting", waiting.show),
-        get(site, "/processing", processing.show),
-        get(site, "/morgue", morgue.show),
-        get(site, "/shards", shards.show),
-        get(site, "/job", job.show),
-        post(site, "/actions", actions.ask),
-        post(site, "/actions/step", actions.step),
-        post(site, "/actions/queue", actions_queue.act),
-        *api.routes(site),
+        get(site, "/sign-in", _page("sign_in")),
+        post(site, "/sign-in", _page("sign_in", "sign_in")),
+        post(site, "/sign-out", _page("sign_in", "sign_out")),
+        get(site, "/", _page("overview")),
+        get(site, "/waiting", _page("waiting")),
+        get(site, "/processing", _page("processing")),
+        get(site, "/morgue", _page("morgue")),
+        get(site, "/shards", _page("shards")),
+        get(site, "/job", _page("job")),
+        post(site, "/actions", _page("actions", "ask")),
+        post(site, "/actions/step", _page("actions", "step")),
+        post(site, "/actions/queue", _page("actions_queue", "act")),
     ]
+
+
+def _page(module: str, name: str = "show") -> Handler:
+    """The function of a module of pages, as the module says."""
+    return partial(_answer, f"lowkiq_lambda.dashboard.pages.{module}", name)
+
+
+def _answer(module: str, name: str, visit: Visit) -> Response:
+    handler: Handler = getattr(import_module(module), name)
+    return handler(visit)
 
 
 def under(base_path: str, app: ASGIApp) -> ASGIApp:

@@ -1,4 +1,4 @@
-"""Who changed what: one line for each change, by a logger of its own, so that it can be kept elsewhere."""
+"""Who changed what: a line by a logger of its own, so that it can be kept elsewhere."""
 
 import logging
 
@@ -7,15 +7,16 @@ from lowkiq_lambda.dashboard.visit import Visit
 logger = logging.getLogger("lowkiq_lambda.audit")
 
 
-def note(visit: Visit, action: str, queue: str, what: str, changed: int) -> None:
-    """Somebody has done `action` to `what` of a queue, and that many were changed."""
+def note(visit: Visit, action: str, queue: str, what: str, changed: int, **more: object) -> None:
+    """Somebody has done `action` to `what` of a queue, and that many were changed; `more` are fields of the line."""
     # What comes from outside is quoted, so that it can pretend to be no line of its own.
     logger.info(
-        "%r: %s, queue %r, %s: %d changed",
+        "%r: %s, queue %r, %s: %d changed%s",
         visit.who,
         action,
         queue,
         what,
         changed,
-        extra={"who": visit.who, "action": action, "queue": queue, "what": what, "changed": changed},
+        "".join(f", {name} {value!r}" for name, value in more.items()),
+        extra={"who": visit.who, "action": action, "queue": queue, "what": what, "changed": changed, **more},
     )

@@ -6,12 +6,12 @@ from math import ceil, floor, log10
 from operator import add
 from typing import Final
 
+from lowkiq_lambda.dashboard.figures import HEIGHT, WIDTH
 from lowkiq_lambda.views import Series
 
-WIDTH: Final = 1_000
-HEIGHT: Final = 100
 SPARK_POINTS: Final = 40
-_STEPS: Final = (1, 2, 2.5, 5, 10)
+_PARTS: Final = (6, 5)
+_STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,10 @@ class Chart:
 
     @property
     def marks(self) -> list[float]:
-        """Times to be written below it, from the left edge to the right one."""
+        """Times to be written below it, from the left edge to the right one; whole minutes lie between them."""
         span = self.ends_at - self.series.began_at
-        return [self.series.began_at + span * part / 4 for part in range(5)]
+        parts = next(parts for parts in _PARTS if not span % (parts * 60) or parts == _PARTS[-1])
+        return [self.series.began_at + span * part / parts for part in range(parts + 1)]
 
 
 def chart(series: Series) -> Chart:
@@ -68,19 +69,14 @@ def spark(series: Series) -> str | None:
     if not most:
         return None
     across, high = WIDTH // max(1, len(points) - 1), HEIGHT / most
-    return "M" + "L".join([f"{place * across} {HEIGHT - value * high:.0f}" for place, value in enumerate(points)])
-
-
-def area(path: str) -> str:
-    """What lies below a line."""
-    return f"{path}L{WIDTH} {HEIGHT}L0 {HEIGHT}Z" if path else ""
+    return "M" + "L".join([f"{place * across} {round(HEIGHT - value * high)}" for place, value in enumerate(points)])
 
 
 def round_up(value: float) -> float:
     """The next number that people like to read.
 
-    >>> round_up(0), round_up(0.3), round_up(7), round_up(10), round_up(1_234)
-    (1, 0.5, 10.0, 10.0, 2000.0)
+    >>> round_up(0), round_up(0.35), round_up(7), round_up(10), round_up(1_234)
+    (1, 0.4, 8.0, 10.0, 1500.0)
     """
     if value <= 0:
         return 1

@@ -6,7 +6,7 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from lowkiq_lambda.dashboard import charts, formatting
+from lowkiq_lambda.dashboard import figures, formatting
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -39,5 +39,5 @@ def templates() -> Environment:
         "pause",
     )
     environment.filters |= {name: getattr(formatting, name) for name in names}
-    environment.filters["area"] = charts.area
+    environment.filters |= {"area": figures.area, "number": figures.number, "lasting": figures.lasting}
     return environment

@@ -6,6 +6,7 @@ may send it may do all that it could say, and each of its fields is checked.
 
 import base64
 import binascii
+import secrets
 import zlib
 
 import msgspec
@@ -16,11 +17,12 @@ _LARGEST = 8 * 1024 * 1024
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sweep through a queue, and the fields of the list that it began at."""
+    """A sweep through a queue, and the fields of the list that it began at. `run`: what its lines in the log share."""
 
     queue: str
     sweep: Sweep
     back: dict[str, str] = {}
+    run: str = msgspec.field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def what(self) -> str:

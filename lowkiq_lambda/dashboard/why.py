@@ -71,7 +71,7 @@ def _not_waiting(seen: Situation) -> Answer:
         return Answer(
             "in the morgue",
             f"It has been in the morgue for {_ago(seen.shard, seen.buried_at)}: its retries are used up, or somebody "
-            "sent it there. It runs again only when somebody queues it up.",
+            "sent it there. It runs again only when somebody puts it back.",
         )
     return Answer(
         "unknown",

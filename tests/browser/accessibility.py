@@ -7,10 +7,11 @@ from typing import Final
 from playwright.sync_api import Page
 
 _AXE: Final = Path(__file__).parent / "axe-core" / "axe-4.14.1.min.js"
-_RUN: Final = """async only => {
-    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+_RUN: Final = """async ([only, without]) => {
+    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
     const runOnly = only.length ? { type: "rule", values: only } : { type: "tag", values: tags };
-    const { violations } = await axe.run({ runOnly, resultTypes: ["violations"] });
+    const rules = Object.fromEntries(without.map(name => [name, { enabled: false }]));
+    const { violations } = await axe.run({ runOnly, rules, resultTypes: ["violations"], preload: false });
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
         `${id}: ${html} ${[...any, ...all, ...none].map(({ message }) => message).join(" ")}`));
 }"""
@@ -18,12 +19,12 @@ _OF_COLOUR: Final = ["color-contrast", "link-in-text-block"]
 _OVERHANG: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def violations(page: Page, *, of_colour_only: bool = False) -> list[str]:
-    """Where the page as it is shown now violates WCAG 2.2, level A or AA, as far as a program can tell."""
+def violations(page: Page, *, of_colour: bool = True, of_all_else: bool = True) -> list[str]:
+    """Where the page as it is shown now violates WCAG 2.2, level A or AA, or good practice, as programs can tell."""
     # By the debugger, for which the page's own policy does not count.
     if not page.evaluate("'axe' in window"):
         page.evaluate(_axe())
-    found: list[str] = page.evaluate(_RUN, _OF_COLOUR if of_colour_only else [])
+    found: list[str] = page.evaluate(_RUN, [[] if of_all_else else _OF_COLOUR, [] if of_colour else _OF_COLOUR])
     return found
 
 

@@ -2,41 +2,29 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from tests.browser.serving import Served
-from tests.e2e.browser import find_browser
+from tests.browser.windows import OpenWindow, running_browser, windows
 from tests.store.support import Handler, declare
 
 OPERATOR, READER = "open sesame", "only look"
 AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
-PATIENCE = 15_000.0
-"""Milliseconds that a page may take on a machine that has other things to do."""
 
-OpenWindow: TypeAlias = Callable[..., Page]
 Visit: TypeAlias = Callable[..., Page]
-
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A browser of this machine, without a window on its screen."""
-    program = find_browser()
-    if program is None:
-        pytest.skip("there is no browser: install Chromium, or name one by LOWKIQ_TEST_BROWSER")
-    # Left with the package: while it runs, no other loop can in this thread.
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--disable-gpu", "--disable-quic"])
+    """A browser that the package's tests share."""
+    with running_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -50,22 +38,7 @@ def complaints() -> Iterator[list[str]]:
 @pytest.fixture
 def open_window(chromium: Browser, complaints: list[str]) -> Iterator[OpenWindow]:
     """Opens windows that know nothing of each other; `options` are those of Playwright's contexts."""
-
-    def note(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            complaints.append(message.text)
-
-    with ExitStack() as stack:
-
-        def open_window(**options: Any) -> Page:
-            context = chromium.new_context(**{"locale": "en-GB", "timezone_id": "Europe/Vienna", **options})
-            stack.callback(context.close)
-            context.set_default_timeout(PATIENCE)
-            page = context.new_page()
-            page.on("console", note)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            return page
-
+    with windows(chromium, complaints) as open_window:
         yield open_window
 
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
+from tests.browser.looks import look_around
 from tests.browser.steering import confirm, expect_done
 from tests.store.support import Handler, declare
 
@@ -35,11 +36,26 @@ def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
     return worker
 
 
+def told(page: Page) -> tuple[int, int]:
+    """How many ids the page says were looked at, and how many it says were changed; its bar agrees."""
+    looked_at, _of, changed = re.findall(r"\d[\d,]*", page.get_by_role("status").inner_text())
+    handled = int(looked_at.replace(",", ""))
+    expect(page.get_by_role("progressbar")).to_have_attribute("value", str(handled))
+    return handled, int(changed.replace(",", ""))
+
+
 def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowkiq, worker: Any, visit: Visit) -> None:
-    """What is done when it is interrupted stays done, the rest stays; going on ends with each id changed once."""
+    """What is shown is what was done; it stays done when it is interrupted; going on changes each of the rest once."""
+
+    def in_redis() -> tuple[int, int]:
+        """How many wait, and how many are in the morgue."""
+        queue = app.metrics()[worker.queue_name]
+        return queue.length, queue.morgue_length
+
     page = visit(f"morgue?queue={worker.queue_name}")
     page.get_by_role("button", name="Put all back").click()
     expect(page.get_by_text("12,000 ids of the queue")).to_be_visible()
+    assert (0, MANY) == in_redis()
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -51,23 +67,29 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
 
     page.route("**/actions/step", hold)
     confirm(page, "Put back")
-    bar = page.get_by_role("progressbar")
-    expect(bar).to_have_attribute("max", str(MANY))
-    page.get_by_role("button", name="Interrupt").click()
+    interrupt = page.get_by_role("button", name="Interrupt")
+    expect(interrupt).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_attribute("max", str(MANY))
+    first, changed = told(page)
+    assert 0 < first == changed < MANY
+    assert (first, MANY - first) == in_redis()
+    found = look_around(page, "running")
+
+    interrupt.click()
     (step,) = held
     step.continue_()
-
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
-    handled = int(str(bar.get_attribute("value")))
-    queue = app.metrics()[worker.queue_name]
-    assert 0 < handled < MANY
-    assert (handled, MANY - handled) == (queue.length, queue.morgue_length)
+    second, changed = told(page)
+    assert first < second == changed < MANY
+    assert (second, MANY - second) == in_redis()
+    found += look_around(page, "interrupted")
+    assert (second, MANY - second) == in_redis()
 
     page.unroute("**/actions/step")
     page.get_by_role("button", name="Go on").click()
     expect_done(page, "12,000 ids were")
-    queue = app.metrics()[worker.queue_name]
-    assert (MANY, 0) == (queue.length, queue.morgue_length)
+    assert (MANY, 0) == in_redis()
+    assert [] == [*found, *look_around(page, "all-done")]
 
 
 def test_only_what_a_search_finds_is_deleted(app: Lowkiq, worker: Any, visit: Visit) -> None:

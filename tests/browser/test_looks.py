@@ -5,48 +5,81 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import expect
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.accessibility import overhang, violations
-from tests.browser.conftest import OpenWindow, Visit
-from tests.browser.pictures import picture
+from tests.browser.conftest import READER, Visit
+from tests.browser.looks import look_around
+from tests.browser.steering import send
+from tests.browser.windows import OpenWindow
 from tests.store.support import Handler, declare
 
-DESK: ViewportSize = {"width": 1280, "height": 800}
-PHONE: ViewportSize = {"width": 360, "height": 740}
+# The longest tests with a browser: another process may have the others.
+pytestmark = pytest.mark.xdist_group("looks")
+
 LONG_ID = "order/2024-11-03/" + "0123456789abcdef" * 12
 PAGES = {
     "overview": "",
+    "overview-hour": "?span=1h",
     "waiting": "waiting?queue={queue}",
+    "waiting-by-id": "waiting?queue={queue}&by=id&range=gte&value=w",
     "retries": "waiting?queue={retried}&by=retry_count&range=gte&value=0",
+    "search": "waiting?queue={retried}&find=dead&text=warehouse",
+    "search-nothing": "waiting?queue={queue}&find=no-such-id",
+    "range-nothing": "waiting?queue={queue}&by=retry_count&range=gte&value=7",
+    "range-unreadable": "waiting?queue={queue}&by=perform_in&range=gte&value=tomorrow",
     "processing": "processing?queue={queue}",
     "morgue": "morgue?queue={queue}",
+    "morgue-search-nothing": "morgue?queue={queue}&text=no+such+error",
     "shards": "shards?queue={queue}",
+    "shards-paused": "shards?queue={paused}",
     "job-waiting": "job?queue={queue}&id=waits-1",
+    "job-running": "job?queue={queue}&id=runs-1",
+    "job-failed": "job?queue={retried}&id=dead-1",
     "job-dead": "job?queue={queue}&id=dead-1",
-    "job-retried": "job?queue={retried}&id=dead-1",
+    "job-paused": "job?queue={paused}&id=held-back",
+    "job-unknown": "job?queue={queue}&id=never-seen",
+    "job-ask": "job?queue={queue}",
     "empty-waiting": "waiting?queue={idle}",
     "empty-processing": "processing?queue={idle}",
     "empty-morgue": "morgue?queue={idle}",
-    "nothing-here": "no-such-page",
+    "no-such-page": "no-such-page",
+    "no-such-queue": "waiting?queue=NoSuchQueue",
+}
+QUESTIONS = {
+    "expedite": ("found:expedite", "retried"),
+    "kill": ("found:kill", "retried"),
+    "delete-failed": ("found:delete_failed", "retried"),
+    "requeue": ("found:requeue", "queue"),
+    "delete-buried": ("found:delete_buried", "queue"),
+    "nothing-to-do": ("found:requeue", "idle"),
+    "nothing-selected": ("picked:delete", "queue"),
+}
+OF_QUEUES = {
+    "pause": ("pause", "queue"),
+    "resume": ("resume", "paused"),
+    "evict": ("evict:0:{token}", "queue"),
 }
 
 
 @pytest.fixture
 def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
-    """Names of a queue with jobs that wait, run and are dead, of one with failed ones, and of one without any."""
+    """Names of queues: with jobs that wait, run and are dead; with failed ones; without any; paused."""
     suffix = uuid4().hex[:8]
-    names = {"queue": f"SyncOrder-{suffix}", "idle": f"MailDigest-{suffix}", "retried": f"CountClicks-{suffix}"}
+    names = {"queue": "SyncOrder", "idle": "MailDigest", "retried": "CountClicks", "paused": "RebuildIndex"}
+    names = {role: f"{name}-{suffix}" for role, name in names.items()}
     handler, looked, began = Handler(), threading.Event(), threading.Event()
     busy = declare(app, names["queue"], handler, shards_count=1, max_retry_count=0)
     declare(app, names["idle"], handler, shards_count=2)
     retried = declare(app, names["retried"], handler, shards_count=2)
+    paused = declare(app, names["paused"], handler, shards_count=2)
 
     handler.failing, handler.words = {f"dead-{number}" for number in range(4)} | {LONG_ID}, "met a closed warehouse"
     for worker in (busy, retried):
         worker.perform_async([{"id": name, "payload": {"to": name}} for name in sorted(handler.failing)])
     app.drain()
+    app.actions(paused).pause(3_600)
+    paused.perform_async([{"id": "held-back"}])
 
     def perform() -> None:
         began.set()
@@ -64,38 +97,81 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     drain.join()
 
 
-def look_around(page: Page, name: str) -> list[str]:
-    """What is wrong with the page in either scheme and on a phone."""
-    page.set_viewport_size(DESK)
-    page.emulate_media(color_scheme="light")
-    picture(page, f"{name}-light")
-    found = violations(page)
-    page.emulate_media(color_scheme="dark")
-    picture(page, f"{name}-dark")
-    found += [f"dark: {violation}" for violation in violations(page, of_colour_only=True)]
-    page.set_viewport_size(PHONE)
-    picture(page, f"{name}-phone")
-    found += [f"phone: {violation}" for violation in violations(page)]
-    return [*found, *([f"{overhang(page)} pixels too wide for a phone"] if overhang(page) else [])]
-
-
 def test_every_page_suits_everybody(queues: dict[str, str], site: str, visit: Visit, complaints: list[str]) -> None:
     """No page violates WCAG A or AA, in light or dark; none is wider than a phone; none breaks its own policy."""
-    page, found = visit(viewport=DESK, reduced_motion="reduce"), {}
+    page, found = visit(), list[str]()
     for name, address in PAGES.items():
         page.goto(site + address.format(**queues))
         expect(page.locator("main")).to_be_visible()
-        found[name] = look_around(page, name)
+        found += look_around(page, name)
 
-    assert [] == [f"{name}: {trouble}" for name, troubles in found.items() for trouble in troubles]
-    assert all("404" in complaint for complaint in complaints)
+    assert [] == found
+    assert all("404" in complaint or "400" in complaint for complaint in complaints), complaints
     complaints.clear()
 
 
-def test_the_door_suits_everybody(site: str, open_window: OpenWindow) -> None:
-    """As every page, the one that asks for the password."""
-    page = open_window(viewport=DESK)
-    page.goto(site)
+def test_every_question_suits_everybody(
+    app: Lowkiq, queues: dict[str, str], site: str, visit: Visit, complaints: list[str]
+) -> None:
+    """As every page: what is asked before anything changes, what was done, and what could not be."""
+    page, found = visit(), list[str]()
+    token = app.queries(app.workers[0]).shards()[0].token
 
-    assert [] == look_around(page, "sign-in")
+    def look(name: str) -> None:
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        found.extend(look_around(page, name))
+
+    for name, (do, role) in QUESTIONS.items():
+        page.goto(f"{site}shards?queue={queues[role]}")
+        send(page, "actions", ("queue", queues[role]), ("do", do))
+        look(f"ask-{name}")
+    for name, (do, role) in OF_QUEUES.items():
+        page.goto(f"{site}shards?queue={queues[role]}")
+        send(page, "actions/queue", ("queue", queues[role]), ("do", do.format(token=token)))
+        look(f"ask-{name}")
+
+    page.goto(f"{site}shards?queue={queues['queue']}")
+    late = ("do", f"evict:0:{token - 1}")
+    send(page, "actions/queue", ("queue", queues["queue"]), late, ("sure", "yes"))
+    look("evicted-nobody")
+
+    page.goto(f"{site}morgue?queue={queues['queue']}")
+    send(page, "actions", ("queue", queues["queue"]), ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
+    look("ask-selected")
+    page.locator("main").get_by_role("button", name="Put back").click()
+    expect(page.get_by_text("1 that you selected was left alone")).to_be_visible()
+    look("done")
+
+    page = visit(password=READER)
+    page.goto(f"{site}shards?queue={queues['queue']}")
+    look("reader")
+    send(page, "actions/queue", ("queue", queues["queue"]), ("do", "pause"), ("sure", "yes"))
+    look("refused")
+
+    assert [] == found
+    assert all("403" in complaint for complaint in complaints), complaints
+    complaints.clear()
+
+
+def test_an_app_without_workers_suits_everybody(visit: Visit) -> None:
+    """As every page, the overview of an app that declares none."""
+    page = visit()
+    expect(page.get_by_text("No queues yet")).to_be_visible()
+
+    assert [] == look_around(page, "overview-no-queues")
+
+
+def test_the_door_suits_everybody(site: str, open_window: OpenWindow, complaints: list[str]) -> None:
+    """As every page, the one that asks for the password, and the one that did not get it."""
+    page = open_window()
+    page.goto(site)
+    found = look_around(page, "sign-in")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    found += look_around(page, "sign-in-wrong")
+
+    assert [] == found
     assert page.get_by_label("Password").is_visible()
+    assert ["401" in complaint for complaint in complaints] == [True]
+    complaints.clear()

@@ -12,9 +12,10 @@ from starlette.routing import Mount
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
-from tests.browser.conftest import AUTH, OPERATOR, OpenWindow
+from tests.browser.conftest import AUTH, OPERATOR
 from tests.browser.serving import Served
 from tests.browser.steering import confirm, expect_done
+from tests.browser.windows import OpenWindow
 from tests.local.test_dashboard_port import daemon, port_of
 from tests.store.support import Handler, declare
 

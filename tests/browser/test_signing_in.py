@@ -4,7 +4,8 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OPERATOR, READER, OpenWindow
+from tests.browser.conftest import OPERATOR, READER
+from tests.browser.windows import OpenWindow
 
 
 def test_nobody_sees_a_page_before_he_has_signed_in(
@@ -53,7 +54,7 @@ def test_the_cookie_is_out_of_reach_of_scripts(site: str, open_window: OpenWindo
     page.goto(site)
     page.get_by_label("Password").fill(READER)
     page.get_by_label("Password").press("Enter")
-    expect(page.get_by_text("may look")).to_be_visible()
+    expect(page.get_by_text("read only")).to_be_visible()
 
     (cookie,) = page.context.cookies()
 

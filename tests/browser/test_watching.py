@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
+from tests.browser.looks import look_around
 from tests.servers import MakeServer, Server
 
 LONG = 60_000
@@ -101,6 +102,10 @@ def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: 
     expect(page.get_by_role("status")).to_have_text("Redis is away")
     expect(page.locator("#notice")).to_contain_text("Redis does not answer")
     expect(total(page, "Enqueued")).to_have_text("1")
+    found = look_around(page, "redis-away")
+    fresh = visit("shards?queue=" + worker.queue_name)
+    expect(fresh.get_by_role("heading", name="Not now")).to_be_visible()
+    assert [] == found + look_around(fresh, "redis-away-fresh")
 
     own_server.start()
     worker.perform_async([{"id": 2}])

@@ -9,6 +9,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from lowkiq_lambda.testing import ManualClock
+from tests.apps import close_app
 from tests.dashboard.support import Browser
 from tests.store.support import Handler, declare
 
@@ -29,8 +30,7 @@ def app(server_url: str, clock: ManualClock) -> Iterator[Lowkiq]:
     """An app without workers."""
     app = Lowkiq(Config(redis_url=server_url, redis_timeout=1.0), clock=clock)
     yield app
-    app.backend.client.close()
-    app.drainer._backend.client.close()
+    close_app(app)
 
 
 @pytest.fixture

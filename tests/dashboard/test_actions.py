@@ -1,15 +1,20 @@
 """What operators do to jobs, by the pages: asked first, then a step at a time."""
 
+import base64
 import logging
 import re
+import zlib
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from msgspec import structs
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.dashboard.pages import actions as page
+from lowkiq_lambda.dashboard.sweeping import LARGEST_TICKET
 from lowkiq_lambda.dashboard.tickets import packed, unpacked
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import READER, MakeBrowser
@@ -68,8 +73,12 @@ def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -
     assert {"a", "b"} == set(desk.state()["waiting"])
 
 
-def test_ten_thousand_are_put_back_with_an_interruption(browser: Browser, desk: Desk) -> None:
+def test_ten_thousand_are_put_back_with_an_interruption(
+    browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """E-83: by steps, each telling how far it is; left half-way it goes on later, and a step twice does no harm."""
+    # So that a step ends by what it has done, however slow the machine is.
+    monkeypatch.setattr(page, "STEP", 60.0)
     jobs = [{"id": n, "payload": n} for n in range(10_000)]
     desk.bury(jobs)
     asked = ask(browser, desk, "found:requeue")
@@ -242,6 +251,75 @@ def test_a_search_that_is_none(browser: Browser, desk: Desk, search: dict[str, s
     assert 400 == ask(browser, desk, "found:delete", **search).status
 
 
+def buttons(browser: Browser, path: str) -> set[str]:
+    """What the page's buttons would do."""
+    return set(re.findall(r'name="do" value="(.*?)"', browser.get(path).text))
+
+
+def test_only_what_can_be_done_is_offered(browser: Browser, desk: Desk) -> None:
+    """No button for what is due already, for failures where nothing has failed, for a list with nothing in it."""
+    queue = desk.worker.queue_name
+    waiting, morgue = f"/waiting?queue={queue}", f"/morgue?queue={queue}"
+    assert (set(), set()) == (buttons(browser, waiting), buttons(browser, morgue))
+
+    desk.push([{"id": "due"}])
+    assert {"picked:delete", "found:expedite"} == buttons(browser, waiting)
+    assert {"picked:delete"} == buttons(browser, f"/job?queue={queue}&id=due")
+
+    desk.push([{"id": "later", "delay": 60}])
+    assert {"picked:delete", "picked:expedite", "found:expedite"} == buttons(browser, waiting)
+    assert {"picked:delete", "picked:expedite"} == buttons(browser, f"/job?queue={queue}&id=later")
+
+    desk.fail([{"id": "failed"}])
+    of_failed = {"picked:kill", "found:kill", "found:delete_failed"}
+    assert {"picked:delete", "picked:expedite", "found:expedite"} | of_failed == buttons(browser, waiting)
+    assert {"picked:delete", "picked:expedite", "picked:kill"} == buttons(browser, f"/job?queue={queue}&id=failed")
+
+    desk.actions.kill_all_failed_jobs()
+    of_dead = {"picked:requeue", "picked:delete_buried"}
+    assert of_dead | {"found:requeue", "found:delete_buried"} == buttons(browser, morgue)
+    assert of_dead == buttons(browser, f"/job?queue={queue}&id=failed")
+
+
+def test_a_ticket_goes_on_however_long_the_ids_are(
+    browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the page sends back fits into what the dashboard takes; and what is done to some counts to the end."""
+    monkeypatch.setattr(page, "STEP", 0.0)
+    random = Random(1)
+    long = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60_000)) for _ in range(60)]
+    desk.push([{"id": job_id, "delay": 60} for job_id in long])
+    answer, taken = ask(browser, desk, "found:delete"), 0
+    while "ticket" in answer.text:
+        assert len(ticket(answer)) <= LARGEST_TICKET
+        answer, taken = go_on(browser, answer), taken + 1
+        assert 200 == answer.status
+    assert "60 ids were changed" in answer.words
+    assert taken > 1
+    assert desk.is_empty()
+
+
+def test_the_lines_of_one_action_belong_together(
+    browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step that changed something leaves a line, and the last one tells the sum; other actions have others."""
+    monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
+    desk.bury([{"id": n} for n in range(1_200)])
+    with caplog.at_level(logging.INFO, AUDIT):
+        answer = ask(browser, desk, "found:requeue")
+        while "ticket" in answer.text:
+            answer = go_on(browser, answer)
+        go_on(browser, ask(browser, desk, "picked:delete", "1"))
+    *steps, other = [record.__dict__ for record in caplog.records]
+
+    assert [500, 500, 200] == [line["changed"] for line in steps]
+    assert [500, 1_000, 1_200] == [line["in_all"] for line in steps]
+    assert ["to be gone on with", "to be gone on with", "done"] == [line["state"] for line in steps]
+    assert 1 == len({line["run"] for line in steps})
+    assert ("delete", "done", 1) == (other["action"], other["state"], other["changed"])
+    assert other["run"] != steps[0]["run"]
+
+
 def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Desk) -> None:
     """E-85: he sees no button, and what he sends all the same is refused."""
     desk.bury([{"id": "a"}])
@@ -274,6 +352,33 @@ def test_a_ticket_that_is_none(browser: Browser, text: str) -> None:
     """It is refused, with a sentence."""
     answer = browser.send("/actions/step", {"ticket": text})
     assert (400, True) == (answer.status, "cannot be read" in answer.words)
+
+
+FORGED: list[dict[str, Any]] = [
+    {"chosen": []},
+    {"chosen": ["other"]},
+    {"after": "nan:0:a"},
+    {"after": "x"},
+    {"pending": ["gone"], "resume": b"1\xff"},
+    {"looks": [(2**62, 1.0, 1, 1.0, 1, 1, 1)]},
+    {"looks": [(0, float("nan"), 1, float("nan"), 1, 1, 1)]},
+    {"looks": [(0, float("inf"), 2**63, float("inf"), 2**63, 1, 1)], "act": "expedite"},
+    {"filter": {"least": "nan"}},
+    {"filter": {"least_id": "x"}},
+    {"total": -1},
+]
+
+
+@pytest.mark.parametrize("fields", FORGED)
+def test_a_ticket_that_somebody_wrote_himself(browser: Browser, desk: Desk, fields: dict[str, Any]) -> None:
+    """It may ask for what cannot be: that is refused, or finds nothing; it breaks nothing."""
+    desk.push([{"id": "a"}])
+    sweep = {"act": "delete", "shards_count": 1, "looks": [(0, 1.0, 1, 1.0, 1, 1, 1)], "total": 1, **fields}
+    data = msgspec.msgpack.encode({"queue": desk.worker.queue_name, "sweep": sweep})
+    forged = base64.urlsafe_b64encode(zlib.compress(data)).decode()
+
+    assert browser.send("/actions/step", {"ticket": forged}).status in {200, 400}
+    assert 200 == browser.get(f"/waiting?queue={desk.worker.queue_name}").status
 
 
 @pytest.mark.parametrize("do", ["", "picked", "found:drop", "all:requeue"])

@@ -40,7 +40,7 @@ def test_a_queue_is_paused_and_resumed(
     assert "is performed again" in order(browser, worker, "resume").words
     order(browser, worker, "resume", sure="yes")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
-    assert ["Pause", "Resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
+    assert ["pause", "resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
 
 
 def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -75,7 +75,19 @@ def test_a_holder_is_evicted(
     (record,) = caplog.records
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text
-    assert "Nothing to do" in order(browser, worker, "evict:0:1", sure="yes").words
+    for sure in ({}, {"sure": "yes"}):
+        assert "Nothing to do" in order(browser, worker, "evict:0:1", **sure).words
+
+
+def test_only_a_pause_can_be_resumed(worker: Any, browser: Browser) -> None:
+    """The button is there while the queue is paused; who asks later is told that there is nothing to do."""
+    page = f"/shards?queue={worker.queue_name}"
+    assert 'value="resume"' not in browser.get(page).text
+    assert "Nothing to do" in order(browser, worker, "resume").words
+
+    order(browser, worker, "pause", sure="yes")
+    assert 'value="resume"' in browser.get(page).text
+    assert "Nothing to do" not in order(browser, worker, "resume").words
 
 
 @pytest.mark.parametrize("do", ["", "stop", "evict", "evict:1:1", "evict:-1:1", "evict:x:1"])

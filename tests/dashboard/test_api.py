@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import BackendUnavailable, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.dashboard.api.shown import LARGEST_PAGE, LARGEST_PAYLOAD
@@ -109,6 +109,40 @@ def test_pages_go_on_from_their_cursor(robot: Robot, mortal: Any, queue_name: st
     assert sorted(ids) == sorted(found)
 
 
+@pytest.mark.parametrize("limit", [1, 3, 1_000])
+def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: Handler, limit: int) -> None:
+    """By the beginning of ids and a text in errors, each job once, whatever is in its id; in the morgue as well."""
+    ids = [f"a{one}" for one in HOSTILE] + [f"b{one}" for one in HOSTILE]
+    query = {"queue": mortal.queue_name, "limit": limit}
+    mortal.perform_async([{"id": one} for one in ids])
+    for path in ("waiting/search", "morgue/search"):
+        assert sorted(ids[: len(HOSTILE)]) == sorted(_all_ids(robot, path, **query, prefix="a"))
+        assert sorted(ids) == sorted(_all_ids(robot, path, **query))
+        handler.failing = set(ids)
+        mortal.app.drain()
+    assert ["b%"] == _all_ids(robot, "morgue/search", **query, prefix="b", error="% IS BRO")
+
+
+def test_a_page_of_a_search_ends_before_it_is_too_large(robot: Robot, worker: Any, queue_name: str) -> None:
+    """It stays within what API Gateway takes, and goes on behind the last job that it has."""
+    worker.perform_async([{"id": n, "payload": "x" * (LARGEST_PAYLOAD - 100)} for n in range(5)])
+    first = robot.read("waiting/search", queue=queue_name)
+
+    assert len(first.text) < LARGEST_PAGE * 1.1
+    assert [str(n) for n in range(5)] == sorted(_all_ids(robot, "waiting/search", queue=queue_name))
+
+
+def _all_ids(robot: Robot, path: str, **query: Any) -> list[str]:
+    """The ids of all pages, by their cursors."""
+    found = list[str]()
+    while True:
+        page = robot.read(path, **query).json
+        found += [job["id"] for job in page["jobs"]]
+        if page["next"] is None:
+            return found
+        query["cursor"] = page["next"]
+
+
 def test_bounds_narrow_a_page(robot: Robot, worker: Any, queue_name: str, clock: ManualClock) -> None:
     """Bounds are as in Redis: a value, or with a parenthesis without it."""
     now = clock.time()
@@ -173,6 +207,30 @@ def test_a_mask_hides_payloads(app: Lowkiq, clock: ManualClock, worker: Any, que
     (payload,) = robot.read("job", queue=queue_name, id=7).json["waiting"]["payloads"]
 
     assert [queue_name, "7", "card"] == payload["payload"]
+
+
+def test_nothing_is_shown_where_the_mask_fails(
+    app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither programs nor people see what was to be hidden; both are told, and the log says how, once for each."""
+
+    def mask(_queue: str, _job_id: str, payload: Any) -> object:
+        return payload["card"][-4:]
+
+    worker.perform_async([{"id": 1, "payload": {"card": "secret-4111"}}])
+    worker.perform_async([{"id": 2, "payload": f"secret-{n}", "score": n} for n in range(3)])
+    robot = _robot(app, clock, READER, mask=mask)
+
+    jobs = {one["id"]: one["payloads"] for one in robot.read("waiting/range_by_id", queue=queue_name).json["jobs"]}
+    assert ["4111"] == [one["payload"] for one in jobs["1"]]
+    assert [{"score": float(n), "mask_failed": True} for n in range(3)] == jobs["2"]
+    assert 1 == len(caplog.records)
+
+    for path in ("waiting", "job"):
+        page = robot.get(f"/{path}?queue={queue_name}&id=2")
+        assert "(the mask failed)" in page.words
+        assert "secret" not in page.text
+    assert 3 == len(caplog.records)
 
 
 def test_a_job_is_found_wherever_it_is(
@@ -258,6 +316,132 @@ def test_failed_jobs_are_killed_deleted_or_run_now(
     assert left == (total["length"], total["morgue_length"])
 
 
+@pytest.mark.parametrize(
+    ("wanted", "changed"),
+    [
+        ({"prefix": "1"}, 2),
+        ({"error": "0 IS BROKEN"}, 2),
+        ({"prefix": "1", "error": "10 is"}, 1),
+        ({"min_id": "[10", "max_id": "(2"}, 1),
+        ({"min_updated_at": "-inf", "max_updated_at": "0"}, 0),
+        ({"min_updated_at": "0"}, 4),
+        ({}, 4),
+    ],
+)
+def test_an_action_is_done_to_what_a_filter_finds(
+    robot: Robot, mortal: Any, handler: Handler, wanted: dict[str, str], changed: int
+) -> None:
+    """Of the morgue those of which all of it holds, and no other."""
+    handler.failing = {"0", "1", "10", "2"}
+    mortal.perform_async([{"id": job_id} for job_id in handler.failing])
+    mortal.app.drain()
+
+    answer = robot.act("morgue/requeue_all", queue=mortal.queue_name, filter=wanted)
+
+    assert (changed, None) == (answer.json["changed"], answer.json["next"])
+    total = mortal.app.stats()["total"]
+    assert (changed, 4 - changed) == (total["length"], total["morgue_length"])
+
+
+def _later(clock: ManualClock) -> str:
+    return str(clock.time() + 1_000)
+
+
+FOUND: Any = [
+    ("waiting/delete_found", lambda _clock: {"prefix": "f"}, ["later"]),
+    ("waiting/delete_found", lambda _clock: {"min_retry_count": "0"}, ["fresh", "later"]),
+    ("waiting/delete_found", lambda _clock: {"max_retry_count": "(0"}, ["failed"]),
+    ("waiting/delete_found", lambda clock: {"min_perform_in": _later(clock)}, ["failed", "fresh"]),
+    ("waiting/delete_all_failed", lambda _clock: {"prefix": "l"}, ["failed", "fresh", "later"]),
+    ("waiting/kill_all_failed", lambda _clock: {"prefix": "f"}, ["fresh", "later"]),
+]
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_an_action_on_what_waits_by_a_filter(
+    robot: Robot, worker: Any, handler: Handler, clock: ManualClock, case: Any
+) -> None:
+    """By id, time and retry count; what an action is not meant for stays, though the filter finds it."""
+    path, wanted, left = case
+    handler.failing = {"failed"}
+    worker.perform_async([{"id": "failed"}])
+    worker.app.drain()
+    worker.perform_async([{"id": "fresh"}, {"id": "later", "perform_in": float(_later(clock))}])
+
+    assert 200 == robot.act(path, queue=worker.queue_name, filter=wanted(clock)).status
+    waiting = robot.read("waiting/range_by_id", queue=worker.queue_name).json["jobs"]
+    assert left == [job["id"] for job in waiting]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"filter": {}},
+        {"filter": {"prefix": ""}},
+        {"filter": {"prefix": "x" * 1_001}},
+        {"filter": {"min_id": "a"}},
+        {"filter": {"min_retry_count": "many"}},
+        {"filter": {"min_updated_at": "0"}},
+        {"filter": None},
+    ],
+)
+def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: dict[str, Any]) -> None:
+    """What says nothing does not mean everything."""
+    worker.perform_async([{"id": 1}])
+
+    assert 400 == robot.act("waiting/delete_found", queue=worker.queue_name, **body).status
+    assert 1 == worker.app.stats()["total"]["length"]
+
+
+def test_each_call_of_an_action_has_its_filter(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A `next` goes on with the filter that it began with; the lines of one action share a number and tell the sum."""
+    bury(app, mortal, handler, 3_000)
+    caplog.set_level(logging.INFO, "lowkiq_lambda.audit")
+    body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1}
+    first = robot.act("morgue/requeue_all", **body).json
+
+    for other in ({"prefix": "2"}, {}):
+        assert 404 == robot.act("morgue/requeue_all", **{**body, "filter": other, "next": first["next"]}).status
+    last = robot.act("morgue/requeue_all", **{**body, "next": first["next"], "limit": 10_000}).json
+
+    assert (1_111, None) == (last["changed"], last["next"])
+    assert {"length": 1_111, "morgue_length": 1_889} == {
+        name: value for name, value in app.stats()["total"].items() if name != "lag"
+    }
+    lines = [record.__dict__ for record in caplog.records]
+    assert 1 == len({line["run"] for line in lines})
+    assert ("requeue", "done", 1_111) == (lines[-1]["action"], lines[-1]["state"], lines[-1]["in_all"])
+    assert 1_111 == sum(line["changed"] for line in lines)
+
+
+def test_redis_breaks_off_an_action(
+    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-83: what was done is answered, with a `next`; where nothing could be done it is a 503."""
+    bury(app, mortal, handler, 2_000)
+    run, calls = app.backend.run, list[str]()
+
+    def run_once(name: str, *args: Any, **options: Any) -> Any:
+        calls.append(name)
+        if calls.count("requeue") > 1:
+            raise BackendUnavailable("It is gone.")
+        return run(name, *args, **options)
+
+    monkeypatch.setattr(app.backend, "run", run_once)
+    body = {"queue": mortal.queue_name}
+    first = robot.act("morgue/requeue_all", **body)
+    assert 200 == first.status
+    assert 0 < first.json["changed"] < 2_000
+    assert 503 == robot.act("morgue/requeue_all", **body, next=first.json["next"]).status
+
+    monkeypatch.setattr(app.backend, "run", run)
+    last = robot.act("morgue/requeue_all", **body, next=first.json["next"]).json
+    assert (2_000, None) == (last["changed"], last["next"])
+
+
 def test_the_next_of_one_action_is_none_of_another(
     robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, queue_name: str
 ) -> None:
@@ -304,6 +488,10 @@ def test_a_reader_may_look_and_nothing_else(app: Lowkiq, clock: ManualClock, que
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1&limit=2", 400),
         ("/api/v1/waiting/range_by_perform_in?queue={queue}&min=soon", 400),
         ("/api/v1/waiting/range_by_perform_in?queue={queue}&cursor=forged", 404),
+        ("/api/v1/waiting/search?queue={queue}&cursor=forged", 404),
+        ("/api/v1/waiting/search?queue={queue}&cursor=MDoxXzA", 404),
+        ("/api/v1/waiting/search?queue={queue}&cursor=_w", 404),
+        ("/api/v1/morgue/search?queue={queue}&prefix=", 400),
         ("/api/v1/waiting/delete", 405),
     ],
 )

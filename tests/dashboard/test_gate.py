@@ -148,6 +148,8 @@ def test_p10_a_page_of_another_site_cannot_act(browser: Browser, headers: dict[s
         ("http://127.0.0.1", 403),
         ("https://evil.example", 403),
         ("null", 403),
+        ("http://[::1", 403),
+        ("http://127.0.0.1:8000@evil.example", 403),
         ("", 403),
     ],
 )
@@ -311,8 +313,8 @@ def test_the_environment_says_who_may_come_in(make_browser: MakeBrowser) -> None
     auth = settings.auth()
 
     assert "olga" not in auth.accounts
-    assert make_browser("first", auth=auth).get("/").words.count("may look") == 0
-    assert "may look" in make_browser("second", auth=auth).get("/").words
+    assert make_browser("first", auth=auth).get("/").words.count("read only") == 0
+    assert "read only" in make_browser("second", auth=auth).get("/").words
     assert 200 == make_browser(None, auth=auth).get("/", authorization=f"Bearer {SECRET}2").status
     for secret in ("second", SECRET):
         assert secret not in repr(settings)
@@ -399,13 +401,33 @@ def test_it_works_under_any_prefix(
 
 def test_it_can_be_mounted_in_another_app(app: Lowkiq, clock: ManualClock) -> None:
     """In any ASGI app, below any path, with the host's own pages beside it."""
-    host = Starlette(routes=[Mount("/ops/queues", dashboard(app, auth=AUTH, clock=clock))])
+    host = Starlette(routes=[Mount("/ops/queues", app.dashboard(auth=AUTH))])
     browser = Browser(host, mounted_at="/ops/queues")
     browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
 
     assert 200 == browser.get("/").status
     assert browser.get("/static/x/dashboard.css").text
     assert 404 == browser.get("/nothing").status
+    clock.advance(AUTH.session_lifetime)
+    assert 303 == browser.get("/").status
+
+
+def test_an_apps_dashboard_is_made_as_any_other(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`app.dashboard` takes what `dashboard` takes: base path, mask and clock are heeded, and nobody is no auth."""
+    with pytest.raises(ConfigError):
+        app.dashboard()
+    app.push(app.workers[0], [{"id": "a", "payload": "secret"}])
+    later = ManualClock()
+    later.advance(clock.time() + AUTH.session_lifetime - later.time())
+    served = app.dashboard(auth=AUTH, base_path="/jobs", mask=lambda *_: "hidden", clock=later)
+    browser = Browser(served, mounted_at="/jobs")
+
+    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+    assert 303 == browser.get("/").status
+    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, later.time()))
+    words = browser.get(f"/job?queue={queue_name}&id=a").words
+    assert "hidden" in words
+    assert "secret" not in words
 
 
 def test_what_breaks_is_told_without_its_reason(

@@ -4,10 +4,11 @@ from http import HTTPStatus
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.store.filters import ALL, Filter
 from lowkiq_lambda.worker import Worker
 
 MOST_IDS: Final = 1_000
@@ -28,7 +29,33 @@ IdBound: TypeAlias = Annotated[
 Order: TypeAlias = Annotated[Literal["asc", "desc"], Meta(description="Upwards or downwards.")]
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=1_000, description="How many jobs, at most; large ones end it sooner.")]
 Cursor: TypeAlias = Annotated[str, Meta(description="The `next` of a page, to go on behind it.")]
+LONGEST_TEXT: Final = 1_000
+"""Characters of what is searched for."""
+SearchText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
+FilterIdBound: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[(\[]",
+        max_length=LONGEST_TEXT,
+        description="`[` and an id, or `(` and an id to leave that one out.",
+    ),
+]
 Ids: TypeAlias = Annotated[list[str], Meta(min_length=1, max_length=MOST_IDS)]
+
+
+_FILTERED: Final = {
+    "prefix": "prefix",
+    "error": "error",
+    "min_id": "least_id",
+    "max_id": "most_id",
+    "min_perform_in": "least",
+    "max_perform_in": "most",
+    "min_updated_at": "least",
+    "max_updated_at": "most",
+    "min_retry_count": "least_count",
+    "max_retry_count": "most_count",
+}
+"""What the fields of a filter are called further down."""
 
 
 class OfQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +74,7 @@ class InFlight(OfQueue, frozen=True, kw_only=True):
     """Jobs in flight."""
 
     limit: Limit = 100
-    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class ByNumber(InFlight, frozen=True, kw_only=True):
@@ -66,6 +93,44 @@ class ById(InFlight, frozen=True, kw_only=True):
     order: Order = "asc"
 
 
+class Search(InFlight, frozen=True, kw_only=True):
+    """Jobs whose ids begin with `prefix` and whose last errors contain `error`, in whatever case; in no order.
+
+    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
+    """
+
+    prefix: SearchText | UnsetType = UNSET
+    error: SearchText | UnsetType = UNSET
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a list is narrowed to: jobs of which all of this holds."""
+
+    prefix: SearchText | UnsetType = UNSET
+    error: SearchText | UnsetType = UNSET
+    min_id: FilterIdBound | UnsetType = UNSET
+    max_id: FilterIdBound | UnsetType = UNSET
+
+
+class FoundWaiting(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of the jobs that wait, those of which all of this holds.
+
+    `prefix`: how the id begins; `error`: what the last error contains, in whatever case.
+    """
+
+    min_perform_in: NumberBound | UnsetType = UNSET
+    max_perform_in: NumberBound | UnsetType = UNSET
+    min_retry_count: NumberBound | UnsetType = UNSET
+    max_retry_count: NumberBound | UnsetType = UNSET
+
+
+class FoundMorgue(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of the jobs in the morgue, those of which all of this holds; `prefix` and `error` as of those that wait."""
+
+    min_updated_at: NumberBound | UnsetType = UNSET
+    max_updated_at: NumberBound | UnsetType = UNSET
+
+
 class ChosenJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs of one queue, by their ids."""
 
@@ -79,3 +144,11 @@ def worker_named(visit: Visit, name: str) -> type[Worker]:
         if worker.queue_name == name:
             return worker
     raise Refused(HTTPStatus.NOT_FOUND, "There is no queue of that name.")
+
+
+def filter_of(found: Found | UnsetType) -> Filter:
+    """The filter as sweeps know it."""
+    if isinstance(found, UnsetType):
+        return ALL
+    said = {name: value for name, value in msgspec.structs.asdict(found).items() if value is not UNSET}
+    return Filter(**{_FILTERED[name]: value for name, value in said.items()})

@@ -3,25 +3,28 @@
 import base64
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import UnsetType
 
-from lowkiq_lambda.dashboard.api.asked import ById, ByNumber, InFlight, OfJob, worker_named
+from lowkiq_lambda.dashboard.api.asked import ById, ByNumber, InFlight, OfJob, Search, worker_named
 from lowkiq_lambda.dashboard.api.operations import Refused
-from lowkiq_lambda.dashboard.api.shown import Buried, Shown, Waiting, fitting, shower
+from lowkiq_lambda.dashboard.api.shown import Buried, Shower, Shown, Waiting, fitting
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
+from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.store.queries import Queries
 from lowkiq_lambda.store.ranges import Place
 from lowkiq_lambda.views import Page
+from lowkiq_lambda.worker import Worker
 
 One = TypeVar("One", bound=Shown)
+Kept = TypeVar("Kept", bound=JobView | MorgueJob)
 
-
-class _Way(TypedDict):
-    reverse: bool
-    after: str | None
+_NO_CURSOR: Final = "No page goes on from this cursor: give the `next` of one."
 
 
 class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,50 +61,52 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 def waiting_by_id(visit: Visit, asked: ById) -> WaitingJobs:
     """Jobs that wait, by the bytes of their ids; there is no index for it, so a search finds them."""
-    worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).range_by_id(*_range(asked), **_way(asked))
-    return WaitingJobs(**_part(found, map(shower(visit, worker).waiting, found), lambda _job: 0.0))
+    return _waiting(visit, asked, Queries.range_by_id, lambda _job: 0.0)
 
 
 def waiting_by_perform_in(visit: Visit, asked: ByNumber) -> WaitingJobs:
     """Jobs that wait, by when they are due, in Unix seconds."""
-    worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).range_by_perform_in(*_range(asked), **_way(asked))
-    return WaitingJobs(**_part(found, map(shower(visit, worker).waiting, found), lambda job: job.perform_in))
+    return _waiting(visit, asked, Queries.range_by_perform_in, lambda job: job.perform_in)
 
 
 def waiting_by_retry_count(visit: Visit, asked: ByNumber) -> WaitingJobs:
     """Jobs that wait, by how many retries of theirs are over; -1: they have not failed."""
+    return _waiting(visit, asked, Queries.range_by_retry_count, lambda job: job.retry_count)
+
+
+def waiting_search(visit: Visit, asked: Search) -> WaitingJobs:
+    """Jobs that wait, by how their ids begin and what their last errors contain."""
     worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).range_by_retry_count(*_range(asked), **_way(asked))
-    return WaitingJobs(**_part(found, map(shower(visit, worker).waiting, found), lambda job: job.retry_count))
+    return WaitingJobs(**_found(asked, visit.app.queries(worker).search, Shower(visit, worker).waiting))
 
 
 def morgue_by_id(visit: Visit, asked: ById) -> BuriedJobs:
     """Jobs in the morgue, by the bytes of their ids; there is no index for it, so a search finds them."""
-    worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).morgue_range_by_id(*_range(asked), **_way(asked))
-    return BuriedJobs(**_part(found, map(shower(visit, worker).buried, found), lambda _job: 0.0))
+    return _buried(visit, asked, Queries.morgue_range_by_id, lambda _job: 0.0)
 
 
 def morgue_by_updated_at(visit: Visit, asked: ByNumber) -> BuriedJobs:
     """Jobs in the morgue, by when the last of their payloads came there, in Unix seconds."""
+    return _buried(visit, asked, Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
+
+
+def morgue_search(visit: Visit, asked: Search) -> BuriedJobs:
+    """Jobs in the morgue, by how their ids begin and what their last errors contain."""
     worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).morgue_range_by_updated_at(*_range(asked), **_way(asked))
-    return BuriedJobs(**_part(found, map(shower(visit, worker).buried, found), lambda job: job.updated_at))
+    return BuriedJobs(**_found(asked, visit.app.queries(worker).morgue_search, Shower(visit, worker).buried))
 
 
 def processing(visit: Visit, asked: InFlight) -> WaitingJobs:
     """Jobs in flight, by shard and id."""
     worker = worker_named(visit, asked.queue)
     found = visit.app.queries(worker).processing_page(asked.limit, after=_after(asked.cursor))
-    return WaitingJobs(**_part(found, map(shower(visit, worker).waiting, found), lambda _job: 0.0))
+    return WaitingJobs(**_part(found, map(Shower(visit, worker).waiting, found), lambda _job: 0.0))
 
 
 def job(visit: Visit, asked: OfJob) -> Job:
     """One job, wherever it is."""
     worker = worker_named(visit, asked.queue)
-    queries, shown = visit.app.queries(worker), shower(visit, worker)
+    queries, shown = visit.app.queries(worker), Shower(visit, worker)
     # In the order that a job goes, so that one on its way is seen at least once.
     waiting = [shown.waiting(one) for one in queries.fetch([asked.id])]
     in_flight = [shown.waiting(one) for one in queries.processing_fetch([asked.id])]
@@ -118,12 +123,40 @@ def job(visit: Visit, asked: OfJob) -> Job:
     )
 
 
-def _range(asked: ById | ByNumber) -> tuple[str, str, int]:
-    return asked.min, asked.max, asked.limit
+def _waiting(
+    visit: Visit, asked: ById | ByNumber, read: Callable[..., Page[JobView]], value: Callable[[Waiting], float]
+) -> WaitingJobs:
+    worker = worker_named(visit, asked.queue)
+    found = _read(visit, worker, asked, read)
+    return WaitingJobs(**_part(found, map(Shower(visit, worker).waiting, found), value))
 
 
-def _way(asked: ById | ByNumber) -> _Way:
-    return {"reverse": asked.order == "desc", "after": _after(asked.cursor)}
+def _buried(
+    visit: Visit, asked: ById | ByNumber, read: Callable[..., Page[MorgueJob]], value: Callable[[Buried], float]
+) -> BuriedJobs:
+    worker = worker_named(visit, asked.queue)
+    found = _read(visit, worker, asked, read)
+    return BuriedJobs(**_part(found, map(Shower(visit, worker).buried, found), value))
+
+
+def _read(visit: Visit, worker: type[Worker], asked: ById | ByNumber, read: Callable[..., Page[Kept]]) -> Page[Kept]:
+    reverse, after = asked.order == "desc", _after(asked.cursor)
+    return read(visit.app.queries(worker), asked.min, asked.max, asked.limit, reverse=reverse, after=after)
+
+
+def _found(asked: Search, search: Callable[..., Page[Kept]], show: Callable[[Kept], One]) -> dict[str, Any]:
+    """As many as an answer takes: the cursor of a search is known only behind the last that was asked for."""
+    prefix, error = asked.prefix or "", asked.error or ""
+    after, limit = _decoded(asked.cursor), asked.limit
+    while True:
+        try:
+            found = search(prefix, error, limit, after=after)
+        except ValueError as wrong:
+            raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR) from wrong
+        jobs = fitting(map(show, found))
+        if len(jobs) == len(found):
+            return {"jobs": jobs, "next": found.next and _as_cursor(found.next)}
+        limit = len(jobs)
 
 
 def _part(found: Page[Any], shown: Iterable[One], value: Callable[[One], float]) -> dict[str, Any]:
@@ -139,14 +172,21 @@ def _as_cursor(place: str) -> str:
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
-def _after(cursor: str | msgspec.UnsetType) -> str | None:
-    if isinstance(cursor, msgspec.UnsetType):
+def _decoded(cursor: str | UnsetType) -> str | None:
+    if isinstance(cursor, UnsetType):
         return None
     try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+    except ValueError as error:
+        raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR) from error
+
+
+def _after(cursor: str | UnsetType) -> str | None:
+    text = _decoded(cursor)
+    if text is None:
+        return None
+    with suppress(ValueError):
         place = Place.of(text)
-    except ValueError:
-        place = None
-    if place is None or not math.isfinite(place.value) or place.shard < 0:
-        raise Refused(HTTPStatus.NOT_FOUND, "No page goes on from this cursor: give the `next` of one.")
-    return place.cursor()
+        if math.isfinite(place.value) and place.shard >= 0:
+            return place.cursor()
+    raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR)

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.routing import BaseRoute
 
-from lowkiq_lambda.dashboard.api import actions, jobs, numbers, openapi, prometheus
+from lowkiq_lambda.dashboard.api import actions, jobs, numbers, openapi, prometheus, sweeps
 from lowkiq_lambda.dashboard.api.health import Pulse
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.visit import Site, get
@@ -19,16 +19,19 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/waiting/range_by_id", jobs.waiting_by_id),
     operation("GET", "/waiting/range_by_perform_in", jobs.waiting_by_perform_in),
     operation("GET", "/waiting/range_by_retry_count", jobs.waiting_by_retry_count),
+    operation("GET", "/waiting/search", jobs.waiting_search),
     operation("GET", "/morgue/range_by_id", jobs.morgue_by_id),
     operation("GET", "/morgue/range_by_updated_at", jobs.morgue_by_updated_at),
+    operation("GET", "/morgue/search", jobs.morgue_search),
     operation("POST", "/waiting/delete", actions.delete_waiting),
-    operation("POST", "/waiting/delete_all_failed", actions.delete_all_failed),
-    operation("POST", "/waiting/kill_all_failed", actions.kill_all_failed),
-    operation("POST", "/waiting/expedite_all", actions.expedite_all),
+    operation("POST", "/waiting/delete_all_failed", sweeps.delete_all_failed),
+    operation("POST", "/waiting/kill_all_failed", sweeps.kill_all_failed),
+    operation("POST", "/waiting/expedite_all", sweeps.expedite_all),
+    operation("POST", "/waiting/delete_found", sweeps.delete_found),
     operation("POST", "/morgue/requeue", actions.requeue),
-    operation("POST", "/morgue/requeue_all", actions.requeue_all),
+    operation("POST", "/morgue/requeue_all", sweeps.requeue_all),
     operation("POST", "/morgue/delete", actions.delete_buried),
-    operation("POST", "/morgue/delete_all", actions.delete_all_buried),
+    operation("POST", "/morgue/delete_all", sweeps.delete_all_buried),
     operation("POST", "/queue/pause", actions.pause),
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/shard/evict", actions.evict),

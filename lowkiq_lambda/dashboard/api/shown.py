@@ -1,10 +1,11 @@
 """Jobs as programs are shown them: whatever is in them, it becomes JSON of a bounded size."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.job import JobView, MorgueJob, ScoredPayload
 from lowkiq_lambda.sharding import shard_for
@@ -17,16 +18,18 @@ LARGEST_PAGE: Final = 2 * 1024 * 1024
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
-    """A payload with its score, in one of three ways.
+    """A payload with its score, in one of four ways.
 
     `payload`: as JSON. `unreadable`: the bytes that lie in Redis, in base64, where the app's codec cannot read them.
-    `left_out`: the size in bytes of one that is too large to be shown.
+    `left_out`: the size in bytes of one that is too large to be shown. `mask_failed`: true where the app's mask raised,
+    so that nothing of it is shown.
     """
 
     score: float
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     unreadable: bytes | msgspec.UnsetType = msgspec.UNSET
     left_out: int | msgspec.UnsetType = msgspec.UNSET
+    mask_failed: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,17 +58,12 @@ class Buried(Shown, frozen=True, kw_only=True):
 One = TypeVar("One", bound=Shown)
 
 
-def shower(visit: Visit, worker: type[Worker]) -> "Shower":
-    """Shows jobs of a worker to a visitor."""
-    return Shower(worker, visit.site.mask)
-
-
 class Shower:
     """Shows jobs of one queue, through the mask that people's looks go through."""
 
-    def __init__(self, worker: type[Worker], mask: Callable[[str, str, object], object] | None) -> None:
+    def __init__(self, visit: Visit, worker: type[Worker]) -> None:
         self._worker = worker
-        self._mask = mask
+        self._masking = Masking(visit, worker.queue_name)
 
     def waiting(self, job: JobView) -> Waiting:
         """A job that waits or is in flight."""
@@ -85,9 +83,11 @@ class Shower:
         }
 
     def _payload(self, job_id: str, scored: ScoredPayload) -> Payload:
-        payload, score = scored
-        if self._mask is not None:
-            payload = self._mask(self._worker.queue_name, job_id, payload)
+        score = scored.score
+        try:
+            payload = self._masking.of(job_id, scored.payload)
+        except MaskFailed:
+            return Payload(score=score, mask_failed=True)
         if isinstance(payload, bytes):
             if len(payload) > LARGEST_PAYLOAD:
                 return Payload(score=score, left_out=len(payload))

@@ -8,14 +8,14 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
+from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Ticket, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.errors import BackendError, JobError
+from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.store.actions import Act, Actions
 from lowkiq_lambda.store.filters import ALL
-from lowkiq_lambda.store.sweeps import count, prepare, steps
+from lowkiq_lambda.store.sweeps import count, prepare
 
 STEP: Final = 2.0
 """Seconds that a step takes at most, and a call more."""
@@ -125,28 +125,18 @@ def step(visit: Visit) -> Response:
     actions = actions_of(visit, ticket.queue)
     if actions is None:
         return visit.refuse(404, "There is no queue of that name.")
-    before, trouble = ticket.sweep, ""
-    sweep = before
+    has_time, most = _for(STEP), ticket.sweep.handled + IDS_IN_A_STEP
     try:
-        go_on = _for(STEP)
-        for sweep in steps(actions, before):
-            if not go_on() or sweep.handled - before.handled >= IDS_IN_A_STEP:
-                break
-    except BackendError as error:
-        trouble = f"Redis does not answer as it should: {error}"
+        ticket, trouble = go_on(visit, actions, ticket, lambda sweep: not has_time() or sweep.handled >= most)
     except ValueError as error:
         return visit.refuse(400, str(error))
-    words = WORDS[sweep.act]
-    state = "done" if sweep.is_done else "broken off" if trouble else "to be gone on with"
-    audit.note(visit, f"{words.title} ({state})", ticket.queue, ticket.what, sweep.changed - before.changed)
-    ticket = msgspec.structs.replace(ticket, sweep=sweep)
     return visit.page(
         "actions_sweep.html" if visit.is_partial else "actions_page.html",
         queue=ticket.queue,
-        words=words,
+        words=WORDS[ticket.sweep.act],
         back=ticket.back,
-        sweep=sweep,
-        trouble=trouble,
+        sweep=ticket.sweep,
+        trouble=trouble and f"Redis does not answer as it should: {trouble}",
         ticket=packed(ticket),
     )
 

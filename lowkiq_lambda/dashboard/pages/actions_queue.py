@@ -9,8 +9,10 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.inspecting import inspect
 from lowkiq_lambda.store.server_time import FOREVER
 
+_GONE: Final = "Nothing to do: that holder has let go of the shard by now."
 SPANS: Final = {"": "until it is resumed", "300": "for 5 minutes", "3600": "for an hour", "28800": "for 8 hours"}
 
 
@@ -26,7 +28,11 @@ def act(visit: Visit) -> Response:
         return visit.refuse(400, "There is no such action.")
     if form.get("sure") == "yes":
         return does(visit, actions, queue)
-    looks = actions.look()
+    shards = inspect(actions.source)
+    if do == "resume" and not any(shard.is_paused for shard in shards):
+        return _nothing(visit, queue, do, "Nothing to do: the queue is not paused.")
+    if do == "evict" and not any(shard.is_held and f"{shard.index}:{shard.token}" == target for shard in shards):
+        return _nothing(visit, queue, do, _GONE)
     return visit.page(
         "actions_queue.html",
         queue=queue,
@@ -34,8 +40,8 @@ def act(visit: Visit) -> Response:
         target=target,
         seconds=form.get("seconds", ""),
         spans=SPANS,
-        shards=len(looks),
-        waiting=sum(look.waiting for look in looks),
+        shards=len(shards),
+        waiting=sum(shard.length for shard in shards),
         sentence="",
     )
 
@@ -50,13 +56,13 @@ def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
         return visit.refuse(400, "For how long is told in seconds above 0; with none the pause has no end.")
     actions.pause(seconds)
     what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(visit, "Pause", queue, what, len(actions.source.shards))
+    audit.note(visit, "pause", queue, what, len(actions.source.shards))
     return visit.go("shards", queue=queue)
 
 
 def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
     actions.resume()
-    audit.note(visit, "Resume", queue, "all shards", len(actions.source.shards))
+    audit.note(visit, "resume", queue, "all shards", len(actions.source.shards))
     return visit.go("shards", queue=queue)
 
 
@@ -69,12 +75,11 @@ def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
     if not 0 <= index < len(shards):
         return visit.refuse(400, "There is no such shard.")
     evicted = actions.evict(shards[index], token)
-    audit.note(visit, "Evict the holder", queue, f"shard {index}, token {token}", int(evicted))
+    audit.note(visit, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
         return visit.go("shards", queue=queue)
-    return visit.page(
-        "actions_queue.html",
-        queue=queue,
-        do="gone",
-        sentence="Nothing to do: that holder has let go of the shard by now.",
-    )
+    return _nothing(visit, queue, "evict", _GONE)
+
+
+def _nothing(visit: Visit, queue: str, do: str, sentence: str) -> Response:
+    return visit.page("actions_queue.html", queue=queue, do=do, sentence=sentence)

@@ -8,10 +8,10 @@ import msgspec
 
 Way: TypeAlias = Literal["asc", "desc", "gte", "lte"]
 WAYS: Final[Mapping[Way, str]] = {
-    "asc": "all, smallest first",
-    "desc": "all, largest first",
-    "gte": "from a value on, upwards",
-    "lte": "up to a value, downwards",
+    "asc": "all, ascending",
+    "desc": "all, descending",
+    "gte": "from a value on, ascending",
+    "lte": "up to a value, descending",
 }
 NAMES: Final = {"id": "id", "perform_in": "due time", "retry_count": "retry count", "updated_at": "time of death"}
 _TIMES: Final = frozenset({"perform_in", "updated_at"})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, get_args
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -29,10 +30,11 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue. The spark is a path in the box of a chart; None where nothing happened."""
+    """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links."""
 
     id: str
     name: str
+    query: str
     now: Metrics
     spark: str | None
     took: Quantiles | None
@@ -89,6 +91,7 @@ def _rows(seen: Overview) -> Iterator[Row]:
         yield Row(
             id=f"queue-{number}",
             name=name,
+            query=urlencode({"queue": name}, errors="replace"),
             now=queue,
             spark=spark(past.series),
             took=past.took,

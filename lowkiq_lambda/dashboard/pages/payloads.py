@@ -1,17 +1,15 @@
 """Payloads as people read them: whatever they are, a text of a bounded length."""
 
 import json
-import logging
 import re
 from typing import Final
 
 import msgspec
 
 from lowkiq_lambda.dashboard.formatting import visible
+from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.job import ScoredPayload
-
-logger = logging.getLogger(__name__)
 
 LARGEST: Final = 100_000
 """Bytes that are shown of a payload."""
@@ -36,8 +34,7 @@ class Reader:
     """Makes texts of the payloads of one queue, through the mask that the app gave."""
 
     def __init__(self, visit: Visit, queue_name: str) -> None:
-        self._mask = visit.site.mask
-        self._queue_name = queue_name
+        self._masking = Masking(visit, queue_name)
         self._now = visit.site.now()
 
     def whole(self, job_id: str, scored: ScoredPayload) -> Shown:
@@ -61,13 +58,9 @@ class Reader:
         return shortened(visible(encoded[: 4 * _PREVIEW].decode(errors="backslashreplace")))
 
     def _masked(self, job_id: str, payload: object) -> object:
-        if self._mask is None:
-            return payload
         try:
-            return self._mask(self._queue_name, job_id, payload)
-        except Exception:
-            # What was to be hidden stays hidden.
-            logger.exception("the mask raised for a payload of queue %s", self._queue_name)
+            return self._masking.of(job_id, payload)
+        except MaskFailed:
             return "(the mask failed)"
 
 

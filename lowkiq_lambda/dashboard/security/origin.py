@@ -11,7 +11,13 @@ def is_foreign(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site != "same-origin"
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    except ValueError:
+        # Such as half an IPv6 address.
+        return True
 
 
 def is_loopback(host: str) -> bool:

@@ -7,7 +7,7 @@
     const all = document.querySelector("[data-pick-all]"), label = document.querySelector("[data-picked]");
     const rows = boxes(), picked = rows.filter((box) => box.checked).length;
     if (all) {
-      all.hidden = false;
+      all.closest("label").hidden = false;
       all.checked = picked > 0 && picked === rows.length;
       all.indeterminate = picked > 0 && picked < rows.length;
     }

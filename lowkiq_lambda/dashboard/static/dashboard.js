@@ -99,6 +99,27 @@
     if (proof && event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = proof.value;
   });
 
+  // A time is typed as it is shown, in the viewer's zone; the address has it in UTC.
+  const value = document.getElementById("value");
+
+  function isTime() {
+    return ["perform_in", "updated_at"].includes(document.getElementById("by").value);
+  }
+
+  if (value) {
+    for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = "your time";
+    const at = new Date(value.value);
+    if (isTime() && /^\d{4}-.*Z$/.test(value.value) && !Number.isNaN(at.getTime())) value.value = at.toLocaleString("sv-SE");
+    value.form.addEventListener("submit", () => {
+      const typed = value.value.trim(), meant = new Date(typed.replace(" ", "T"));
+      if (isTime() && /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?$/.test(typed) && !Number.isNaN(meant.getTime())) value.value = meant.toISOString();
+    });
+    // Shown again as it was typed, when the browser comes back to this page.
+    window.addEventListener("pageshow", (event) => {
+      if (event.persisted && isTime() && /Z$/.test(value.value)) value.value = new Date(value.value).toLocaleString("sv-SE");
+    });
+  }
+
   localise(document);
   if (region) { say("live", "live"); next(Number(region.dataset.refresh)); }
 })();

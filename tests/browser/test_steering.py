@@ -1,0 +1,132 @@
+"""Every page without a mouse, and every action without a script."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from lowkiq_lambda import Lowkiq
+from tests.browser.conftest import Visit
+from tests.browser.looks import DESK, NARROW
+from tests.browser.steering import confirm, expect_done
+from tests.browser.test_jobs import bury
+from tests.store.support import Handler
+
+PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
+FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter(
+    element => !element.disabled && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true })
+).length"""
+FOCUSED = """() => {
+    const element = document.activeElement;
+    if (element === document.body) return null;
+    const box = element.getClientRects()[0];
+    const [left, right] = [Math.max(box.left, 0), Math.min(box.right, innerWidth)];
+    const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, innerHeight)];
+    const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+    return {
+        place: [...document.querySelectorAll("*")].indexOf(element),
+        html: element.outerHTML.slice(0, 200),
+        marked: getComputedStyle(element).outlineStyle !== "none",
+        seen: right > left && bottom > top && element.contains(there),
+    };
+}"""
+
+
+def tab_through(page: Page) -> list[dict[str, Any]]:
+    """Where Tab leads to, one after the other, from the top of the page to its end."""
+    places = list[dict[str, Any]]()
+    for _ in range(page.evaluate(FOCUSABLE) + 1):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        if focused is None or focused in places:
+            break
+        places.append(focused)
+    return places
+
+
+@pytest.mark.parametrize("size", [DESK, NARROW], ids=["desk", "narrow"])
+def test_tab_leads_through_every_page_in_order(
+    app: Lowkiq, worker: Any, handler: Handler, visit: Visit, size: ViewportSize
+) -> None:
+    """From the skip link to the last link: everything once, as it is read, marked, and hidden by nothing."""
+    bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(20)])
+    worker.perform_async([{"id": f"later-{number}", "delay": 60} for number in range(20)])
+    page = visit(viewport=size)
+    page.route("**/*", lambda route: route.abort() if "hx-request" in route.request.headers else route.continue_())
+    site = page.url
+    for address in PAGES:
+        page.goto(site + address.format(queue=worker.queue_name))
+        places = tab_through(page)
+
+        assert "skip" in places[0]["html"]
+        assert page.evaluate(FOCUSABLE) == len(places)
+        assert sorted(place["place"] for place in places) == [place["place"] for place in places]
+        assert [] == [place["html"] for place in places if not (place["marked"] and place["seen"])]
+
+
+def test_everything_can_be_done_without_scripts(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+    """Search, select, put back, delete all, pause for an hour, resume: forms and links are enough."""
+    bury(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
+    page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
+    page.get_by_label("Id begins with").fill("t")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_label("Select two").check()
+    page.get_by_role("button", name="Put back").first.click()
+    confirm(page, "Put back")
+    expect_done(page, "1 id was")
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Clear").click()
+    page.get_by_role("button", name="Delete all").click()
+    confirm(page, "Delete")
+    expect_done(page, "2 ids were")
+
+    page.goto(page.url.rpartition("/actions")[0] + f"/shards?queue={worker.queue_name}")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_label("For how long").select_option("for an hour")
+    confirm(page, "Pause")
+    expect(page.get_by_text("nobody starts any")).to_be_visible()
+    assert all(shard.is_paused for shard in app.queries(worker).shards())
+    page.get_by_role("button", name="Resume").click()
+    confirm(page, "Resume")
+    expect(page.get_by_role("button", name="Resume")).to_have_count(0)
+
+    queue = app.metrics()[worker.queue_name]
+    assert (1, 0) == (queue.length, queue.morgue_length)
+    assert not any(shard.is_paused for shard in app.queries(worker).shards())
+
+
+def test_many_are_put_back_without_scripts(
+    app: Lowkiq, worker: Any, handler: Handler, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no script goes on with an action, its button does, and each step tells how far it is."""
+    monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)
+    bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(30)])
+    page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
+    page.get_by_role("button", name="Put all back").click()
+    confirm(page, "Put back")
+    told = list[str]()
+    while page.get_by_role("button", name="Go on").is_visible():
+        told.append(str(page.get_by_role("status").inner_text()))
+        page.get_by_role("button", name="Go on").click()
+    expect_done(page, "30 ids were")
+
+    assert 1 < len(told) == len(set(told))
+    assert (30, 0) == (app.metrics()[worker.queue_name].length, app.metrics()[worker.queue_name].morgue_length)
+
+
+def test_a_time_is_typed_as_it_is_shown(worker: Any, visit: Visit) -> None:
+    """In the viewer's zone: what is due in the hour before is not found, and the field still says what was typed."""
+    at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
+    worker.perform_async([{"id": "before", "perform_in": at - 1_800}, {"id": "behind", "perform_in": at + 1_800}])
+    page = visit(f"waiting?queue={worker.queue_name}")
+    expect(page.get_by_label("Value")).to_be_hidden()
+    page.get_by_label("Order by").select_option("due time")
+    page.get_by_label("Range", exact=True).select_option("from a value on, ascending")
+    page.get_by_label("Value").fill("2027-01-15 09:00")
+    page.get_by_role("button", name="Show").click()
+
+    expect(page.get_by_role("link", name="behind", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="before", exact=True)).to_have_count(0)
+    expect(page.get_by_label("Value")).to_have_value("2027-01-15 09:00:00")
