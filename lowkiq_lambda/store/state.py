@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.backend import Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
+
+MAX_SKEW: Final = 1.0
+"""Seconds that clients' clocks may differ by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
-    due_at, since, in_flight, flight_since, held_until, key_left, paused_until = reply
+    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
@@ -57,7 +60,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
     obstacle: Literal["held", "paused", "empty"] | None = None
     if free_at > now:
         obstacle = "paused" if resumes_at > now else "held"
-    elif work_at is None or work_at > now:
+    elif work_at is None or work_at > _due_by(now, seen_at):
         obstacle = "empty"
     return ShardState(
         ref=shard,
@@ -66,3 +69,9 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
         next_at=None if work_at is None else max(work_at, free_at),
         obstacle=obstacle,
     )
+
+
+def _due_by(now: float, seen_at: bytes) -> float:
+    """As in shard.lua: what another client queued as due by a clock that is a little ahead is due."""
+    ahead = float(seen_at) - now if seen_at else 0.0
+    return now + ahead if 0 < ahead <= MAX_SKEW else now

@@ -1,11 +1,13 @@
 """Every page, by day, by night and on a phone: readable for everybody, and nothing sticks out."""
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import READER, Visit
@@ -16,6 +18,9 @@ from tests.store.support import Handler, declare
 
 # The longest tests with a browser: another process may have the others.
 pytestmark = pytest.mark.xdist_group("looks")
+
+Look: TypeAlias = Callable[..., Page]
+Field: TypeAlias = tuple[str, str]
 
 LONG_ID = "order/2024-11-03/" + "0123456789abcdef" * 12
 PAGES = {
@@ -46,6 +51,7 @@ PAGES = {
     "no-such-page": "no-such-page",
     "no-such-queue": "waiting?queue=NoSuchQueue",
 }
+STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue": ["404"]}
 QUESTIONS = {
     "expedite": ("found:expedite", "retried"),
     "kill": ("found:kill", "retried"),
@@ -97,59 +103,82 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     drain.join()
 
 
-def test_every_page_suits_everybody(queues: dict[str, str], site: str, visit: Visit, complaints: list[str]) -> None:
-    """No page violates WCAG A or AA, in light or dark; none is wider than a phone; none breaks its own policy."""
-    page, found = visit(), list[str]()
-    for name, address in PAGES.items():
-        page.goto(site + address.format(**queues))
-        expect(page.locator("main")).to_be_visible()
-        found += look_around(page, name)
+@pytest.fixture
+def token(app: Lowkiq, queues: dict[str, str]) -> int:
+    """The one of the lease on the shard with jobs that run."""
+    (shard,) = app.queries(next(worker for worker in app.workers if worker.queue_name == queues["queue"])).shards()
+    assert shard.token
+    return shard.token
 
-    assert [] == found
-    assert all("404" in complaint or "400" in complaint for complaint in complaints), complaints
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_suits_everybody(name: str, queues: dict[str, str], visit: Visit, complaints: list[str]) -> None:
+    """No page violates WCAG A or AA, in light or dark; none is wider than a phone; none breaks its own policy."""
+    page = visit(PAGES[name].format(**queues))
+    expect(page.locator("main")).to_be_visible()
+
+    assert [] == look_around(page, name)
+    assert STATUSES.get(name, []) == [status_in(complaint) for complaint in complaints]
     complaints.clear()
 
 
-def test_every_question_suits_everybody(
-    app: Lowkiq, queues: dict[str, str], site: str, visit: Visit, complaints: list[str]
-) -> None:
-    """As every page: what is asked before anything changes, what was done, and what could not be."""
-    page, found = visit(), list[str]()
-    token = app.queries(app.workers[0]).shards()[0].token
+def status_in(complaint: str) -> str:
+    """The HTTP status that a browser complains of, or else all that it says."""
+    found = re.search(r"status of (\d+)", complaint)
+    return found[1] if found else complaint
 
-    def look(name: str) -> None:
+
+@pytest.fixture
+def look(queues: dict[str, str], visit: Visit) -> Iterator[Look]:
+    """Sends a form from a queue's page, as an operator or somebody else, and looks at what comes."""
+    found, pages = list[str](), dict[str, Page]()
+
+    def look(name: str, role: str, path: str, *fields: Field, **options: Any) -> Page:
+        page = visit(f"shards?queue={queues[role]}", **options)
+        if path:
+            send(page, path, ("queue", queues[role]), *fields)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         found.extend(look_around(page, name))
+        return pages.setdefault(name, page)
 
-    for name, (do, role) in QUESTIONS.items():
-        page.goto(f"{site}shards?queue={queues[role]}")
-        send(page, "actions", ("queue", queues[role]), ("do", do))
-        look(f"ask-{name}")
-    for name, (do, role) in OF_QUEUES.items():
-        page.goto(f"{site}shards?queue={queues[role]}")
-        send(page, "actions/queue", ("queue", queues[role]), ("do", do.format(token=token)))
-        look(f"ask-{name}")
+    yield look
+    assert pages
+    assert [] == found
 
-    page.goto(f"{site}shards?queue={queues['queue']}")
-    late = ("do", f"evict:0:{token - 1}")
-    send(page, "actions/queue", ("queue", queues["queue"]), late, ("sure", "yes"))
-    look("evicted-nobody")
 
-    page.goto(f"{site}morgue?queue={queues['queue']}")
-    send(page, "actions", ("queue", queues["queue"]), ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
-    look("ask-selected")
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_question_suits_everybody(name: str, look: Look) -> None:
+    """As every page: what is asked before anything changes."""
+    do, role = QUESTIONS[name]
+    look(f"ask-{name}", role, "actions", ("do", do))
+
+
+@pytest.mark.parametrize("name", OF_QUEUES)
+def test_every_question_about_a_queue_suits_everybody(name: str, token: int, look: Look) -> None:
+    """As every page: what is asked before a queue is paused, or goes on, or somebody loses his lease."""
+    do, role = OF_QUEUES[name]
+    look(f"ask-{name}", role, "actions/queue", ("do", do.format(token=token)))
+
+
+def test_what_came_too_late_suits_everybody(token: int, look: Look) -> None:
+    """As every page, the one that says that the lease was another's by then."""
+    look("evicted-nobody", "queue", "actions/queue", ("do", f"evict:0:{token - 1}"), ("sure", "yes"))
+
+
+def test_what_was_done_suits_everybody(look: Look) -> None:
+    """As every page: a question about some jobs, of which one is gone; and what became of them."""
+    page = look("ask-selected", "queue", "actions", ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
     page.locator("main").get_by_role("button", name="Put back").click()
     expect(page.get_by_text("1 that you selected was left alone")).to_be_visible()
-    look("done")
+    assert [] == look_around(page, "done")
 
-    page = visit(password=READER)
-    page.goto(f"{site}shards?queue={queues['queue']}")
-    look("reader")
-    send(page, "actions/queue", ("queue", queues["queue"]), ("do", "pause"), ("sure", "yes"))
-    look("refused")
 
-    assert [] == found
-    assert all("403" in complaint for complaint in complaints), complaints
+def test_what_a_reader_sees_suits_everybody(look: Look, complaints: list[str]) -> None:
+    """As every page: a queue without actions, and the refusal of one that is tried all the same."""
+    look("reader", "queue", "", password=READER)
+    assert [] == complaints
+    look("refused", "queue", "actions/queue", ("do", "pause"), ("sure", "yes"), password=READER)
+    assert [True] == ["403" in complaint for complaint in complaints]
     complaints.clear()
 
 

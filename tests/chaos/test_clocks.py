@@ -106,6 +106,23 @@ def test_p3_a_server_clock_that_jumps_back_reverses_nothing(by_hand: ByHand) -> 
     assert {"a": [1, 2]} == by_hand.batches[-1]
 
 
+def test_what_a_faster_clock_queued_as_due_is_not_too_early_for_a_slower_one(by_hand: ByHand) -> None:
+    """E-6: a probe finds it, and so does a drain; what waits on purpose goes on waiting."""
+    clock, worker = by_hand.clock, by_hand.worker
+    (shard,) = by_hand.app.drainer.shards()
+    worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.1}])
+    clock.set_wall(clock.time() - 1.0)
+    (state,) = by_hand.app.drainer.probe([shard])
+    assert (True, None, 0.0) == (state.has_work, state.obstacle, state.lag)
+    assert "empty" == by_hand.visit()
+    assert [{"a": [1]}] == by_hand.batches
+    worker.perform_async([{"id": "c", "payload": 1}])
+    clock.set_wall(clock.time() - 0.5)
+    assert not by_hand.app.drainer.probe([shard])[0].has_work
+    assert "empty" == by_hand.visit()
+    assert [] == by_hand.batches[1:]
+
+
 class Mistaken(GivenTime):
     """What a process believes that measured a node's time wrongly: it is ten seconds behind."""
 

@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.holding import ClaimLimits, Grant, MorgueLimits, Next, Window
 from tests.properties.model import Claimed, Limits, Model, NewJob, Outcome
-from tests.properties.observed import entry_of, expected, stored
+from tests.properties.observed import entry_of, expected, seen_at, stored
 from tests.properties.store import PATIENCE, Holder, Shard
 from tests.servers import Server
 
@@ -57,6 +57,7 @@ class StoreMachine(RuleBasedStateMachine):
     def store_is_as_the_model(self) -> None:
         """The whole shard is as the model says."""
         assert expected(self.model) == stored(self.server.admin, self.shard.ref)
+        self.model.seen_at = seen_at(self.server.admin, self.shard.ref)
 
     @rule(given=JOBS)
     def push(self, given: list[tuple[str, str, float | None, float | None]]) -> None:

@@ -122,6 +122,12 @@ class Model:
     evicted: bool = False
     paused_until: float = 0.0
     to_trim: bool = False
+    seen_at: float = 0.0
+
+    @property
+    def due_by(self) -> float:
+        """The latest time that a call was seen with: a clock may be a little behind the one of the last push."""
+        return self.seen_at if self.now < self.seen_at <= self.now + 1 else self.now
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -142,7 +148,7 @@ class Model:
             return "paused"
         if self.lease_key or self.now < self.until:
             return "held"
-        due = any(job.perform_in <= self.now for job in self.waiting.values())
+        due = any(job.perform_in <= self.due_by for job in self.waiting.values())
         if not (self.flight or due or self.suspects):
             return "empty"
         self.evicted = False
@@ -210,7 +216,7 @@ class Model:
     def _claim(self, limits: Limits) -> Claimed | None:
         kind, charge, times = "DUE", None, dict(self.suspects)
         if not times:
-            times = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.now}
+            times = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.due_by}
         ids = _first(times, limits.ids)
         if self.suspects:
             name = self.trouble[ids[0]]["g"]

@@ -64,6 +64,11 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     }
 
 
+def seen_at(client: redis.Redis, shard: ShardRef) -> float:
+    """The latest time that a call came with, as the shard has noted it."""
+    return float(client.hget(shard.key("meta"), "now") or 0)
+
+
 def expected(model: Model) -> State:
     """What Redis ought to hold."""
     return {

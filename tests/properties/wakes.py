@@ -38,10 +38,5 @@ class WokenMachine(StoreMachine):
         if model.lease_key or model.now < model.until or model.now < model.paused_until:
             return False
         told = self.noted is not None and model.now < self.noted[0] and model.token == self.noted[1]
-        due_at = self.seen_until()
-        return not told and (bool(model.flight) or any(job.perform_in <= due_at for job in model.waiting.values()))
-
-    def seen_until(self) -> float:
-        """The latest time that the shard knows of: a clock may be a little behind the one of the last push."""
-        seen_at = float(self.server.admin.hget(self.shard.ref.key("meta"), "now") or 0)
-        return seen_at if self.model.now < seen_at <= self.model.now + 1 else self.model.now
+        is_due = any(job.perform_in <= model.due_by for job in model.waiting.values())
+        return not told and (bool(model.flight) or is_due)

@@ -25,7 +25,7 @@ if now < held_until or exists(lease) then
   return {'HELD', string.format('%.6f', math.max(held_until, now + math.max(0, call('PTTL', lease)) / 1000))}
 end
 local earliest, left = earliest_due(), exists(flight)
-if not (left or (earliest ~= '' and tonumber(earliest) <= now) or exists(suspects)) then return {'EMPTY', earliest} end
+if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then return {'EMPTY', earliest} end
 
 -- Redis lets a script write when memory is full only after a command that frees: this one is the first.
 call('HDEL', meta, 'recovery', 'abandoned')

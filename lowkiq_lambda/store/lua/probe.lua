@@ -1,11 +1,12 @@
 --! keys due since flight meta lease
 -- What there is to do in the shard, read only.
 -- Returns {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
---   milliseconds left on the lease key, paused until or ''}.
+--   milliseconds left on the lease key, paused until or '', the latest now that was seen or ''}.
 local due, since, flight, meta, lease = unpack(KEYS)
 local call = redis.call
 local in_flight = call('HLEN', flight)
-local flight_since, held_until, paused_until = unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until'))
+local flight_since, held_until, paused_until, seen_at =
+  unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now'))
 return {
   call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
   call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
@@ -14,4 +15,5 @@ return {
   held_until or '0',
   math.max(0, call('PTTL', lease)),
   paused_until or '',
+  seen_at or '',
 }

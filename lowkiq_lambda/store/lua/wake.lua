@@ -15,9 +15,7 @@ if woken_by == nonce then return {'WOKEN'} end
 if now < tonumber(held_until or 0) or exists(lease) then return {'HELD'} end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED'} end
 local earliest = earliest_due()
--- What was pushed just now is due, though the clock that its push went by may have been a little ahead of this one.
-local due_now = earliest ~= '' and tonumber(earliest) <= tonumber(latest_now)
-if not (due_now or exists(flight)) then return {'EMPTY'} end
+if not ((earliest ~= '' and tonumber(earliest) <= due_by) or exists(flight)) then return {'EMPTY'} end
 if woken_until and now < tonumber(woken_until) and woken_token == token then return {'AWAKE'} end
 
 free_memory_first()

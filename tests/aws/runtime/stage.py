@@ -110,6 +110,11 @@ class Stage:
 
         eventually(is_free, timeout=TIMEOUT)
 
+    def end_lease(self, index: int = 0) -> None:
+        """Do to the lease of a process that is dead what time would do."""
+        self.server.admin.delete(self.shards[index].key("lease"))
+        self.server.admin.hset(self.shards[index].key("meta"), "until", 0)
+
     def check_that_nothing_is_left(self, *, processed: int, troubled: bool = False) -> Mapping[str, int]:
         """All is done, each id so often as it should, nobody waits, nobody holds a lease; the counters."""
         total: dict[str, int] = {}

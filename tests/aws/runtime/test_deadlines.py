@@ -19,7 +19,7 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: Stage) ->
     for ids, do in ((BEFORE, "note"), ("g", "hang once"), (BEHIND, "note")):
         stage.push(ids, do, 1)
         stage.push(ids, "note", 2)
-    environment = stage.environment(lease_ttl=1.0)
+    environment = stage.environment()
     running = environment.begin({"shard": 0}, timeout=2.0)
     stage.await_told("begin", id="g")
     killed = running.outcome()
@@ -28,7 +28,7 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: Stage) ->
 
     # More arrives for those that died: it comes behind what they have.
     stage.push(ALL, "note", 3)
-    stage.await_free()
+    stage.end_lease()
     after = environment.begin({"shard": 0}, timeout=PLENTY).result()
 
     assert after.cold
@@ -49,7 +49,7 @@ def test_what_a_killed_run_had_done_is_in_its_metrics(stage: Stage) -> None:
     """Metrics are flushed after every batch: of the batches before the one that was killed none is missing."""
     stage.push(BEFORE)
     stage.push("g", "hang once")
-    killed = stage.environment(lease_ttl=1.0).invoke({"shard": 0}, timeout=2.0)
+    killed = stage.environment().invoke({"shard": 0}, timeout=2.0)
 
     assert isinstance(killed, Killed)
     assert len(BEFORE) == stage.state()["counters"]["processed"] == sum(killed.metric("processed"))

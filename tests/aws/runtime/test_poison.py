@@ -15,13 +15,13 @@ def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: Stage, do:
     stage.push(HEALTHY[:4])
     stage.push("x", do, 2)
     stage.push(HEALTHY[4:], number=3)
-    environment = stage.environment(lease_ttl=0.5)
+    environment = stage.environment()
 
     outcomes: list[Outcome] = []
     while not outcomes or not isinstance(outcomes[-1], Result):
         outcomes.append(environment.invoke({"shard": 0}, timeout=PLENTY))
         assert isinstance(outcomes[-1], Result | Crashed)
-        stage.await_free()
+        stage.end_lease()
 
     assert 1 + STRIKES == len(outcomes) - 1
     state = stage.state()

@@ -97,7 +97,7 @@ local function claim(merge, limits)
   if #head > 0 then
     kind, window, oldest, charge = rarely().claim_suspects(merge, head, limits)
   else
-    local listed = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
+    local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
     if #listed == 0 then return nil end
     local ids, times = {}, {}
     for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end

@@ -7,16 +7,20 @@ local meta, lease, pushes_even, pushes_odd = unpack(KEYS, 16, 19)
 -- ARGV[1] version of the caller's contract, ARGV[2] now, ARGV[3] '1' if now was measured for this very call.
 local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local now = tonumber(now_text)
-local latest_now = now_text
+local latest_now, due_by = now_text, now
 
--- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen.
+-- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen; but
+-- it was measured some way off. What one client queued as due must not be too early for the next, so what is due is
+-- asked by the later time, if that is as good as now.
 local function refusal()
   local least, seen_at, closed = unpack(call('HMGET', meta, 'least_version', 'now', 'closed'))
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed then return {'CLOSED'} end
-  if seen_at and not measured then
-    if now < tonumber(seen_at) - 1 then return {'SKEW', seen_at} end
-    if now < tonumber(seen_at) then latest_now = seen_at end
+  local ahead = seen_at and tonumber(seen_at) - now or 0
+  if ahead > 1 and not measured then return {'SKEW', seen_at} end
+  if ahead > 0 and ahead <= 1 then
+    due_by = tonumber(seen_at)
+    if not measured then latest_now = seen_at end
   end
 end
 
