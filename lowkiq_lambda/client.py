@@ -40,9 +40,6 @@ class Checker(msgspec.Struct, frozen=True):
                 new = self._check(position, job)
             except JobError as error:
                 raise error.at(position) from error.__cause__
-            except ValueError as error:
-                # Python itself refuses to write out an integer of thousands of digits.
-                raise JobError(str(error), position=position) from error
             by_shard.setdefault(shard_for(new.id, self.shards_count), []).append(new)
         return by_shard
 
@@ -63,7 +60,7 @@ class Checker(msgspec.Struct, frozen=True):
         if type(given) is str:
             job_id = given
         elif type(given) is int or isinstance(given, UUID):
-            job_id = str(given)
+            job_id = _written(given)
         elif isinstance(given, str):
             # What it holds: the member of an enumeration says something else of itself.
             job_id = str.__str__(given)
@@ -104,9 +101,9 @@ class Checker(msgspec.Struct, frozen=True):
 
 def _score(score: object) -> bytes:
     if not is_number(score) or not isinstance(score, int | float):
-        raise JobError(f"must be a finite number, not {score!r}", field="score")
+        raise JobError(f"must be a finite number, not {_shown(score)}", field="score")
     if abs(score) > MAX_EXACT:
-        raise JobError(f"{score!r} is beyond ±2^53, where numbers are no longer exact", field="score")
+        raise JobError(f"{_shown(score)} is beyond ±2^53, where numbers are no longer exact", field="score")
     return encode_score(float(score))
 
 
@@ -115,13 +112,15 @@ def _absolute(perform_in: object) -> float:
         if perform_in.tzinfo is None:
             raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="perform_in")
         perform_in = perform_in.timestamp()
+        if perform_in >= LATEST:
+            raise JobError("lies beyond the year 9999", field="perform_in")
     if not is_number(perform_in) or not isinstance(perform_in, int | float):
-        raise JobError(f"must be Unix seconds or an aware datetime, not {perform_in!r}", field="perform_in")
+        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(perform_in)}", field="perform_in")
     if perform_in < EARLIEST:
         hint = "it is an absolute time in Unix seconds; for seconds from now use delay"
-        raise JobError(f"{perform_in!r} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="perform_in")
+        raise JobError(f"{_shown(perform_in)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="perform_in")
     if perform_in >= LATEST:
-        raise JobError(f"{perform_in!r} looks like milliseconds: give seconds", field="perform_in")
+        raise JobError(f"{_shown(perform_in)} looks like milliseconds: give seconds", field="perform_in")
     return float(perform_in)
 
 
@@ -129,10 +128,25 @@ def _delay(delay: object) -> float:
     if isinstance(delay, timedelta):
         delay = delay.total_seconds()
     if not is_number(delay) or not isinstance(delay, int | float) or delay < 0:
-        raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {delay!r}", field="delay")
+        raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {_shown(delay)}", field="delay")
     if delay >= LATEST:
         raise JobError("lies beyond the year 9999", field="delay")
     return float(delay)
+
+
+def _written(number: int | UUID) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        # Python itself refuses to write out an integer of thousands of digits.
+        raise JobError(str(error), field="id") from error
+
+
+def _shown(given: object) -> str:
+    try:
+        return repr(given)
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def push(checker: Checker, pusher: Pusher, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:

@@ -28,7 +28,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
     the same of those that nobody has claimed; it grows where nobody drains. Counted since the queue was made:
     `processed` (done), `failed` (failures that counted, of which `dead` were an id's last), and `payloads` (handed to
-    the handler and done).
+    the handler and done). `paused`: how many shards are.
     """
 
     length: int
@@ -42,6 +42,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     dead: int
     payloads: int
+    paused: int
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -125,7 +126,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """All queues by name, and the servers that hold them, at one moment (Unix seconds by a server's clock)."""
 
     at: float
-    queues: dict[str, QueueMetrics]
+    queues: dict[str, Metrics]
     pasts: dict[str, Past]
     servers: tuple[ServerView, ...]
     mismatched: frozenset[str] = frozenset()

@@ -81,6 +81,7 @@ def build(function: str, target: Target, app: Path, into: Path) -> None:
         _copy_library(function, into / "lowkiq_lambda")
     if not (into / "lowkiq_lambda").exists():
         raise BuildFailed(f"There is no {ROOT / 'lowkiq_lambda'}: name lowkiq_lambda in {app / 'requirements.txt'}.")
+    _compile_templates(python or sys.executable, into)
     _copy_app(app, into)
     if python is None:
         _say(
@@ -122,6 +123,13 @@ def _copy_library(function: str, into: Path) -> None:
         return never(folder, names).union(*(one.get(Path(folder).name, set()) for one in without))
 
     shutil.copytree(ROOT / "lowkiq_lambda", into, dirs_exist_ok=True, ignore=left_out)
+
+
+def _compile_templates(python: str, into: Path) -> None:
+    """Where the package has pages, as Python modules."""
+    program = into / "lowkiq_lambda" / "dashboard" / "compiling.py"
+    if program.exists() and subprocess.run([python, "-IB", str(program), str(into)], check=False).returncode:
+        _say("WARNING: the dashboard's templates could not be compiled, see above; each cold start will do it.")
 
 
 def _copy_app(app: Path, into: Path) -> None:

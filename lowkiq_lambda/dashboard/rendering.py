@@ -1,27 +1,17 @@
 """Templates: everything that they are given is text, unless a template itself says otherwise."""
 
 from functools import cache
-from pathlib import Path
-from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from lowkiq_lambda.dashboard import figures, formatting
-
-_FOLDER: Final = Path(__file__).parent / "templates"
+from lowkiq_lambda.dashboard.compiling import environment as plain_environment
 
 
 @cache
 def templates() -> Environment:
-    """The templates, compiled when they are first needed."""
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        auto_reload=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates, loaded when they are first needed."""
+    environment = plain_environment()
     names = (
         "short",
         "exact",

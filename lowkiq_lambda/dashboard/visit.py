@@ -20,7 +20,7 @@ from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.errors import LowkiqError
 
 logger = logging.getLogger(__name__)
 
@@ -184,8 +184,6 @@ def _endpoint(site: Site, handler: Handler) -> Callable[[Request], Any]:
 def _answer(site: Site, handler: Handler, request: Request) -> Response:
     try:
         return handler(Visit(site, request))
-    except BackendError as error:
-        return refusal(site, request, 503, f"Redis does not answer as it should: {error}")
     except LowkiqError as error:
         return refusal(site, request, 503, str(error))
     except Exception:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from redis.exceptions import NoScriptError
 
@@ -17,7 +17,7 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate, translated, unless_error
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.keys import Place, ShardGroup, ShardRef
 from lowkiq_lambda.store.nodes import TIME, Nodes
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
@@ -27,9 +27,12 @@ Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
-Question: TypeAlias = tuple[ShardRef, Sequence[Argument]]
+Question: TypeAlias = tuple[Place, Sequence[Argument]]
 Beside: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
+
+_IN_A_GROUP: Final = 24
+"""Shards: others wait while a script looks at them, for a fraction of a millisecond."""
 
 
 class Backend:
@@ -129,21 +132,29 @@ class Backend:
             self.pause(attempt, most=give_up_at - self.clock.monotonic())
             attempt += 1
 
+    def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
+        """A queue's shards, as `read_beside` may be given them: what a script looks at together costs less."""
+        most = 1 if self._nodes.cluster else _IN_A_GROUP
+        return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
+
     def read_beside(
-        self, name: str, shards: Sequence[ShardRef], beside: Sequence[Beside], patience: float
+        self, name: str, groups: Sequence[ShardGroup], beside: Sequence[Beside], patience: float
     ) -> tuple[list[Reply], list[Any]]:
-        """As `read_each`, with further commands in the same round trip: their answers, or redis-py errors, second."""
+        """As `read_each`, for groups, with further commands in the same round trip: their answers, or redis-py errors.
+
+        The script is given the keys of all shards of a group.
+        """
 
         def once() -> tuple[list[Reply], list[Any]]:
-            answers = self._answers(script(name), [(shard, ()) for shard in shards], beside)
-            return [unless_error(answer) for answer in answers[: len(shards)]], answers[len(shards) :]
+            answers = self._answers(script(name), [(group, ()) for group in groups], beside)
+            return [unless_error(answer) for answer in answers[: len(groups)]], answers[len(groups) :]
 
         return self.patiently(patience, once)
 
-    def one_of_each_node(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
-        """For each node that has any of the shards, one of them. Raises BackendError."""
+    def key_of_each_node(self, shards: Iterable[ShardRef]) -> list[str]:
+        """For each node that has any of the shards, a key of one of them. Raises BackendError."""
         with translated():
-            return [*self._nodes.with_a_shard(shards).values()]
+            return [*self._nodes.with_a_key(shards).values()]
 
     def _ask_each(self, code: Script, questions: Sequence[Question]) -> list[Reply]:
         return [unless_error(answer) for answer in self._answers(code, questions)]
@@ -154,9 +165,9 @@ class Backend:
         The nodes' times are measured on the way.
         """
         stamped = [(shard, [CONTRACT_VERSION, 0, 0, *args]) for shard, args in questions]
-        nodes = self._nodes.with_a_shard(shard for shard, _ in questions)
+        nodes = self._nodes.with_a_key(shard for shard, _ in questions)
         asked_at = self.clock.monotonic()
-        asked = [(shard.keys[0], TIME) for shard in nodes.values()]
+        asked = [(key, TIME) for key in nodes.values()]
         calls = [(shard.keys[0], _evalsha(code, shard, args)) for shard, args in stamped]
         along = self._taken_along()
         replies = send_each(self.client, [*along, *asked, *calls, *beside])[len(along) :]
@@ -172,10 +183,10 @@ class Backend:
                 self._nodes.observe(node, said, asked_at)
         for position, (shard, args) in enumerate(stamped):
             if isinstance(answers[position], NoScriptError):
-                answers[position] = self._evalunless_error(code, shard, args)
+                answers[position] = self._eval_unless_error(code, shard, args)
         return answers
 
-    def _evalunless_error(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply | Exception:
+    def _eval_unless_error(self, code: Script, shard: Place, args: list[Argument]) -> Reply | Exception:
         try:
             return self._eval(code, shard, args)
         except REDIS_ERRORS as error:
@@ -225,8 +236,9 @@ class Backend:
         except NoScriptError:
             return self._eval(code, shard, args)
 
-    def _eval(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply:
-        return self._execute(("EVAL", code.source, len(code.keys), *shard.some(code.keys), *args))
+    def _eval(self, code: Script, shard: Place, args: list[Argument]) -> Reply:
+        keys = shard.some(code.keys)
+        return self._execute(("EVAL", code.source, len(keys), *keys, *args))
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
         along = self._taken_along()
@@ -263,5 +275,6 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
     return reply
 
 
-def _evalsha(code: Script, shard: ShardRef, args: Sequence[Argument]) -> tuple[Argument, ...]:
-    return "EVALSHA", code.sha, len(code.keys), *shard.some(code.keys), *args
+def _evalsha(code: Script, shard: Place, args: Sequence[Argument]) -> tuple[Argument, ...]:
+    keys = shard.some(code.keys)
+    return "EVALSHA", code.sha, len(keys), *keys, *args

@@ -40,9 +40,9 @@ def load_json(dumped: bytes) -> object:
 def _why_not(payload: object, restored: object) -> str | None:
     """The first value that JSON has no form for, or does not give back, by its path."""
     try:
-        return _difference(payload, restored, "payload")
+        return _difference(payload, restored, "")
     except RecursionError:
-        return "payload is nested too deeply"
+        return "is nested too deeply"
 
 
 def _difference(given: object, restored: object, path: str) -> str | None:
@@ -50,30 +50,30 @@ def _difference(given: object, restored: object, path: str) -> str | None:
     kind = type(given)
     if kind in _SCALARS:
         same = given == restored and type(restored) is kind
-        return None if same and not _unpaired(given) else f"{path}: {given!r} does not come back from JSON as it was"
+        return None if same and not _unpaired(given) else f"{_at(path)}{given!r} does not come back from JSON as it was"
     if kind is float:
         return _float_difference(given, restored, path)
     if isinstance(given, dict):
         return _dict_difference(given, restored, path)
     if isinstance(given, list | tuple):
         return _list_difference(given, restored, path)
-    return f"{path}: JSON has no form for {kind.__name__}: give a str or a number instead"
+    return f"{_at(path)}JSON has no form for {kind.__name__}: give a str or a number instead"
 
 
 def _float_difference(given: object, restored: object, path: str) -> str | None:
     if not isinstance(given, float) or not math.isfinite(given):
-        return f"{path}: JSON has no form for {given!r}"
-    return None if given == restored else f"{path}: {given!r} does not come back from JSON as it was"
+        return f"{_at(path)}JSON has no form for {given!r}"
+    return None if given == restored else f"{_at(path)}{given!r} does not come back from JSON as it was"
 
 
 def _dict_difference(given: dict[object, object], restored: object, path: str) -> str | None:
     if not isinstance(restored, dict):
-        return f"{path}: does not come back from JSON as it was"
+        return f"{_at(path)}does not come back from JSON as it was"
     for key, value in given.items():
         if type(key) is not str or _unpaired(key):
-            return f"{path}: the key {key!r} is no text that JSON keeps"
+            return f"{_at(path)}the key {key!r} is no text that JSON keeps"
         if key not in restored:
-            return f"{path}: the key {key!r} does not come back from JSON"
+            return f"{_at(path)}the key {key!r} does not come back from JSON"
         wrong = _difference(value, restored[key], f"{path}.{key}")
         if wrong:
             return wrong
@@ -82,12 +82,17 @@ def _dict_difference(given: dict[object, object], restored: object, path: str) -
 
 def _list_difference(given: list[object] | tuple[object, ...], restored: object, path: str) -> str | None:
     if not isinstance(restored, list | tuple) or len(restored) != len(given):
-        return f"{path}: does not come back from JSON as it was"
+        return f"{_at(path)}does not come back from JSON as it was"
     for index, (value, back) in enumerate(zip(given, restored, strict=True)):
         wrong = _difference(value, back, f"{path}[{index}]")
         if wrong:
             return wrong
     return None
+
+
+def _at(path: str) -> str:
+    """The place in the payload, to stand before what is wrong with it."""
+    return f"at {path}: " if path else ""
 
 
 def _unpaired(text: object) -> bool:

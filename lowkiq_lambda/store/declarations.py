@@ -5,6 +5,7 @@ another codec nobody could read what is queued.
 """
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -34,7 +35,7 @@ class Declaration:
 
 def declare(backend: Backend, queue_name: str, declaration: Declaration, patience: float) -> None:
     """Register the declaration, or compare it with the registered one. Raises QueueMismatch, BackendError."""
-    mine = msgspec.json.encode(asdict(declaration))
+    mine = _encoded(declaration)
     stored = backend.patiently(patience, lambda: _register(backend.client, declaration_key(queue_name), mine))
     if stored != mine:
         raise _mismatch(queue_name, declaration, stored)
@@ -48,7 +49,7 @@ def redeclare(backend: Backend, queue_name: str, declaration: Declaration, patie
     call. Raises QueueMismatch where jobs are left or more than `shards_count` differs, and nothing is changed then;
     BackendError.
     """
-    key, mine = declaration_key(queue_name), msgspec.json.encode(asdict(declaration))
+    key, mine = declaration_key(queue_name), _encoded(declaration)
     stored = backend.patiently(patience, lambda: _register(backend.client, key, mine))
     before = msgspec.json.decode(stored)
     if before | {"shards_count": declaration.shards_count} != asdict(declaration):
@@ -65,7 +66,12 @@ def redeclare(backend: Backend, queue_name: str, declaration: Declaration, patie
 
 def agrees(declaration: Declaration, stored: object) -> bool:
     """Whether what a queue was made with, as it lies in Redis, is this; where nothing is known, it may be."""
-    return not isinstance(stored, bytes) or stored == msgspec.json.encode(asdict(declaration))
+    return not isinstance(stored, bytes) or stored == _encoded(declaration)
+
+
+@cache
+def _encoded(declaration: Declaration) -> bytes:
+    return msgspec.json.encode(asdict(declaration))
 
 
 def _close_all(backend: Backend, queue_name: str, shards_count: int, patience: float) -> None:

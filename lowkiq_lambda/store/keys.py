@@ -30,8 +30,9 @@ and shards of two different counts never share a key. docs/data-model.md has the
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 PREFIX: Final = "lowkiq"
@@ -74,6 +75,10 @@ class ShardRef:
         tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
         object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in SHARD_KEYS))
 
+    def __hash__(self) -> int:
+        # A text keeps its hash.
+        return hash(self.keys[0])
+
     def key(self, name: str) -> str:
         """The shard's key of that name."""
         return self.keys[_POSITIONS[name]]
@@ -81,6 +86,31 @@ class ShardRef:
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The keys of these names."""
         return self.keys if names is SHARD_KEYS else _picker(names)(self.keys)
+
+
+@dataclass(frozen=True)
+class ShardGroup:
+    """Shards of one queue, on one node, that one call of a script may look at together."""
+
+    shards: tuple[ShardRef, ...]
+
+    @property
+    def queue_name(self) -> str:
+        """The name of their queue."""
+        return self.shards[0].queue_name
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the first, by which their node is found."""
+        return self.shards[0].keys
+
+    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The keys of these names, shard by shard."""
+        return tuple(chain.from_iterable([shard.some(names) for shard in self.shards]))
+
+
+Place: TypeAlias = ShardRef | ShardGroup
+"""What a call of a script is about."""
 
 
 @cache

@@ -1,38 +1,42 @@
 """Queues in numbers: one round trip for each node, whatever they hold."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.backend import Backend, Reply
+from lowkiq_lambda.store.backend import Backend, Beside
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time]
-_decode: Final = msgspec.json.Decoder(_Line).decode
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time, float]
+_decode: Final = msgspec.json.Decoder(list[_Line]).decode
 
+_Values: TypeAlias = tuple[float, ...]
+"""Those of a shard or queue, in the order of the fields of `Metrics`."""
+_FIELDS: Final = Metrics.__struct_fields__
 _LASTING: Final = frozenset({"lag", "oldest_due_age"})
-_TOGETHER: Final[Mapping[str, tuple[Callable[[Iterable[Any]], Any], Callable[[Metrics], Any]]]] = {
-    field: (max if field in _LASTING else sum, attrgetter(field)) for field in Metrics.__struct_fields__
-}
+_UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
 
 def measure(backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards. Raises BackendError."""
-    shards = [shard for queue in queues for shard in queue]
-    return measured(backend, queues, backend.read_each("measure", shards, patience))
+    found, _ = _ask(backend, queues, (), patience)
+    return [
+        QueueMetrics(**_named(_united(each)), shards=tuple([Metrics(**_named(values)) for values in each]))
+        for each in found
+    ]
 
 
-def measured(backend: Backend, queues: Sequence[Sequence[ShardRef]], replies: Sequence[Reply]) -> list[QueueMetrics]:
-    """What `measure.lua` just said of the shards, one after the other, by queue."""
-    shards = [shard for queue in queues for shard in queue]
-    nows = backend.now_each(shards)
-    found = iter([_shard(reply, now) for reply, now in zip(replies, nows, strict=True)])
-    return [_queue(tuple(next(found) for _ in queue)) for queue in queues]
+def measure_beside(
+    backend: Backend, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside], patience: float
+) -> tuple[list[Metrics], list[Any]]:
+    """As `measure`, without the shards; and the answers, or redis-py errors, to further commands."""
+    found, answers = _ask(backend, queues, beside, patience)
+    return [Metrics(**_named(_united(each))) for each in found], answers
 
 
 def numbers(metrics: Metrics) -> Numbers:
@@ -49,27 +53,33 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
     }
 
 
-def _shard(reply: Reply, now: float) -> Metrics:
-    length, retries, busy, morgue_length, processed, retried, dead, payloads, due, since, flight_since = _decode(
-        reply[0]
-    )
-    earliest_due = now if due is None else due
+def _ask(
+    backend: Backend, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside], patience: float
+) -> tuple[list[list[_Values]], list[Any]]:
+    """The values of each shard, by queue, and the answers to further commands."""
+    shards = [shard for queue in queues for shard in queue]
+    groups = [group for queue in queues for group in backend.groups(queue)]
+    replies, answers = backend.read_beside("measure", groups, beside, patience)
+    lines = chain.from_iterable([_decode(reply[0]) for reply in replies])
+    found = map(_values, lines, backend.now_each(shards))
+    return [[*islice(found, len(queue))] for queue in queues], answers
+
+
+def _values(line: _Line, now: float) -> _Values:
+    length, retries, busy, dead, processed, retried, buried, payloads, due, since, flight_since, paused_until = line
+    earliest_due = now if due is None else min(now, due)
     oldest = min(earliest_due, now if since is None else since, now if flight_since is None else flight_since)
-    return Metrics(
-        length=length,
-        fresh=length - retries,
-        retries=retries,
-        busy=busy,
-        morgue_length=morgue_length,
-        lag=max(0.0, now - oldest),
-        oldest_due_age=max(0.0, now - earliest_due),
-        processed=processed,
-        failed=retried + dead,
-        dead=dead,
-        payloads=payloads,
+    return (
+        *(length, length - retries, retries, busy, dead),
+        *(now - oldest, now - earliest_due),
+        *(processed, retried + buried, buried, payloads),
+        int(paused_until > now),
     )
 
 
-def _queue(shards: tuple[Metrics, ...]) -> QueueMetrics:
-    of_all = {field: unite(map(value, shards)) for field, (unite, value) in _TOGETHER.items()}
-    return QueueMetrics(**of_all, shards=shards)
+def _united(shards: Sequence[_Values]) -> _Values:
+    return tuple([unite(column) for unite, column in zip(_UNITED_BY, zip(*shards, strict=True), strict=True)])
+
+
+def _named(values: _Values) -> dict[str, Any]:
+    return dict(zip(_FIELDS, values, strict=True))

@@ -8,7 +8,7 @@ from redis.cluster import RedisCluster
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import translated, unless_error
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.keys import Place, ShardRef
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION
 from lowkiq_lambda.store.server_time import NodeTime
@@ -31,15 +31,15 @@ class Nodes:
         self._new_time = new_time
         self._times: dict[str, NodeTime] = {}
 
-    def of(self, shard: ShardRef) -> str:
-        """The name of the shard's node."""
+    def of(self, shard: Place) -> str:
+        """The name of the node that it lies on."""
         if self.cluster is None:
             return _ONLY_NODE
         return str(self.cluster.get_node_from_key(shard.keys[0]).name)
 
-    def with_a_shard(self, shards: Iterable[ShardRef]) -> dict[str, ShardRef]:
-        """The nodes of the shards, each with one of them."""
-        return {self.of(shard): shard for shard in shards}
+    def with_a_key(self, shards: Iterable[Place]) -> dict[str, str]:
+        """The nodes of the shards, each with a key of one of them."""
+        return {self.of(shard): shard.keys[0] for shard in shards}
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
@@ -49,6 +49,8 @@ class Nodes:
 
     def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
         """As `now` for each shard, asked once for each node."""
+        if self.cluster is None:
+            return [self.now(shard) for shard in shards[:1]] * len(shards)
         nodes = [self.of(shard) for shard in shards]
         nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
         return [nows[node] for node in nodes]

@@ -6,7 +6,7 @@ from typing import Any, Final
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.metrics import measured
+from lowkiq_lambda.store.metrics import measure_beside
 from lowkiq_lambda.store.past import command, past, windows
 from lowkiq_lambda.views import Overview, ServerView, Span
 
@@ -18,7 +18,7 @@ def look(
 ) -> Overview:
     """The queues, given by their shards, with so much of their past. Raises BackendError."""
     shards = [shard for queue in queues.values() for shard in queue]
-    nodes = [shard.keys[0] for shard in backend.one_of_each_node(shards)] or [""]
+    nodes = backend.key_of_each_node(shards) or [""]
     # Which windows are read is told by any clock that is right to a minute; what they mean, by the server's.
     asked_at = backend.clock.time()
     wanted = windows(span, asked_at)
@@ -28,11 +28,11 @@ def look(
         *((key, ("GET", key)) for key in declarations),
         *(command(name, wanted) for name in queues),
     ]
-    replies, answers = backend.read_beside("measure", shards, beside, patience)
+    measured, answers = measure_beside(backend, [*queues.values()], beside, patience)
     infos, declared, pasts = _parted(answers, len(nodes), len(queues))
     return Overview(
         at=backend.now(shards[0]) if shards else asked_at,
-        queues=dict(zip(queues, measured(backend, [*queues.values()], replies), strict=True)),
+        queues=dict(zip(queues, measured, strict=True)),
         pasts={name: past(answer, wanted, span, asked_at) for name, answer in zip(queues, pasts, strict=True)},
         servers=tuple(map(server_view, infos)),
         mismatched=frozenset(

@@ -140,6 +140,24 @@ def test_no_cold_start_compiles(packages: Path, function: str) -> None:
     assert [] == [name for name, bytecode in compiled.items() if str(folder).encode() in bytecode]
 
 
+def test_no_cold_start_compiles_a_template(packages: Path) -> None:
+    """The dashboard's package has each template as a module, and takes it from there."""
+    package = packages / "DashboardFunction"
+    names = sorted(path.name for path in (package / "lowkiq_lambda/dashboard/templates").iterdir())
+    code = """if True:
+        import sys
+        sys.path[:0] = sys.argv[1:2]
+        from lowkiq_lambda.dashboard.rendering import templates
+        print(*[templates().get_template(name).filename for name in sys.argv[2:]], sep="\\n")
+    """
+    command = [sys._base_executable, "-I", "-S", "-c", code, package, *names]  # type: ignore[attr-defined]  # as above
+
+    found = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert len(names) == len(found) > 0
+    assert {package / "lowkiq_lambda/dashboard/compiled"} == {Path(path).parent for path in found}
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_package_is_small(packages: Path, function: str) -> None:
     """It has room under Lambda's limit of 250 MB, and takes little time to unpack."""

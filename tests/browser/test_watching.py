@@ -100,7 +100,7 @@ def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: 
     own_server.stop()
     pass_time(page)
     expect(page.get_by_role("status")).to_have_text("Redis is away")
-    expect(page.locator("#notice")).to_contain_text("Redis does not answer")
+    expect(page.locator("#notice")).to_contain_text("Redis cannot serve now")
     expect(total(page, "Enqueued")).to_have_text("1")
     found = look_around(page, "redis-away")
     fresh = visit("shards?queue=" + worker.queue_name)

@@ -5,6 +5,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+import redis
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
@@ -194,9 +195,20 @@ def test_a_redis_that_is_away_is_told(
     app.backend.client.close()
 
     assert (503, 503, 200) == (page.status, part.status, back.status)
-    assert "Redis does not answer" in page.words
+    assert "Not now Redis cannot serve now:" in page.words
     assert "#notice" == part.headers["hx-retarget"]
     assert "<html" not in part.text
+
+
+def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str, server_url: str) -> None:
+    """Jobs pile up there on purpose; where the pause did not reach every shard, that is said too."""
+    worker = declare(app, queue_name, Handler(), shards_count=3)
+    assert "paused" not in browser.get("/").words
+    app.actions(worker).pause(3_600.0)
+    assert " paused " in browser.get("/").words
+    with redis.Redis.from_url(server_url) as admin:
+        admin.hdel(app.queue_of(worker).shards[1].key("meta"), "paused_until")
+    assert "paused: 2 of 3 shards" in browser.get("/").words
 
 
 def test_a_queue_that_was_made_otherwise_is_marked(

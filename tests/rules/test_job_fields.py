@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -75,16 +76,15 @@ def test_e64_negative_zero_and_tiny_scores_have_their_place(app: Lowkiq, queue_n
     assert (sorted(scores), "[0.0]") == (a.scores, str(b.scores))
 
 
-@pytest.mark.parametrize("field", ["score", "perform_in", "delay"])
-@pytest.mark.parametrize("digits", [400, 5_000])
+@pytest.mark.parametrize(("field", "digits"), [*product(["score", "perform_in", "delay"], [400, 5_000]), ("id", 5_000)])
 def test_e64_integers_that_no_float_holds_are_refused(app: Lowkiq, queue_name: str, field: str, digits: int) -> None:
-    """E-64: however large a number is, the error is the job's, with its position."""
+    """E-64: however large a number is, the error is the job's, with its position and field."""
     worker = declare(app, queue_name, Notes())
 
     with pytest.raises(JobError, match="job 1: ") as caught:
         worker.perform_async([{"id": "a"}, {"id": "b", field: 10**digits}])
 
-    assert 1 == caught.value.position
+    assert (1, field) == (caught.value.position, caught.value.field)
 
 
 @pytest.mark.parametrize(

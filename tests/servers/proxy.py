@@ -106,6 +106,10 @@ class Proxy(Started):
 
     async def _stop_listening(self) -> None:
         if self._listener is not None:
+            # What was accepted and has no transport yet would be left open for ever by a listener that is closed.
+            for listening in self._listener.sockets:
+                self._loop.remove_reader(listening.fileno())
+            await self._some_rounds()
             self._listener.close()
             self._listener = None
 
@@ -116,8 +120,6 @@ class Proxy(Started):
 
     async def _shut(self) -> None:
         await self._stop_listening()
-        # What was accepted last is known a few rounds later; it has to be cut too.
-        await self._some_rounds()
         await self._cut_links()
         for task in self._tasks:
             task.cancel()

@@ -60,7 +60,7 @@ def _answers(app: Lowkiq) -> bool:
     try:
         backend = app.backend
         shards = [shard for worker in app.workers for shard in Queue(worker).shards]
-        nodes = [shard.keys[0] for shard in backend.one_of_each_node(shards)] or [""]
+        nodes = backend.key_of_each_node(shards) or [""]
         _, answers = backend.read_beside("probe", [], [(node, ("PING",)) for node in nodes], patience=0.0)
     except LowkiqError:
         return False

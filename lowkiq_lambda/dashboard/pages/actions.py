@@ -136,7 +136,7 @@ def step(visit: Visit) -> Response:
         words=WORDS[ticket.sweep.act],
         back=ticket.back,
         sweep=ticket.sweep,
-        trouble=trouble and f"Redis does not answer as it should: {trouble}",
+        trouble=trouble and str(trouble),
         ticket=packed(ticket),
     )
 

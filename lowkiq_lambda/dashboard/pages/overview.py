@@ -30,7 +30,10 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links."""
+    """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links.
+
+    `paused`: what the badge says of it; empty where it is not.
+    """
 
     id: str
     name: str
@@ -40,6 +43,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     took: Quantiles | None
     waited: Quantiles | None
     mismatched: bool
+    paused: str
 
 
 def show(visit: Visit) -> Response:
@@ -50,7 +54,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "overview_live.html" if visit.is_partial else "overview.html",
         total=_total(seen),
-        rows=[*_rows(seen)],
+        rows=[*_rows(seen, {worker.queue_name: worker.shards_count for worker in visit.app.workers})],
         servers=seen.servers,
         address=without_password(visit.app.config.redis_url or ""),
         span=span,
@@ -85,7 +89,7 @@ def _together(at: float, pasts: Iterable[Past]) -> Series:
     )
 
 
-def _rows(seen: Overview) -> Iterator[Row]:
+def _rows(seen: Overview, shards: Mapping[str, int]) -> Iterator[Row]:
     for number, (name, queue) in enumerate(seen.queues.items()):
         past = seen.pasts[name]
         yield Row(
@@ -97,4 +101,11 @@ def _rows(seen: Overview) -> Iterator[Row]:
             took=past.took,
             waited=past.waited,
             mismatched=name in seen.mismatched,
+            paused=_paused(queue.paused, shards[name]),
         )
+
+
+def _paused(paused: int, shards_count: int) -> str:
+    if not paused:
+        return ""
+    return "paused" if paused == shards_count else f"paused: {paused} of {shards_count} shards"
