@@ -10,6 +10,7 @@ and that are neither ours nor Python's own: what Python's own take counts as our
 
 import argparse
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -85,7 +86,7 @@ def _packaged(folder: Path) -> Path:
     """The library there, made ready as by a build."""
     library = folder / lowkiq_lambda.__name__
     shutil.copytree(Path(lowkiq_lambda.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([sys.executable, "-I", str(library / "dashboard" / "compiling.py"), str(folder)], check=True)
+    runpy.run_path(str(library / "dashboard" / "compiling.py"))["compile_all"]()
     command = [sys.executable, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(library)]
     subprocess.run(command, check=True)
     return folder

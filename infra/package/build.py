@@ -126,9 +126,13 @@ def _copy_library(function: str, into: Path) -> None:
 
 
 def _compile_templates(python: str, into: Path) -> None:
-    """Where the package has pages, as Python modules."""
+    """Where the package has pages, as Python modules, by the package's own jinja2."""
     program = into / "lowkiq_lambda" / "dashboard" / "compiling.py"
-    if program.exists() and subprocess.run([python, "-IB", str(program), str(into)], check=False).returncode:
+    if not program.exists():
+        return
+    code = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2])['compile_all']()"
+    done = subprocess.run([python, "-IBc", code, str(into), str(program)], check=False)
+    if done.returncode:
         _say("WARNING: the dashboard's templates could not be compiled, see above; each cold start will do it.")
 
 

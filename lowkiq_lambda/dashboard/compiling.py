@@ -1,23 +1,17 @@
 """Templates as Python modules, made when a package is built: no cold start compiles them.
 
-`python compiling.py FOLDER`, with the folder that holds the built `lowkiq_lambda` and its dependencies. It runs on the
-machine that builds, where nothing that was compiled for the function's own machine can be imported: so this module
-knows nothing but jinja2, not even the filters, which are looked up when a template is rendered.
+The machine that builds can import nothing of what was compiled for the function's own machine. So this module knows
+nothing but jinja2, not even the filters, which are looked up when a template is rendered; and it is run by its path.
 """
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-HERE: Final = Path(__file__).parent
-TEMPLATES: Final = HERE / "templates"
-COMPILED: Final = HERE / "compiled"
+from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
 
-if __name__ == "__main__":
-    sys.path.insert(0, sys.argv[1])
-
-from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined  # noqa: E402 - as above
+TEMPLATES: Final = Path(__file__).parent / "templates"
+COMPILED: Final = Path(__file__).parent / "compiled"
 
 
 def environment() -> Environment:
@@ -25,11 +19,11 @@ def environment() -> Environment:
     return _environment(ModuleLoader(COMPILED) if COMPILED.is_dir() else FileSystemLoader(TEMPLATES))
 
 
-def compile_all(into: Path) -> None:
-    """Write a module for each template into the folder."""
+def compile_all() -> None:
+    """Write a module for each template."""
     compiling = _environment(FileSystemLoader(TEMPLATES))
     compiling.filters = _AnyFilter(compiling.filters)
-    compiling.compile_templates(into, zip=None, ignore_errors=False)
+    compiling.compile_templates(COMPILED, zip=None, ignore_errors=False)
 
 
 class _AnyFilter(dict[str, Callable[..., Any]]):
@@ -53,7 +47,3 @@ def _environment(loader: BaseLoader) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-if __name__ == "__main__":
-    compile_all(Path(sys.argv[1]) / "lowkiq_lambda" / "dashboard" / COMPILED.name)

@@ -95,11 +95,6 @@ class ShardGroup:
     shards: tuple[ShardRef, ...]
 
     @property
-    def queue_name(self) -> str:
-        """The name of their queue."""
-        return self.shards[0].queue_name
-
-    @property
     def keys(self) -> tuple[str, ...]:
         """The keys of the first, by which their node is found."""
         return self.shards[0].keys
