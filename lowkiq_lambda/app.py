@@ -121,20 +121,19 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.metrics import in_total, numbers  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
 
-        by_worker = {name: numbers(metrics) for name, metrics in self.metrics().items()}
+        queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
+        measured, _ = totals(self.backend, [*queues.values()], self.config.patience)
+        by_worker = {name: numbers(metrics) for name, metrics in zip(queues, measured, strict=True)}
         return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.metrics import measure  # noqa: PLC0415 - a drain has no use for it
 
-        queues = [self.queue_of(worker) for worker in self.workers]
-        if not queues:
-            return {}
-        measured = measure(self.backend, [queue.shards for queue in queues], self.config.patience)
-        return {queue.worker.queue_name: metrics for queue, metrics in zip(queues, measured, strict=True)}
+        queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
+        return dict(zip(queues, measure(self.backend, [*queues.values()], self.config.patience), strict=True))
 
     def overview(self, span: "Span" = "10m") -> "Overview":
         """All queues, what they did of late, and the servers that hold them: one round trip for each node.

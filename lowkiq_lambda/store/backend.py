@@ -138,7 +138,12 @@ class Backend:
         return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
 
     def read_beside(
-        self, name: str, groups: Sequence[ShardGroup], beside: Sequence[Beside], patience: float
+        self,
+        name: str,
+        groups: Sequence[ShardGroup],
+        args: Sequence[Argument],
+        beside: Sequence[Beside],
+        patience: float,
     ) -> tuple[list[Reply], list[Any]]:
         """As `read_each`, for groups, with further commands in the same round trip: their answers, or redis-py errors.
 
@@ -146,7 +151,7 @@ class Backend:
         """
 
         def once() -> tuple[list[Reply], list[Any]]:
-            answers = self._answers(script(name), [(group, ()) for group in groups], beside)
+            answers = self._answers(script(name), [(group, args) for group in groups], beside)
             return [unless_error(answer) for answer in answers[: len(groups)]], answers[len(groups) :]
 
         return self.patiently(patience, once)

@@ -11,11 +11,11 @@ from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time, float]
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time, list[float]]
 _decode: Final = msgspec.json.Decoder(list[_Line]).decode
 
 _Values: TypeAlias = tuple[float, ...]
-"""Those of a shard or queue, in the order of the fields of `Metrics`."""
+"""Those of a shard, or several, in the order of the fields of `Metrics`."""
 _FIELDS: Final = Metrics.__struct_fields__
 _LASTING: Final = frozenset({"lag", "oldest_due_age"})
 _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
@@ -23,19 +23,19 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 
 
 def measure(backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float) -> list[QueueMetrics]:
-    """The numbers of each queue, given by its shards. Raises BackendError."""
-    found, _ = _ask(backend, queues, (), patience)
+    """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
+    found, _ = _ask(backend, queues, (), patience, together=False)
     return [
         QueueMetrics(**_named(_united(each)), shards=tuple([Metrics(**_named(values)) for values in each]))
         for each in found
     ]
 
 
-def measure_beside(
-    backend: Backend, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside], patience: float
+def totals(
+    backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float, beside: Sequence[Beside] = ()
 ) -> tuple[list[Metrics], list[Any]]:
-    """As `measure`, without the shards; and the answers, or redis-py errors, to further commands."""
-    found, answers = _ask(backend, queues, beside, patience)
+    """As `measure`, without the shards, for less; and the answers, or redis-py errors, to further commands."""
+    found, answers = _ask(backend, queues, beside, patience, together=True)
     return [Metrics(**_named(_united(each))) for each in found], answers
 
 
@@ -54,26 +54,31 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
 
 
 def _ask(
-    backend: Backend, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside], patience: float
+    backend: Backend,
+    queues: Sequence[Sequence[ShardRef]],
+    beside: Sequence[Beside],
+    patience: float,
+    *,
+    together: bool,
 ) -> tuple[list[list[_Values]], list[Any]]:
-    """The values of each shard, by queue, and the answers to further commands."""
-    shards = [shard for queue in queues for shard in queue]
-    groups = [group for queue in queues for group in backend.groups(queue)]
-    replies, answers = backend.read_beside("measure", groups, beside, patience)
-    lines = chain.from_iterable([_decode(reply[0]) for reply in replies])
-    found = map(_values, lines, backend.now_each(shards))
-    return [[*islice(found, len(queue))] for queue in queues], answers
+    """By queue the values of each shard, or of those that lie together; and the answers to further commands."""
+    by_queue = [backend.groups(queue) for queue in queues]
+    groups = [group for queue in by_queue for group in queue]
+    replies, answers = backend.read_beside("measure", groups, ("1" if together else "",), beside, patience)
+    nows = backend.now_each([group.shards[0] for group in groups])
+    found = iter([[_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True)])
+    return [[*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue], answers
 
 
 def _values(line: _Line, now: float) -> _Values:
-    length, retries, busy, dead, processed, retried, buried, payloads, due, since, flight_since, paused_until = line
+    length, retries, busy, dead, processed, retried, buried, payloads, due, since, flight_since, pauses = line
     earliest_due = now if due is None else min(now, due)
     oldest = min(earliest_due, now if since is None else since, now if flight_since is None else flight_since)
     return (
         *(length, length - retries, retries, busy, dead),
         *(now - oldest, now - earliest_due),
         *(processed, retried + buried, buried, payloads),
-        int(paused_until > now),
+        sum(paused_until > now for paused_until in pauses),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.metrics import measure_beside
+from lowkiq_lambda.store.metrics import totals
 from lowkiq_lambda.store.past import command, past, windows
 from lowkiq_lambda.views import Overview, ServerView, Span
 
@@ -28,7 +28,7 @@ def look(
         *((key, ("GET", key)) for key in declarations),
         *(command(name, wanted) for name in queues),
     ]
-    measured, answers = measure_beside(backend, [*queues.values()], beside, patience)
+    measured, answers = totals(backend, [*queues.values()], patience, beside)
     infos, declared, pasts = _parted(answers, len(nodes), len(queues))
     return Overview(
         at=backend.now(shards[0]) if shards else asked_at,

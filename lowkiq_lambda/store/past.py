@@ -2,8 +2,9 @@
 
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, repeat
+from operator import add
 from typing import Final, TypeAlias
 
 from lowkiq_lambda.store.backend import Beside
@@ -93,9 +94,11 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
 
 def _quantiles(found: Windows, first: int) -> Quantiles | None:
     stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in found.items() if kind is TIMES]
-    rows = [_counters(data, first, BUCKETS) for data in stored]
-    reached = [*accumulate(map(sum, zip(*rows, strict=True)))]
-    if not reached or not reached[-1]:
+    counted: Iterable[int] = repeat(0, BUCKETS)
+    for data in stored:
+        counted = map(add, counted, _counters(data, first, BUCKETS))
+    reached = [*accumulate(counted)]
+    if not reached[-1]:
         return None
     return Quantiles(_quantile(reached, _HALF), _quantile(reached, _MOST))
 

@@ -61,7 +61,7 @@ def _answers(app: Lowkiq) -> bool:
         backend = app.backend
         shards = [shard for worker in app.workers for shard in Queue(worker).shards]
         nodes = backend.key_of_each_node(shards) or [""]
-        _, answers = backend.read_beside("probe", [], [(node, ("PING",)) for node in nodes], patience=0.0)
+        _, answers = backend.read_beside("probe", [], (), [(node, ("PING",)) for node in nodes], patience=0.0)
     except LowkiqError:
         return False
     return not any(isinstance(answer, Exception) for answer in answers)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, get_args
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 import msgspec
 from starlette.responses import Response
@@ -95,7 +95,7 @@ def _rows(seen: Overview, shards: Mapping[str, int]) -> Iterator[Row]:
         yield Row(
             id=f"queue-{number}",
             name=name,
-            query=urlencode({"queue": name}, errors="replace"),
+            query=f"queue={quote_plus(name, errors='replace')}",
             now=queue,
             spark=spark(past.series),
             took=past.took,
