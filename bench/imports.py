@@ -85,7 +85,9 @@ def table(repeats: int) -> str:
 def _packaged(folder: Path) -> Path:
     """The library there, made ready as by a build."""
     library = folder / lowkiq_lambda.__name__
-    shutil.copytree(Path(lowkiq_lambda.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(lowkiq_lambda.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__", "compiled")
+    )
     runpy.run_path(str(library / "dashboard" / "compiling.py"))["compile_all"]()
     command = [sys.executable, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(library)]
     subprocess.run(command, check=True)

@@ -40,6 +40,9 @@ class Checker(msgspec.Struct, frozen=True):
                 new = self._check(position, job)
             except JobError as error:
                 raise error.at(position) from error.__cause__
+            except ValueError as error:
+                # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
+                raise JobError(str(error), position=position) from error
             by_shard.setdefault(shard_for(new.id, self.shards_count), []).append(new)
         return by_shard
 

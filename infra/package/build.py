@@ -33,6 +33,8 @@ _NEVER_PACKED: Final = (".*", "__pycache__", "*.py[cod]")
 # The daemon, the helpers of users' tests, and a command line.
 _NOT_IN_LAMBDA: Final = {"lowkiq_lambda": {"local", "testing.py"}, "aws": {"schedules"}}
 _PAGES: Final = {"lowkiq_lambda": {"dashboard"}}
+# What an earlier build may have left.
+_MADE_HERE: Final = {"dashboard": {"compiled"}}
 
 
 class BuildFailed(Exception):
@@ -117,7 +119,7 @@ def _install_for_app(target: Target, requirements: Path, lock: Path, into: Path)
 
 def _copy_library(function: str, into: Path) -> None:
     never = shutil.ignore_patterns(*_NEVER_PACKED)
-    without = [_NOT_IN_LAMBDA] if function == "DashboardFunction" else [_NOT_IN_LAMBDA, _PAGES]
+    without = [_NOT_IN_LAMBDA, _MADE_HERE if function == "DashboardFunction" else _PAGES]
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         return never(folder, names).union(*(one.get(Path(folder).name, set()) for one in without))
@@ -128,10 +130,10 @@ def _copy_library(function: str, into: Path) -> None:
 def _compile_templates(python: str, into: Path) -> None:
     """Where the package has pages, as Python modules, by the package's own jinja2."""
     program = into / "lowkiq_lambda" / "dashboard" / "compiling.py"
-    if not program.exists():
+    if not (program.exists() and (into / "jinja2").exists()):
         return
     code = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2])['compile_all']()"
-    done = subprocess.run([python, "-IBc", code, str(into), str(program)], check=False)
+    done = subprocess.run([python, "-ISBc", code, str(into), str(program)], check=False)
     if done.returncode:
         _say("WARNING: the dashboard's templates could not be compiled, see above; each cold start will do it.")
 

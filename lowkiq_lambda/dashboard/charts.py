@@ -69,7 +69,7 @@ def spark(series: Series) -> str | None:
     if not most:
         return None
     across, high = WIDTH // max(1, len(points) - 1), HEIGHT / most
-    return "M" + "L".join([f"{place * across} {HEIGHT - int(value * high)}" for place, value in enumerate(points)])
+    return "M" + "L".join([f"{place * across} {round(HEIGHT - value * high)}" for place, value in enumerate(points)])
 
 
 def round_up(value: float) -> float:

@@ -6,6 +6,8 @@ nothing but jinja2, not even the filters, which are looked up when a template is
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
@@ -20,14 +22,20 @@ def environment() -> Environment:
 
 
 def compile_all() -> None:
-    """Write a module for each template."""
+    """Write a module for each template: all of them, or none."""
     compiling = _environment(FileSystemLoader(TEMPLATES))
     compiling.filters = _AnyFilter(compiling.filters)
-    compiling.compile_templates(COMPILED, zip=None, ignore_errors=False)
+    rmtree(COMPILED, ignore_errors=True)
+    with TemporaryDirectory(dir=COMPILED.parent) as folder:
+        compiling.compile_templates(Path(folder) / COMPILED.name, zip=None, ignore_errors=False)
+        Path(folder, COMPILED.name).rename(COMPILED)
 
 
 class _AnyFilter(dict[str, Callable[..., Any]]):
-    """Has a filter of any name. One that it does not know cannot be called, so that nothing is rendered ahead."""
+    """Has a filter of any name. One that it does not know cannot be called, so that nothing is rendered ahead.
+
+    None of ours is given the context, which a template would have to know when it is compiled.
+    """
 
     def get(self, name: str, default: object = None) -> Callable[..., Any]:
         del default

@@ -134,7 +134,7 @@ class Backend:
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
         """A queue's shards, as `read_beside` may be given them: what a script looks at together costs less."""
-        most = 1 if self._nodes.cluster else _IN_A_GROUP
+        most = _IN_A_GROUP if self._nodes.cluster is None else 1
         return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
 
     def read_beside(

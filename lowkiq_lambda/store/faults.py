@@ -11,6 +11,7 @@ from redis.exceptions import (
     AuthenticationWrongNumberOfArgsError,
     AuthorizationError,
     BusyLoadingError,
+    ClusterCrossSlotError,
     ClusterDownError,
     ClusterError,
     MaxConnectionsError,
@@ -159,7 +160,7 @@ def _hint(error: Exception) -> str | None:
     """What to correct, where the error shows that the URL does not fit the server."""
     text = str(error)
     reasons = frozenset(_TLS_REASON.findall(text))
-    if isinstance(error, MovedError):
+    if isinstance(error, MovedError | ClusterCrossSlotError):
         return "The server is a node of a cluster: give its URL as redis+cluster://host:port."
     if _NOT_A_CLUSTER in text:
         return "The server is no node of a cluster: give its URL as redis://host:port."

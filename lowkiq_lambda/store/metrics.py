@@ -64,6 +64,8 @@ def _ask(
     """By queue the values of each shard, or of those that lie together; and the answers to further commands."""
     by_queue = [backend.groups(queue) for queue in queues]
     groups = [group for queue in by_queue for group in queue]
+    if not (groups or beside):
+        return [], []
     replies, answers = backend.read_beside("measure", groups, ("1" if together else "",), beside, patience)
     nows = backend.now_each([group.shards[0] for group in groups])
     found = iter([[_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True)])
@@ -71,13 +73,13 @@ def _ask(
 
 
 def _values(line: _Line, now: float) -> _Values:
-    length, retries, busy, dead, processed, retried, buried, payloads, due, since, flight_since, pauses = line
+    length, retries, busy, buried, processed, retried, dead, payloads, due, since, flight_since, pauses = line
     earliest_due = now if due is None else min(now, due)
     oldest = min(earliest_due, now if since is None else since, now if flight_since is None else flight_since)
     return (
-        *(length, length - retries, retries, busy, dead),
+        *(length, length - retries, retries, busy, buried),
         *(now - oldest, now - earliest_due),
-        *(processed, retried + buried, buried, payloads),
+        *(processed, retried + dead, dead, payloads),
         sum(paused_until > now for paused_until in pauses),
     )
 

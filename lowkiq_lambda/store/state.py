@@ -8,8 +8,8 @@ from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.backend import Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
 
-MAX_SKEW: Final = 1.0
-"""Seconds that clients' clocks may differ by."""
+NEAR: Final = 0.1
+"""Seconds by which clients may misjudge the server's time; in shard.lua, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +74,4 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
 def _due_by(now: float, seen_at: bytes) -> float:
     """As in shard.lua: what another client queued as due by a clock that is a little ahead is due."""
     ahead = float(seen_at) - now if seen_at else 0.0
-    return now + ahead if 0 < ahead <= MAX_SKEW else now
+    return now + ahead if 0 < ahead <= NEAR else now

@@ -29,7 +29,6 @@ MOST_BYTES: Final = 25_000_000
 
 pytestmark = [
     pytest.mark.xdist_group("packages"),
-    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="a package holds what runs on Linux"),
 ]
 

@@ -110,17 +110,43 @@ def test_what_a_faster_clock_queued_as_due_is_not_too_early_for_a_slower_one(by_
     """E-6: a probe finds it, and so does a drain; what waits on purpose goes on waiting."""
     clock, worker = by_hand.clock, by_hand.worker
     (shard,) = by_hand.app.drainer.shards()
-    worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.1}])
-    clock.set_wall(clock.time() - 1.0)
+    worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1, "delay": 0.01}])
+    clock.set_wall(clock.time() - 0.1)
     (state,) = by_hand.app.drainer.probe([shard])
     assert (True, None, 0.0) == (state.has_work, state.obstacle, state.lag)
     assert "empty" == by_hand.visit()
     assert [{"a": [1]}] == by_hand.batches
     worker.perform_async([{"id": "c", "payload": 1}])
-    clock.set_wall(clock.time() - 0.5)
+    clock.set_wall(clock.time() - 0.2)
     assert not by_hand.app.drainer.probe([shard])[0].has_work
     assert "empty" == by_hand.visit()
     assert [] == by_hand.batches[1:]
+
+
+class Asking(GivenTime):
+    """What a process knows that measures the time for each call."""
+
+    def now(self) -> float | None:
+        """Nothing, before it has asked."""
+        return None
+
+
+def test_a_measured_time_does_not_take_back_what_was_due(server: Server, stage: Stage) -> None:
+    """E-6: whoever measures is half a round trip off, too: all that a faster clock queued as due is due to the end."""
+    fast, slow = ManualClock(), ManualClock()
+    slow.set_wall(fast.time() - 0.05)
+    with (
+        Holders(server.url, shard_of(stage), clock=fast, new_time=GivenTime) as ahead,
+        Holders(server.url, shard_of(stage), clock=slow, new_time=Asking, ttl=TTL) as behind,
+    ):
+        ahead.push([{"id": job_id} for job_id in range(25)])
+        behind.push([{"id": "later", "delay": 1.0}])
+        holder = behind.new()
+        granted = holder.take()
+        assert isinstance(granted, Grant)
+        windows = [granted.window, holder.write(), holder.write(), holder.write()]
+
+    assert [10, 10, 5, 0] == [len(window.deliveries) if window else 0 for window in windows]
 
 
 class Mistaken(GivenTime):

@@ -46,6 +46,10 @@ class Limits(NamedTuple):
     bytes: int
 
 
+NEAR = 0.1
+"""Seconds by which a client may misjudge the time."""
+
+
 @dataclass
 class Job:
     """An id that waits. `since`: its own time, while its next slice queues behind what is due."""
@@ -127,7 +131,7 @@ class Model:
     @property
     def due_by(self) -> float:
         """The latest time that a call was seen with: a clock may be a little behind the one of the last push."""
-        return self.seen_at if self.now < self.seen_at <= self.now + 1 else self.now
+        return self.seen_at if self.now < self.seen_at <= self.now + NEAR else self.now
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -247,7 +251,7 @@ class Model:
             time = time if job.since is None else job.since
             self.flight[id_] = Flown(taken, time, job.retry_count)
             del job.entries[: len(taken)]
-            job.since, job.perform_in, job.retry_count = time, self.now, -1.0
+            job.since, job.perform_in, job.retry_count = time, self.due_by, -1.0
             if not job.entries:
                 del self.waiting[id_]
         return bool(taken)
@@ -328,7 +332,7 @@ class Model:
         self._clear(id_)
         self._note(id_, b=known.get("b"), e=known.get("e", 0) + 1)
         job = self.waiting[id_]
-        job.perform_in, job.since = self.now, flown.perform_in
+        job.perform_in, job.since = self.due_by, flown.perform_in
 
     def _suspect(self, id_: str, flown: Flown, group: str) -> None:
         self.counters["suspected"] += 1

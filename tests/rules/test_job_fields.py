@@ -76,6 +76,17 @@ def test_e64_negative_zero_and_tiny_scores_have_their_place(app: Lowkiq, queue_n
     assert (sorted(scores), "[0.0]") == (a.scores, str(b.scores))
 
 
+@pytest.mark.parametrize("job", [{"id": "b", "payload": {10**5_000: 1}}, {"id": "b", 10**5_000: 1}])
+def test_e64_integers_as_names_are_refused(app: Lowkiq, queue_name: str, job: dict[Any, Any]) -> None:
+    """E-64: names that Python itself will not write out are the job's error, too."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 1: ") as caught:
+        worker.perform_async([{"id": "a"}, job])
+
+    assert 1 == caught.value.position
+
+
 @pytest.mark.parametrize(("field", "digits"), [*product(["score", "perform_in", "delay"], [400, 5_000]), ("id", 5_000)])
 def test_e64_integers_that_no_float_holds_are_refused(app: Lowkiq, queue_name: str, field: str, digits: int) -> None:
     """E-64: however large a number is, the error is the job's, with its position and field."""

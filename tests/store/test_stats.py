@@ -151,7 +151,7 @@ def test_queues_of_very_many_shards_are_measured_in_parts(make_desk: MakeDesk) -
 
     shards = desk.app.metrics()[desk.worker.queue_name].shards
 
-    assert 300 == sum(shard.length for shard in shards)
+    assert 300 == sum(shard.length for shard in shards) == desk.app.stats()["total"]["length"]
     assert [view.length for view in desk.queries.shards()] == [shard.length for shard in shards]
 
 
@@ -170,7 +170,8 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
     monkeypatch.setattr(backend, "send_each", send_each)
     app.stats()
 
-    assert 1 == len(sent)
+    # The time, and each queue's shards in two groups.
+    assert [1 + 3 * 2] == sent
 
 
 def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:

@@ -9,19 +9,20 @@ local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local now = tonumber(now_text)
 local latest_now, due_by = now_text, now
 
--- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen; but
--- it was measured some way off. What one client queued as due must not be too early for the next, so what is due is
--- asked by the later time, if that is as good as now.
+-- Clients know the server's time by half a round trip, a measured now too. What one queued as due must not be too
+-- early for the next, so what is due is asked by the latest time that was seen, if that is so near.
+local NEAR = 0.1
+
+-- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen, but for
+-- what is near.
 local function refusal()
   local least, seen_at, closed = unpack(call('HMGET', meta, 'least_version', 'now', 'closed'))
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed then return {'CLOSED'} end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
-  if ahead > 0 and ahead <= 1 then
-    due_by = tonumber(seen_at)
-    if not measured then latest_now = seen_at end
-  end
+  if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end
+  if ahead > 0 and (ahead <= NEAR or not measured) then latest_now = seen_at end
 end
 
 -- Redis lets a script write when memory is full only after a command that frees, hence this first write.

@@ -28,7 +28,7 @@ end
 
 -- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
 local function leave_rest(id, perform_in)
-  call('ZADD', due, now, id)
+  call('ZADD', due, due_by, id)
   call('ZADD', since, 'LT', perform_in, id)
 end
 
