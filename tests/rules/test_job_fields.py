@@ -104,6 +104,7 @@ def test_e64_integers_that_no_float_holds_are_refused(app: Lowkiq, queue_name: s
         (1_800_000_000_000, "looks like milliseconds: give seconds"),
         (1_800_000_000_000.5, "looks like milliseconds"),
         (253_402_300_800, "looks like milliseconds"),
+        (datetime.max.replace(tzinfo=UTC), "lies beyond the year 9999"),
         (60, "for seconds from now use delay"),
         (0, "for seconds from now use delay"),
         (-1, "for seconds from now use delay"),

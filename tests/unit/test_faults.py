@@ -140,6 +140,7 @@ def test_a_handlers_error_is_no_evidence() -> None:
     ("error", "hint"),
     [
         (theirs.MovedError("1234 10.0.0.1:7000"), "redis+cluster://"),
+        (theirs.ClusterCrossSlotError("Keys in request don't hash to the same slot"), "redis+cluster://"),
         (theirs.RedisClusterException("x: Cluster mode is not enabled on this node"), "redis://host:port"),
         (theirs.ResponseError("unknown command 'SENTINEL', with args"), "redis://host:port"),
         (theirs.ConnectionError("Error 1. [SSL: CERTIFICATE_VERIFY_FAILED] self-signed"), "ssl_ca_certs"),
