@@ -24,6 +24,7 @@ from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.pushing import Pusher, Wake
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.store.actions import Actions
     from lowkiq_lambda.store.queries import Queries
-    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+    from lowkiq_lambda.views import Metrics, Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
+Seen = TypeVar("Seen")
 Handler: TypeAlias = Callable[[Any], object]
 
 SPARE_CONNECTIONS: Final = 3
@@ -121,29 +123,35 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.metrics import in_total, numbers  # noqa: PLC0415 - a drain has no use for it
+
+        by_worker = {name: numbers(metrics) for name, metrics in self.totals().items()}
+        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
+
+    def totals(self) -> "dict[str, Metrics]":
+        """As `metrics`, without the shards, for less."""
+        from lowkiq_lambda.store.metrics import totals  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        measured, _ = totals(self.backend, [*queues.values()], self.config.patience)
-        by_worker = {name: numbers(metrics) for name, metrics in zip(queues, measured, strict=True)}
-        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
+        return dict(zip(queues, totals(self._reader(), [*queues.values()]), strict=True))
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.metrics import measure  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        return dict(zip(queues, measure(self.backend, [*queues.values()], self.config.patience), strict=True))
+        return dict(zip(queues, measure(self._reader(), [*queues.values()]), strict=True))
 
-    def overview(self, span: "Span" = "10m") -> "Overview":
-        """All queues, what they did of late, and the servers that hold them: one round trip for each node.
+    def overview(self, see: "Callable[[Overview], Seen]", span: "Span" = "10m") -> "Seen":
+        """What is seen in all queues, what they did of late, and the servers: one round trip for each node.
 
+        `see` makes something of the queues as they come, and is called again where the connection breaks.
         Raises BackendError.
         """
-        from lowkiq_lambda.store.overview import look  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.overview import look_over  # noqa: PLC0415 - a drain has no use for it
 
         queues = {name: queue.shards for name, queue in self._queues.items()}
-        return look(self.backend, queues, self.config.codec_name, span, self.config.patience)
+        return look_over(self._reader(), queues, self.config.codec_name, span, see)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
@@ -215,6 +223,9 @@ class Lowkiq:
         queue = self._declared(worker)
         queue.ensure_declared(self.backend, self.config.codec_name, self.config.patience)
         return queue
+
+    def _reader(self) -> Reader:
+        return Reader(self.backend, self.config.patience)
 
     def _declared(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         declared = worker_of(worker)

@@ -1,6 +1,6 @@
 """What people look at, beside jobs themselves: pages of them, and numbers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -122,15 +122,28 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     waited: Quantiles | None
 
 
+class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue at a glance: what it holds and what it did of late.
+
+    `mismatched`: it was made with another declaration than the app has.
+    """
+
+    name: str
+    shards_count: int
+    now: Metrics
+    past: Past
+    mismatched: bool
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues by name, and the servers that hold them, at one moment (Unix seconds by a server's clock)."""
+    """The servers, and the queues that they hold, at one moment (Unix seconds by a server's clock).
+
+    The queues may come one by one, and only once.
+    """
 
     at: float
-    queues: dict[str, Metrics]
-    pasts: dict[str, Past]
-    servers: tuple[ServerView, ...]
-    mismatched: frozenset[str] = frozenset()
-    """Queues that were made with another declaration than the app has."""
+    servers: Sequence[ServerView]
+    queues: Iterable[QueueOverview]
 
 
 class ShardView(msgspec.Struct, frozen=True, kw_only=True):

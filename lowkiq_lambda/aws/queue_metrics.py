@@ -6,6 +6,7 @@ from typing import Final
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick
 from lowkiq_lambda.store.metrics import totals
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics
 
 Published = dict[str, float]
@@ -26,7 +27,7 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     needs to know no queue by name.
     """
     names = [queue.worker.queue_name for queue in tick.queues]
-    measured, _ = totals(tick.app.backend, [queue.shards for queue in tick.queues], tick.patience)
+    measured = totals(Reader(tick.app.backend, tick.patience), [queue.shards for queue in tick.queues])
     by_queue = {name: _published(metrics) for name, metrics in zip(names, measured, strict=True)}
     namespace = tick.settings.metrics_namespace
     for name, published in by_queue.items():

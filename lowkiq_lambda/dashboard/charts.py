@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, zip_longest
 from math import ceil, floor, log10
 from operator import add
 from typing import Final
@@ -64,12 +65,12 @@ def spark(series: Series) -> str | None:
     """The path through all that was done, processed or failed, with few points; None where nothing was."""
     done = [*map(add, series.processed, series.failed)]
     width = max(1, len(done) // SPARK_POINTS)
-    points = [sum(done[place : place + width]) for place in range(0, len(done), width)]
+    points = [*map(sum, zip_longest(*[done[first::width] for first in range(width)], fillvalue=0))]
     most = max(points, default=0)
     if not most:
         return None
-    across, high = WIDTH // max(1, len(points) - 1), HEIGHT / most
-    return "M" + "L".join([f"{place * across} {round(HEIGHT - value * high)}" for place, value in enumerate(points)])
+    across = WIDTH // max(1, len(points) - 1)
+    return "M" + "L".join([f"{x} {HEIGHT - HEIGHT * value // most}" for x, value in zip(count(0, across), points)])
 
 
 def round_up(value: float) -> float:

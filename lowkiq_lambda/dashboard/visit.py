@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -99,13 +100,18 @@ class Visit:
 
     def page(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
         """The template as an answer; it also knows `visit`, `to`, `nonce` and `static`."""
+        return HTMLResponse(self.part(template, **values), status)
+
+    def part(self, template: str, **values: object) -> Markup:
+        """The template as a part of another, which knows the same."""
         known = {
             "visit": self,
             "to": self.to,
             "nonce": self.request.state.nonce,
             "static": f"{self.root}static/{assets().version}/",
         }
-        return HTMLResponse(templates().get_template(template).render(**known, **values), status)
+        # Everything that the template is given is text, unless the template says otherwise.
+        return Markup(templates().get_template(template).render(**known, **values))  # noqa: S704
 
     def refuse(self, status: int, sentence: str) -> Response:
         """Why there is no other answer."""

@@ -1,13 +1,14 @@
 """Queues in numbers: one round trip for each node, whatever they hold."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.backend import Backend, Beside
+from lowkiq_lambda.store.backend import Beside, Reply, Result
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
@@ -22,21 +23,38 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
 
-def measure(backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float) -> list[QueueMetrics]:
+def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
-    found, _ = _ask(backend, queues, (), patience, together=False)
-    return [
-        QueueMetrics(**_named(_united(each)), shards=tuple([Metrics(**_named(values)) for values in each]))
-        for each in found
-    ]
+
+    def whole(_: object, queues: Iterator[list[_Values]]) -> list[QueueMetrics]:
+        return [
+            QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
+            for shards in queues
+        ]
+
+    return _look(reader, queues, (), whole, together=False)
 
 
-def totals(
-    backend: Backend, queues: Sequence[Sequence[ShardRef]], patience: float, beside: Sequence[Beside] = ()
-) -> tuple[list[Metrics], list[Any]]:
-    """As `measure`, without the shards, for less; and the answers, or redis-py errors, to further commands."""
-    found, answers = _ask(backend, queues, beside, patience, together=True)
-    return [Metrics(**_named(_united(each))) for each in found], answers
+def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
+    """As `measure`, without the shards, for less."""
+    return look_at_totals(reader, queues, (), lambda _, each: [*each])
+
+
+def look_at_totals(
+    reader: Reader,
+    queues: Sequence[Sequence[ShardRef]],
+    beside: Sequence[Beside],
+    see: Callable[[Sequence[Any], Iterator[Metrics]], Result],
+) -> Result:
+    """What is seen in the answers, or redis-py errors, to commands, and in what `totals` has, queue by queue.
+
+    It may be called again where the connection breaks. Raises BackendError.
+    """
+
+    def whole(answers: Sequence[Any], queues: Iterator[list[_Values]]) -> Result:
+        return see(answers, (Metrics(**_named(_united(values))) for values in queues))
+
+    return _look(reader, queues, beside, whole, together=True)
 
 
 def numbers(metrics: Metrics) -> Numbers:
@@ -53,23 +71,25 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
     }
 
 
-def _ask(
-    backend: Backend,
+def _look(
+    reader: Reader,
     queues: Sequence[Sequence[ShardRef]],
     beside: Sequence[Beside],
-    patience: float,
+    see: Callable[[Sequence[Any], Iterator[list[_Values]]], Result],
     *,
     together: bool,
-) -> tuple[list[list[_Values]], list[Any]]:
+) -> Result:
     """By queue the values of each shard, or of those that lie together; and the answers to further commands."""
-    by_queue = [backend.groups(queue) for queue in queues]
-    groups = [group for queue in by_queue for group in queue]
-    if not (groups or beside):
-        return [], []
-    replies, answers = backend.read_beside("measure", groups, ("1" if together else "",), beside, patience)
-    nows = backend.now_each([group.shards[0] for group in groups])
-    found = iter([[_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True)])
-    return [[*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue], answers
+    by_queue = [reader.groups(queue) for queue in queues]
+    places = [place for queue in by_queue for place in queue]
+
+    def by_shard(answers: Sequence[Any], replies: Iterator[Reply]) -> Result:
+        nows = reader.backend.now_each([place.shards[0] for place in places])
+        found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
+        return see(answers, ([*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue))
+
+    args = ("1" if together else "",)
+    return reader.look("measure", [(place, args) for place in places], beside, by_shard)
 
 
 def _values(line: _Line, now: float) -> _Values:

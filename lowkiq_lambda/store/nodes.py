@@ -1,6 +1,7 @@
 """Which node each shard lies on, and what time it is there."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final, TypeAlias
 
 from redis.cluster import RedisCluster
@@ -37,9 +38,11 @@ class Nodes:
             return _ONLY_NODE
         return str(self.cluster.get_node_from_key(shard.keys[0]).name)
 
-    def with_a_key(self, shards: Iterable[Place]) -> dict[str, str]:
-        """The nodes of the shards, each with a key of one of them."""
-        return {self.of(shard): shard.keys[0] for shard in shards}
+    def with_a_key(self, places: Iterable[Place]) -> dict[str, str]:
+        """The nodes of shards, or groups of them, each with a key of one of them."""
+        if self.cluster is None:
+            return dict(islice(((_ONLY_NODE, place.keys[0]) for place in places), 1))
+        return {self.of(place): place.keys[0] for place in places}
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""

@@ -1,50 +1,60 @@
 """All that the first page shows: queues and servers, in one round trip for each node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
-from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.backend import Result
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.metrics import totals
+from lowkiq_lambda.store.metrics import look_at_totals
 from lowkiq_lambda.store.past import command, past, windows
-from lowkiq_lambda.views import Overview, ServerView, Span
+from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.views import Metrics, Overview, QueueOverview, ServerView, Span
 
 _INFO: Final = ("INFO",)
 
 
-def look(
-    backend: Backend, queues: Mapping[str, Sequence[ShardRef]], codec: str, span: Span, patience: float
-) -> Overview:
-    """The queues, given by their shards, with so much of their past. Raises BackendError."""
+def look_over(
+    reader: Reader,
+    queues: Mapping[str, Sequence[ShardRef]],
+    codec: str,
+    span: Span,
+    see: Callable[[Overview], Result],
+) -> Result:
+    """What is seen in the queues, given by their shards, with so much of their past.
+
+    They come one by one, while the server is still at work on others. Raises BackendError.
+    """
     shards = [shard for queue in queues.values() for shard in queue]
-    nodes = backend.key_of_each_node(shards) or [""]
+    nodes = reader.key_of_each_node(shards) or [""]
     # Which windows are read is told by any clock that is right to a minute; what they mean, by the server's.
-    asked_at = backend.clock.time()
+    asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
-    declarations = [declaration_key(name) for name in queues]
     beside = [
         *((key, _INFO) for key in nodes),
-        *((key, ("GET", key)) for key in declarations),
+        *((key, ("GET", key)) for key in map(declaration_key, queues)),
         *(command(name, wanted) for name in queues),
     ]
-    measured, answers = totals(backend, [*queues.values()], patience, beside)
-    infos, declared, pasts = _parted(answers, len(nodes), len(queues))
-    return Overview(
-        at=backend.now(shards[0]) if shards else asked_at,
-        queues=dict(zip(queues, measured, strict=True)),
-        pasts={name: past(answer, wanted, span, asked_at) for name, answer in zip(queues, pasts, strict=True)},
-        servers=tuple(map(server_view, infos)),
-        mismatched=frozenset(
-            name
-            for (name, queue), stored in zip(queues.items(), declared, strict=True)
-            if not agrees(Declaration(len(queue), codec), stored)
-        ),
-    )
 
+    def each(answers: Iterator[Any], measured: Iterator[Metrics]) -> Iterator[QueueOverview]:
+        declared = [*islice(answers, len(queues))]
+        for (name, queue), stored, stored_past in zip(queues.items(), declared, answers, strict=True):
+            shards_count = len(queue)
+            # While the server is at work on what comes next.
+            done = past(stored_past, wanted, span, asked_at)
+            mismatched = not agrees(Declaration(shards_count, codec), stored)
+            yield QueueOverview(
+                name=name, shards_count=shards_count, now=next(measured), past=done, mismatched=mismatched
+            )
 
-def _parted(answers: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-    return answers[:first], answers[first : first + second], answers[first + second :]
+    def seen(answers: Sequence[Any], measured: Iterator[Metrics]) -> Result:
+        beside = iter(answers)
+        servers = tuple(map(server_view, islice(beside, len(nodes))))
+        at = reader.backend.now(shards[0]) if shards else asked_at
+        return see(Overview(at=at, servers=servers, queues=each(beside, measured)))
+
+    return look_at_totals(reader, [*queues.values()], beside, seen)
 
 
 def server_view(answer: object) -> ServerView:

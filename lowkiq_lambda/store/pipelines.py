@@ -4,7 +4,7 @@ A cluster client's own pipeline sends again what got no answer, even with its re
 that came before the one that is missing. So each node gets a pipeline of its own here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +23,8 @@ Command: TypeAlias = Sequence[str | bytes | int | float]
 _NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
 _NOT_HERE: Final = (AskError, TryAgainError)
 """MOVED is a kind of ASK to redis-py."""
+_PART: Final = 16 * 1024
+"""Bytes: as many as a server reads at once."""
 
 
 def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
@@ -59,24 +61,57 @@ def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> d
     return places
 
 
-def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
-    # The client's own ways to pack and send commands, or a pipeline, take several times as long.
+def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
+    """The answer, or error, of each command, on one node and one by one: the first while it is at work on the others.
+
+    Raises what redis-py does where the connection breaks. What is not wanted to its end has to be closed.
+    """
+    connection = client.connection_pool.get_connection()
+    left = 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal left
+        for number, part in _packed_parts(commands):
+            left += number
+            yield part
+
     try:
-        connection = client.connection_pool.get_connection()
-    except REDIS_ERRORS as error:
-        return [error] * len(commands)
-    try:
-        connection.send_packed_command([b"".join([_packed(command) for command in commands])])
-        return [_answer(connection) for _ in commands]
-    except REDIS_ERRORS as error:
-        connection.disconnect()
-        return [error] * len(commands)
+        # The client's own ways to pack and send commands, or a pipeline, take several times as long.
+        connection.send_packed_command(parts())
+        while left:
+            answer = _answer(connection)
+            left -= 1
+            yield answer
     except BaseException:
         # The answers of this call must not be taken for those of the next one.
-        connection.disconnect()
+        if left:
+            connection.disconnect()
         raise
     finally:
         client.connection_pool.release(connection)
+
+
+def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
+    answers: list[Any] = []
+    try:
+        for answer in stream(client, commands):
+            answers.append(answer)  # noqa: PERF402 - those that came before an error count
+    except REDIS_ERRORS as error:
+        answers += [error] * (len(commands) - len(answers))
+    return answers
+
+
+def _packed_parts(commands: Iterable[Command]) -> Iterator[tuple[int, bytes]]:
+    """How many of them are sent at once, and how: a node begins with the first while the next are made."""
+    part, size = [], 0
+    for command in commands:
+        part.append(_packed(command))
+        size += len(part[-1])
+        if size > _PART:
+            yield len(part), b"".join(part)
+            part, size = [], 0
+    if part:
+        yield len(part), b"".join(part)
 
 
 def _packed(command: Command) -> bytes:

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, Self, TypeAlias
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.reading import Reader
 
 Listed: TypeAlias = Literal["due", "retry", "morgue"]
 
@@ -28,7 +29,9 @@ class Source(NamedTuple):
 
     def ask(self, script: str, args_of: Mapping[ShardRef, Sequence[Argument]]) -> list[tuple[ShardRef, Reply]]:
         """What a script that only reads answers for each of these shards. Raises BackendError."""
-        return list(zip(args_of, self.backend.ask_each(script, list(args_of.items()), self.patience), strict=True))
+        return list(
+            zip(args_of, Reader(self.backend, self.patience).ask_each(script, list(args_of.items())), strict=True)
+        )
 
 
 class Place(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.backend import Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.reading import Reader
 
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
@@ -33,7 +34,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
     if not shards:
         return []
-    replies = backend.read_each("probe", shards, patience)
+    replies = Reader(backend, patience).read_each("probe", shards)
     nows = backend.now_each(shards)
     return [_state(*found) for found in zip(shards, replies, nows, strict=True)]
 
@@ -41,7 +42,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
 def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
     states: list[ShardState | LowkiqError] = []
-    for shard, reply in zip(shards, backend.try_each("probe", shards, patience), strict=True):
+    for shard, reply in zip(shards, Reader(backend, patience).try_each("probe", shards), strict=True):
         try:
             states.append(reply if isinstance(reply, LowkiqError) else _state(shard, reply, backend.now(shard)))
         except BackendError as error:

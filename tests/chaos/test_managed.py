@@ -14,7 +14,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
-from lowkiq_lambda.store import backend
+from lowkiq_lambda.store import backend, reading
 from lowkiq_lambda.store.bell import Bell
 from lowkiq_lambda.store.health import check_server
 from lowkiq_lambda.store.keys import ShardRef
@@ -218,7 +218,8 @@ def test_every_script_names_its_keys(
         called.add(name)
         return script(name)
 
-    monkeypatch.setattr(backend, "script", noted)
+    for module in (backend, reading):
+        monkeypatch.setattr(module, "script", noted)
     shard = ShardRef(queue_name, 1, 0)
     user, token = account.credentials()
     url = managed_cache.url.replace("://", f"://{user}:{quote(token, safe='')}@")

@@ -7,13 +7,14 @@ import pytest
 
 import lowkiq_lambda.store
 from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store import backend
+from lowkiq_lambda.store import backend, reading
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.metrics import measure
 from lowkiq_lambda.store.queries import Queries
 from lowkiq_lambda.store.ranges import Source
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.store.scripts import Script, script
 from lowkiq_lambda.store.showing import Viewer
 from lowkiq_lambda.store.state import probe
@@ -81,7 +82,8 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
         server.admin.script_flush()
         return script(name)
 
-    monkeypatch.setattr(backend, "script", flushed)
+    for module in (backend, reading):
+        monkeypatch.setattr(module, "script", flushed)
     with Tour(server.url, server, shard) as tour:
         assert expected == (go(tour), stored(server.admin, shard))
 
@@ -97,7 +99,8 @@ def test_every_script_touches_only_keys_of_its_shard(
         called.add(name)
         return script(name)
 
-    monkeypatch.setattr(backend, "script", noted)
+    for module in (backend, reading):
+        monkeypatch.setattr(module, "script", noted)
     with Tour(url, server, shard) as tour:
         for step in tour.steps():
             step.call()
@@ -146,5 +149,5 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_search("a", "no")
     queries.shards()
     queries.situation("a")
-    measure(connected, [[shard]], 0.0)
+    measure(Reader(connected, patience=0.0), [[shard]])
     probe(connected, [shard], 0.0)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 
 import pytest
@@ -11,7 +11,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.store.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Past, Span
+from lowkiq_lambda.views import Past, QueueOverview, Span
 from tests.apps import MakeApp, close_app
 from tests.servers import Cluster, FaultProxy, Server
 from tests.store.support import Handler, declare
@@ -23,10 +23,15 @@ def recorder(app: Lowkiq) -> Recorder:
     return Recorder(app.backend)
 
 
+def only(queues: Iterable[QueueOverview]) -> QueueOverview:
+    """The queue of an app that has one."""
+    (queue,) = queues
+    return queue
+
+
 def past_of(app: Lowkiq, span: Span = "10m") -> Past:
     """The past of the app's only queue."""
-    (past,) = app.overview(span).pasts.values()
-    return past
+    return app.overview(lambda seen: only(seen.queues), span).past
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.001, 0.0011, 0.5, 59.0, 86_400.0, 3e6])
@@ -211,12 +216,11 @@ def test_history_and_overview_work_in_a_cluster(cluster_app: Lowkiq, queue_name:
     worker = declare(cluster_app, queue_name, Handler(), shards_count=12)
     worker.perform_async([{"id": n} for n in range(200)])
     cluster_app.drain()
-    seen = cluster_app.overview("72h")
+    servers, queue = cluster_app.overview(lambda seen: (seen.servers, only(seen.queues)), "72h")
 
-    assert 200 == seen.queues[queue_name].processed
-    assert 3 == len(seen.servers)
-    assert {"primary"} == {server.role for server in seen.servers}
-    took = seen.pasts[queue_name].took
-    assert took is not None
-    assert math.isfinite(took.most)
-    assert frozenset() == seen.mismatched
+    assert 200 == queue.now.processed
+    assert 3 == len(servers)
+    assert {"primary"} == {server.role for server in servers}
+    assert queue.past.took is not None
+    assert math.isfinite(queue.past.took.most)
+    assert not queue.mismatched

@@ -8,6 +8,7 @@ import pytest
 
 from lowkiq_lambda import JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
 from lowkiq_lambda.store import ranges, showing
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
 from tests.apps import MakeApp
@@ -131,13 +132,13 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
     """No script shows more than its share, so that what is to be performed never waits long for who looks."""
     desk.push([{"id": job_id, "payload": n} for job_id in range(30) for n in range(1_000)])
     calls: list[str] = []
-    ask = desk.app.backend.ask_each
+    ask = Reader.ask_each
 
-    def count(name: str, *args: Any) -> Any:
+    def count(reader: Reader, name: str, *args: Any) -> Any:
         calls.append(name)
-        return ask(name, *args)
+        return ask(reader, name, *args)
 
-    monkeypatch.setattr(desk.app.backend, "ask_each", count)
+    monkeypatch.setattr(Reader, "ask_each", count)
     found = desk.queries.fetch(range(30))
 
     assert [1_000] * 30 == [len(job.payloads) for job in found]
@@ -361,14 +362,14 @@ def test_what_goes_away_between_two_looks_is_left_out(
     """A page never shows a job that is not there, and still goes on."""
     worker = declare(app, queue_name, Handler())
     worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
-    queries, actions, ask = app.queries(worker), app.actions(worker), app.backend.ask_each
+    queries, actions, ask = app.queries(worker), app.actions(worker), Reader.ask_each
 
-    def ask_after_a_deletion(name: str, *args: Any) -> Any:
+    def ask_after_a_deletion(reader: Reader, name: str, *args: Any) -> Any:
         if name == "show":
             actions.delete(["1"])
-        return ask(name, *args)
+        return ask(reader, name, *args)
 
-    monkeypatch.setattr(app.backend, "ask_each", ask_after_a_deletion)
+    monkeypatch.setattr(Reader, "ask_each", ask_after_a_deletion)
     page = queries.range_by_perform_in(limit=3)
 
     assert ["0", "2"] == ids_of(page)

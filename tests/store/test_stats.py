@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from collections.abc import Generator, Iterable
+from typing import Any
 
 import pytest
+import redis
 
 from lowkiq_lambda import Config, Lowkiq, QueueMismatch
-from lowkiq_lambda.store import backend, pipelines
+from lowkiq_lambda.store import reading
+from lowkiq_lambda.store.pipelines import Command, stream
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.servers import Cluster, Server
@@ -162,12 +166,12 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
     app.stats()
     sent: list[int] = []
 
-    def send_each(client: object, commands: list[object]) -> list[object]:
-        sent.append(len(commands))
-        return send(client, commands)  # type: ignore[arg-type]  # as they come
+    def noting(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
+        asked = [*commands]
+        sent.append(len(asked))
+        return stream(client, asked)
 
-    send = pipelines.send_each
-    monkeypatch.setattr(backend, "send_each", send_each)
+    monkeypatch.setattr(reading, "stream", noting)
     app.stats()
 
     # The time, and each queue's shards in two groups.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+import redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
@@ -11,7 +12,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.faults import REDIS_ERRORS
-from lowkiq_lambda.store.pipelines import Command, send_each
+from lowkiq_lambda.store.pipelines import Command, send_each, stream
 from tests.servers import Cluster, FaultProxy, Server
 from tests.waiting import eventually
 
@@ -24,6 +25,13 @@ def cluster_client(cluster: Cluster) -> Iterator[RedisCluster]:
     with closing(connect(cluster.url, max_connections=4, timeout=0.5, pool_timeout=1)) as client:
         assert isinstance(client, RedisCluster)
         yield client
+
+
+def plain_client(server: Server) -> redis.Redis:
+    """A client with one connection."""
+    client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
+    assert isinstance(client, redis.Redis)
+    return client
 
 
 def keys_of(name: str) -> list[str]:
@@ -61,6 +69,39 @@ def test_all_are_one_round_trip(server: Server, queue_name: str) -> None:
 
     reads = server.admin.info("stats")["total_reads_processed"] - before
     assert reads < 50
+
+
+def test_answers_are_there_while_the_node_is_still_at_work(server: Server, queue_name: str) -> None:
+    """Who asks for much can begin with the first of it."""
+    client = plain_client(server)
+    replies = stream(client, [("PING",), ("BLPOP", queue_name, 0), ("PING",)])
+
+    assert next(replies) == b"PONG"
+    server.admin.rpush(queue_name, "what it waits for")
+    assert [*replies] == [[queue_name.encode(), b"what it waits for"], b"PONG"]
+
+
+def test_answers_that_nobody_wanted_are_nobodys(server: Server, queue_name: str) -> None:
+    """A connection with answers left on it is not used again; one that was read to its end is."""
+    client = plain_client(server)
+    with closing(stream(client, [("CLIENT", "ID"), ("PING",), ("PING",)])) as replies:
+        left = next(replies)
+    with closing(stream(client, [("CLIENT", "ID"), ("PING",)])) as replies:
+        read = [next(replies), next(replies)]
+
+    assert [read[0]] == send_each(client, [(queue_name, ("CLIENT", "ID"))])
+    assert left != read[0]
+
+
+def test_what_was_read_of_a_broken_connection_counts(server: Server, queue_name: str) -> None:
+    """The answers that came are there, and that there are no more is told."""
+    client = plain_client(server)
+    replies = stream(client, [("CLIENT", "ID"), ("BLPOP", queue_name, 0), ("PING",)])
+    server.admin.client_kill_filter(_id=str(next(replies)))
+
+    with pytest.raises(RedisConnectionError):
+        next(replies)
+    assert send_each(client, [(queue_name, ("PING",))]) == [b"PONG"]
 
 
 def test_cluster_answers_come_in_order(cluster_client: RedisCluster, queue_name: str) -> None:

@@ -8,6 +8,7 @@ from lowkiq_lambda.store.census import declared_queues
 from lowkiq_lambda.store.declarations import HASH, LAYOUT, Declaration
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.metrics import measure
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics
 from lowkiq_lambda.worker import MAX_SHARDS
 
@@ -24,7 +25,7 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     shards = {name: _shards(name, made_with) for name, made_with in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
-    measured = measure(app.backend, list(readable.values()), app.config.patience) if readable else []
+    measured = measure(Reader(app.backend, app.config.patience), list(readable.values()))
     held = {name: tuple(map(_held, numbers.shards)) for name, numbers in zip(readable, measured, strict=True)}
     return [QueueFound(name, made_with, held.get(name)) for name, made_with in declared.items()]
 

@@ -1,7 +1,7 @@
 """Whether the app can be loaded and its Redis reached. Open to everybody, so it tells nothing else."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -11,6 +11,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.queue import Queue
+from lowkiq_lambda.store.reading import Reader
 
 KEPT: Final = 1.0
 """Seconds for which an answer serves all who ask: strangers can have Redis asked no oftener than that."""
@@ -58,10 +59,10 @@ def look(visit: Visit) -> Health:
 
 def _answers(app: Lowkiq) -> bool:
     try:
-        backend = app.backend
+        reader = Reader(app.backend, patience=0.0)
         shards = [shard for worker in app.workers for shard in Queue(worker).shards]
-        nodes = backend.key_of_each_node(shards) or [""]
-        _, answers = backend.read_beside("probe", [], (), [(node, ("PING",)) for node in nodes], patience=0.0)
+        pings = [(node, ("PING",)) for node in reader.key_of_each_node(shards) or [""]]
+        answers: Sequence[object] = reader.look("probe", [], pings, lambda answers, _: answers)
     except LowkiqError:
         return False
     return not any(isinstance(answer, Exception) for answer in answers)

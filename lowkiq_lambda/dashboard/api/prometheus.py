@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.views import QueueMetrics
+from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,10 +38,10 @@ SERIES: Final = (
 
 def show(visit: Visit) -> Response:
     """The numbers of all queues."""
-    return Response("".join(f"{line}\n" for line in lines(visit.app.metrics())), media_type=MEDIA_TYPE)
+    return Response("".join(f"{line}\n" for line in lines(visit.app.totals())), media_type=MEDIA_TYPE)
 
 
-def lines(queues: Mapping[str, QueueMetrics]) -> Iterator[str]:
+def lines(queues: Mapping[str, Metrics]) -> Iterator[str]:
     """The text format, line by line."""
     labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
     for name, kind, field, text in SERIES:

@@ -1,6 +1,7 @@
 """The first page: all queues at a glance."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, get_args
 from urllib.parse import quote_plus
 
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from lowkiq_lambda.config import without_password
 from lowkiq_lambda.dashboard.charts import Chart, chart, spark
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.views import Metrics, Overview, Past, Quantiles, Series, Span
+from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series, Span
 
 SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}
 
@@ -50,11 +51,23 @@ def show(visit: Visit) -> Response:
     """The page, or what changes on it."""
     asked = visit.query.get("span", "")
     span: Span = next((one for one in get_args(Span) if one == asked), "10m")
-    seen = visit.app.overview(span)
+    return visit.app.overview(partial(_page, visit, span), span)
+
+
+def _page(visit: Visit, span: Span, seen: Overview) -> Response:
+    # A row is written while the server is still at work on the next, and what stands above them is made of all.
+    queues: list[QueueOverview] = []
+
+    def rows() -> Iterator[Row]:
+        for number, queue in enumerate(seen.queues):
+            queues.append(queue)
+            yield _row(number, queue)
+
+    written = visit.part("overview_rows.html", rows=rows())
     return visit.page(
         "overview_live.html" if visit.is_partial else "overview.html",
-        total=_total(seen),
-        rows=[*_rows(seen, {worker.queue_name: worker.shards_count for worker in visit.app.workers})],
+        total=_total(seen.at, queues),
+        rows=written if queues else "",
         servers=seen.servers,
         address=without_password(visit.app.config.redis_url or ""),
         span=span,
@@ -62,23 +75,22 @@ def show(visit: Visit) -> Response:
     )
 
 
-def _total(seen: Overview) -> Total:
-    queues, pasts = seen.queues.values(), seen.pasts.values()
+def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
+    nows, pasts = [queue.now for queue in queues], [queue.past for queue in queues]
     return Total(
-        lag=max((queue.lag for queue in queues), default=0.0),
-        busy=sum(queue.busy for queue in queues),
-        length=sum(queue.length for queue in queues),
-        fresh=sum(queue.fresh for queue in queues),
-        retries=sum(queue.retries for queue in queues),
-        dead=sum(queue.morgue_length for queue in queues),
+        lag=max((now.lag for now in nows), default=0.0),
+        busy=sum(now.busy for now in nows),
+        length=sum(now.length for now in nows),
+        fresh=sum(now.fresh for now in nows),
+        retries=sum(now.retries for now in nows),
+        dead=sum(now.morgue_length for now in nows),
         processed_rate=sum(past.processed_rate for past in pasts),
         failed_rate=sum(past.failed_rate for past in pasts),
-        chart=chart(_together(seen.at, pasts)),
+        chart=chart(_together(at, [past.series for past in pasts])),
     )
 
 
-def _together(at: float, pasts: Iterable[Past]) -> Series:
-    each = [past.series for past in pasts]
+def _together(at: float, each: Sequence[Series]) -> Series:
     if not each:
         return Series(began_at=at, step=1, processed=(), failed=())
     return Series(
@@ -89,20 +101,18 @@ def _together(at: float, pasts: Iterable[Past]) -> Series:
     )
 
 
-def _rows(seen: Overview, shards: Mapping[str, int]) -> Iterator[Row]:
-    for number, (name, queue) in enumerate(seen.queues.items()):
-        past = seen.pasts[name]
-        yield Row(
-            id=f"queue-{number}",
-            name=name,
-            query=f"queue={quote_plus(name, errors='replace')}",
-            now=queue,
-            spark=spark(past.series),
-            took=past.took,
-            waited=past.waited,
-            mismatched=name in seen.mismatched,
-            paused=_paused(queue.paused, shards[name]),
-        )
+def _row(number: int, queue: QueueOverview) -> Row:
+    return Row(
+        id=f"queue-{number}",
+        name=queue.name,
+        query=f"queue={quote_plus(queue.name, errors='replace')}",
+        now=queue.now,
+        spark=spark(queue.past.series),
+        took=queue.past.took,
+        waited=queue.past.waited,
+        mismatched=queue.mismatched,
+        paused=_paused(queue.now.paused, queue.shards_count),
+    )
 
 
 def _paused(paused: int, shards_count: int) -> str:
