@@ -29,6 +29,8 @@ from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.views import Metrics, Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
-Seen = TypeVar("Seen")
 Handler: TypeAlias = Callable[[Any], object]
 
 SPARE_CONNECTIONS: Final = 3
@@ -129,7 +130,7 @@ class Lowkiq:
         return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
 
     def totals(self) -> "dict[str, Metrics]":
-        """As `metrics`, without the shards, for less."""
+        """As `metrics`, without the shards, for less. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.metrics import totals  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
@@ -142,16 +143,16 @@ class Lowkiq:
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
         return dict(zip(queues, measure(self._reader(), [*queues.values()]), strict=True))
 
-    def overview(self, see: "Callable[[Overview], Seen]", span: "Span" = "10m") -> "Seen":
-        """What is seen in all queues, what they did of late, and the servers: one round trip for each node.
+    def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
+        """All queues, what they did of late, and the servers, in a `with` block: one round trip for each node.
 
-        `see` makes something of the queues as they come, and is called again where the connection breaks.
-        Raises BackendError.
+        The queues come one by one, once, and no more when the block ends; one of the app's connections is in use
+        until then. Raises BackendError, there and from the queues.
         """
-        from lowkiq_lambda.store.overview import look_over  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.overview import overview  # noqa: PLC0415 - a drain has no use for it
 
         queues = {name: queue.shards for name, queue in self._queues.items()}
-        return look_over(self._reader(), queues, self.config.codec_name, span, see)
+        return overview(self._reader(), queues, self.config.codec_name, span)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""

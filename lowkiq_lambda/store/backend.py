@@ -18,7 +18,7 @@ from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate, unless_error
 from lowkiq_lambda.store.keys import Place, ShardRef
-from lowkiq_lambda.store.nodes import TIME, Nodes
+from lowkiq_lambda.store.nodes import Nodes
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
 from lowkiq_lambda.store.server_time import NodeTime
@@ -156,9 +156,9 @@ class Backend:
         try:
             if not ask_time or self.nodes.is_known(shard):
                 return self._execute(command)
-            asked_at = self.clock.monotonic()
-            said, reply = send_each(self.client, [(shard.keys[0], TIME), (shard.keys[0], command)])
-            self.nodes.observe(self.nodes.of(shard), unless_error(said), asked_at)
+            asking = self.nodes.asking()
+            said, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
+            self.nodes.observe(self.nodes.of(shard), unless_error(said), asking)
             return list(unless_error(reply))
         except NoScriptError:
             return self.evaluate(code, shard, args)

@@ -1,12 +1,13 @@
 """Queues in numbers: one round trip for each node, whatever they hold."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.backend import Beside, Reply, Result
+from lowkiq_lambda.store.backend import Beside
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
@@ -25,36 +26,26 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 
 def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
-
-    def whole(_: object, queues: Iterator[list[_Values]]) -> list[QueueMetrics]:
+    with _measured(reader, queues, together=False) as (_, found):
         return [
             QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
-            for shards in queues
+            for shards in found
         ]
-
-    return _look(reader, queues, (), whole, together=False)
 
 
 def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
     """As `measure`, without the shards, for less."""
-    return look_at_totals(reader, queues, (), lambda _, each: [*each])
+    with totals_beside(reader, queues) as (_, found):
+        return [*found]
 
 
-def look_at_totals(
-    reader: Reader,
-    queues: Sequence[Sequence[ShardRef]],
-    beside: Sequence[Beside],
-    see: Callable[[Sequence[Any], Iterator[Metrics]], Result],
-) -> Result:
-    """What is seen in the answers, or redis-py errors, to commands, and in what `totals` has, queue by queue.
-
-    It may be called again where the connection breaks. Raises BackendError.
-    """
-
-    def whole(answers: Sequence[Any], queues: Iterator[list[_Values]]) -> Result:
-        return see(answers, (Metrics(**_named(_united(values))) for values in queues))
-
-    return _look(reader, queues, beside, whole, together=True)
+@contextmanager
+def totals_beside(
+    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside] = ()
+) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
+    """The answers, or redis-py errors, to commands; and what `totals` has, as it comes, until the block ends."""
+    with _measured(reader, queues, beside, together=True) as (told, found):
+        yield told, (Metrics(**_named(_united(values))) for values in found)
 
 
 def numbers(metrics: Metrics) -> Numbers:
@@ -71,25 +62,18 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
     }
 
 
-def _look(
-    reader: Reader,
-    queues: Sequence[Sequence[ShardRef]],
-    beside: Sequence[Beside],
-    see: Callable[[Sequence[Any], Iterator[list[_Values]]], Result],
-    *,
-    together: bool,
-) -> Result:
+@contextmanager
+def _measured(
+    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside] = (), *, together: bool
+) -> Iterator[tuple[Sequence[Any], Iterator[list[_Values]]]]:
     """By queue the values of each shard, or of those that lie together; and the answers to further commands."""
     by_queue = [reader.groups(queue) for queue in queues]
-    places = [place for queue in by_queue for place in queue]
-
-    def by_shard(answers: Sequence[Any], replies: Iterator[Reply]) -> Result:
-        nows = reader.backend.now_each([place.shards[0] for place in places])
-        found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
-        return see(answers, ([*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue))
-
+    groups = [group for queue in by_queue for group in queue]
     args = ("1" if together else "",)
-    return reader.look("measure", [(place, args) for place in places], beside, by_shard)
+    with reader.look("measure", [(group, args) for group in groups], beside) as (told, replies):
+        nows = reader.backend.now_each([group.shards[0] for group in groups])
+        found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
+        yield told, ([*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue)
 
 
 def _values(line: _Line, now: float) -> _Values:

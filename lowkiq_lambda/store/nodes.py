@@ -1,5 +1,6 @@
 """Which node each shard lies on, and what time it is there."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
@@ -10,15 +11,28 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import translated, unless_error
 from lowkiq_lambda.store.keys import Place, ShardRef
-from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.store.pipelines import Words, send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION
 from lowkiq_lambda.store.server_time import NodeTime
 
 Stamp: TypeAlias = tuple[str, str, str]
 """What every script is told first: the contract's version, now, and whether now was measured for the call."""
 
-TIME: Final = ("TIME",)
+_TIME: Final = ("TIME",)
 _ONLY_NODE: Final = ""
+
+
+class Asking:
+    """The command that asks a node for its time, and when it was sent (monotonic)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.at = math.nan
+
+    def __call__(self) -> Words:
+        """Called when it is sent: to wait for a connection is no part of a round trip."""
+        self.at = self._clock.monotonic()
+        return _TIME
 
 
 class Nodes:
@@ -69,14 +83,18 @@ class Nodes:
         """Whether the clock of the shard's node was read just now."""
         return self._time_of(self.of(shard)).is_fresh()
 
-    def observe(self, node: str, said: tuple[bytes, bytes], asked_at: float) -> float:
-        """Take in a node's answer to TIME, asked for at `asked_at` (monotonic); what time it is there."""
-        return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asked_at)
+    def asking(self) -> Asking:
+        """What is sent to a node whose time is wanted."""
+        return Asking(self._clock)
+
+    def observe(self, node: str, said: tuple[bytes, bytes], asking: Asking) -> float:
+        """Take in what a node answered when it was asked; what time it is there."""
+        return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asking.at)
 
     def _measure(self, shard: ShardRef) -> float:
-        asked_at = self._clock.monotonic()
-        (said,) = send_each(self._client, [(shard.keys[0], TIME)])
-        return self.observe(self.of(shard), unless_error(said), asked_at)
+        asking = self.asking()
+        (said,) = send_each(self._client, [(shard.keys[0], asking)])
+        return self.observe(self.of(shard), unless_error(said), asking)
 
     def _time_of(self, node: str) -> NodeTime:
         if node not in self._times:

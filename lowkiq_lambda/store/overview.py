@@ -1,30 +1,24 @@
 """All that the first page shows: queues and servers, in one round trip for each node."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
-from lowkiq_lambda.store.backend import Result
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.metrics import look_at_totals
+from lowkiq_lambda.store.metrics import totals_beside
 from lowkiq_lambda.store.past import command, past, windows
 from lowkiq_lambda.store.reading import Reader
-from lowkiq_lambda.views import Metrics, Overview, QueueOverview, ServerView, Span
+from lowkiq_lambda.views import Overview, QueueOverview, ServerView, Span
 
 _INFO: Final = ("INFO",)
 
 
-def look_over(
-    reader: Reader,
-    queues: Mapping[str, Sequence[ShardRef]],
-    codec: str,
-    span: Span,
-    see: Callable[[Overview], Result],
-) -> Result:
-    """What is seen in the queues, given by their shards, with so much of their past.
+@contextmanager
+def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: str, span: Span) -> Iterator[Overview]:
+    """The queues, given by their shards, with so much of their past; they come one by one until the block ends.
 
-    They come one by one, while the server is still at work on others. Raises BackendError.
+    Raises BackendError.
     """
     shards = [shard for queue in queues.values() for shard in queue]
     nodes = reader.key_of_each_node(shards) or [""]
@@ -36,25 +30,26 @@ def look_over(
         *((key, ("GET", key)) for key in map(declaration_key, queues)),
         *(command(name, wanted) for name in queues),
     ]
+    with totals_beside(reader, [*queues.values()], beside) as (told, measured):
+        infos, declared, pasts = _parted(told, len(nodes), len(queues))
 
-    def each(answers: Iterator[Any], measured: Iterator[Metrics]) -> Iterator[QueueOverview]:
-        declared = [*islice(answers, len(queues))]
-        for (name, queue), stored, stored_past in zip(queues.items(), declared, answers, strict=True):
-            shards_count = len(queue)
-            # While the server is at work on what comes next.
-            done = past(stored_past, wanted, span, asked_at)
-            mismatched = not agrees(Declaration(shards_count, codec), stored)
-            yield QueueOverview(
-                name=name, shards_count=shards_count, now=next(measured), past=done, mismatched=mismatched
-            )
+        def each() -> Iterator[QueueOverview]:
+            for (name, queue), stored, done in zip(queues.items(), declared, pasts, strict=True):
+                yield QueueOverview(
+                    name=name,
+                    shards_count=len(queue),
+                    # Before the numbers are taken, as the server is still at work on them.
+                    past=past(done, wanted, span, asked_at),
+                    mismatched=not agrees(Declaration(len(queue), codec), stored),
+                    now=next(measured),
+                )
 
-    def seen(answers: Sequence[Any], measured: Iterator[Metrics]) -> Result:
-        beside = iter(answers)
-        servers = tuple(map(server_view, islice(beside, len(nodes))))
         at = reader.backend.now(shards[0]) if shards else asked_at
-        return see(Overview(at=at, servers=servers, queues=each(beside, measured)))
+        yield Overview(at=at, servers=tuple(map(server_view, infos)), queues=each())
 
-    return look_at_totals(reader, [*queues.values()], beside, seen)
+
+def _parted(told: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    return told[:first], told[first : first + second], told[first + second :]
 
 
 def server_view(answer: object) -> ServerView:

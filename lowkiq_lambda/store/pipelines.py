@@ -4,8 +4,8 @@ A cluster client's own pipeline sends again what got no answer, even with its re
 that came before the one that is missing. So each node gets a pipeline of its own here.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from typing import Any, Final, TypeAlias
 
 import redis
@@ -18,7 +18,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from lowkiq_lambda.store.faults import REDIS_ERRORS
 
-Command: TypeAlias = Sequence[str | bytes | int | float]
+Words: TypeAlias = Sequence[str | bytes | int | float]
+Command: TypeAlias = Words | Callable[[], Words]
+"""Or what makes it just when it is sent, as nobody knows how long the wait for a connection is."""
 
 _NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
 _NOT_HERE: Final = (AskError, TryAgainError)
@@ -30,7 +32,8 @@ _PART: Final = 16 * 1024
 def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
     """The answer as it came, or the redis-py error, of each of the (key, command) pairs, in their order.
 
-    All commands of a node whose connection broke have its error: some may have been executed.
+    Where a node's connection breaks, what came before counts, and all that follows has its error: some of that may
+    have been executed.
     """
     if not isinstance(client, RedisCluster):
         return _send(client, [command for _, command in commands])
@@ -94,8 +97,9 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
     answers: list[Any] = []
     try:
-        for answer in stream(client, commands):
-            answers.append(answer)  # noqa: PERF402 - those that came before an error count
+        with closing(stream(client, commands)) as coming:
+            for answer in coming:
+                answers.append(answer)  # noqa: PERF402 - those that came before an error count
     except REDIS_ERRORS as error:
         answers += [error] * (len(commands) - len(answers))
     return answers
@@ -115,7 +119,8 @@ def _packed_parts(commands: Iterable[Command]) -> Iterator[tuple[int, bytes]]:
 
 
 def _packed(command: Command) -> bytes:
-    packed: bytes = pack_command(tuple(command))  # type: ignore[arg-type]  # its types know commands of one word
+    words = command() if callable(command) else command
+    packed: bytes = pack_command(tuple(words))  # type: ignore[arg-type]  # its types know commands of one word
     return packed
 
 
@@ -134,6 +139,6 @@ def _refresh(client: RedisCluster) -> None:
 def _redirected(client: RedisCluster, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
     # A node that answers so has not executed the command: the client knows how to find the one that will.
     try:
-        return client.execute_command(*command)
+        return client.execute_command(*(command() if callable(command) else command))
     except REDIS_ERRORS as error:
         return error

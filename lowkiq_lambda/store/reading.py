@@ -1,7 +1,7 @@
 """Asks scripts that only read, of many shards at once: one round trip for each node, which tells its time with it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -10,23 +10,23 @@ from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.backend import Argument, Backend, Beside, Reply, Result, evalsha
+from lowkiq_lambda.store.backend import Argument, Backend, Beside, Reply, evalsha
 from lowkiq_lambda.store.faults import REDIS_ERRORS, is_transient, translate, translated, unless_error
 from lowkiq_lambda.store.keys import Place, ShardGroup, ShardRef
-from lowkiq_lambda.store.nodes import TIME
-from lowkiq_lambda.store.pipelines import send_each, stream
+from lowkiq_lambda.store.nodes import Asking
+from lowkiq_lambda.store.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
 
 Question: TypeAlias = tuple[Place, Sequence[Argument]]
-See: TypeAlias = Callable[[Sequence[Any], Iterator[Reply]], Result]
-"""Makes something of the answers, or redis-py errors, to commands, and of those to questions."""
+Answers: TypeAlias = tuple[Sequence[Any], Iterator[Reply]]
+"""Those to commands, or redis-py errors, and those of a script, which may come late."""
 
 _IN_A_GROUP: Final = 24
 """Shards: others wait while a script looks at them, for a fraction of a millisecond."""
 
 
 class Reader(NamedTuple):
-    """Asks for `patience` seconds while Redis cannot serve."""
+    """Asks, and asks again for `patience` seconds while Redis cannot serve."""
 
     backend: Backend
     patience: float
@@ -37,11 +37,17 @@ class Reader(NamedTuple):
 
     def ask_each(self, name: str, questions: Sequence[Question]) -> list[Reply]:
         """As `read_each`, with arguments for each shard."""
-        return self.look(name, questions, (), lambda _, replies: [*replies])
+        backend, asked = self.backend, _Asked(script(name), questions)
+
+        def once() -> list[Reply]:
+            with _begun(backend, asked) as (_, replies):
+                return [*replies]
+
+        return backend.patiently(self.patience, once)
 
     def try_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply | LowkiqError]:
         """As `read_each`, but a shard that cannot be read has its error as its answer."""
-        backend, asked = self.backend, _Asked(script(name), [(shard, ()) for shard in shards], ())
+        backend, asked = self.backend, _Asked(script(name), [(shard, ()) for shard in shards])
         give_up_at, attempt = backend.clock.monotonic() + self.patience, 0
         while True:
             try:
@@ -64,28 +70,17 @@ class Reader(NamedTuple):
         with translated():
             return [*self.backend.nodes.with_a_key(shards).values()]
 
-    def look(self, name: str, questions: Sequence[Question], beside: Sequence[Beside], see: See[Result]) -> Result:
-        """What is seen in the answers to commands, and to the script's questions; in the order asked.
+    @contextmanager
+    def look(self, name: str, questions: Sequence[Question], beside: Sequence[Beside]) -> Iterator[Answers]:
+        """The answers to commands, or redis-py errors, and those of the script, in the order asked.
 
-        `see` knows the nodes' time by `backend.now`. On a single node the script's answers come one by one, while the
-        node is still at work on the others. Where the connection breaks, `see` is called again. Raises BackendError.
+        On a single node the script's come one by one, while the node is at work on the others, and end with the block.
+        Raises BackendError; where the connection breaks in the middle, who takes the next answer gets it.
         """
-        if not (questions or beside):
-            return see((), iter(()))
-        backend, client, asked = self.backend, self.backend.client, _Asked(script(name), questions, beside)
-
-        def once() -> Result:
-            if isinstance(client, RedisCluster):
-                answers = _answers(backend, asked)
-                return see(answers[: len(beside)], map(unless_error, answers[len(beside) :]))
-            try:
-                return _stream(backend, client, asked, see)
-            except NoScriptError:
-                # Looking changes nothing, so it begins anew.
-                _evaluate(backend, asked.code, *questions[0])
-                return _stream(backend, client, asked, see)
-
-        return backend.patiently(self.patience, once)
+        backend, asked = self.backend, _Asked(script(name), questions, beside)
+        with ExitStack() as stack:
+            told, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, asked)))
+            yield told, _each_translated(replies)
 
 
 class _Asked(NamedTuple):
@@ -93,64 +88,96 @@ class _Asked(NamedTuple):
 
     code: Script
     questions: Sequence[Question]
-    beside: Sequence[Beside]
+    beside: Sequence[Beside] = ()
 
-    def commands(self, nodes: Mapping[str, str]) -> Iterator[Beside]:
-        """What asks each node, given with a key, for its time; what is beside; and the questions."""
-        yield from ((key, TIME) for key in nodes.values())
-        yield from self.beside
-        yield from ((place.keys[0], evalsha(self.code, place, _stamped(args))) for place, args in self.questions)
+    def calls(self, first: int = 0) -> Iterator[Beside]:
+        """The questions, but the first ones."""
+        for place, args in self.questions[first:]:
+            yield place.keys[0], evalsha(self.code, place, _stamped(args))
+
+    def evaluate(self, backend: Backend, number: int) -> Reply:
+        """The answer to a question, where the script has been forgotten. Raises what redis-py does."""
+        place, args = self.questions[number]
+        return backend.evaluate(self.code, place, _stamped(args))
 
 
-def _stream(backend: Backend, client: redis.Redis, asked: _Asked, see: See[Result]) -> Result:
-    nodes = _nodes(backend, asked)
-    along = backend.taken_along()
-    asked_at = backend.clock.monotonic()
-    commands = (command for _, command in chain(along, asked.commands(nodes)))
-    with closing(stream(client, commands)) as replies:
-        for _ in along:
-            next(replies)
-        for node in nodes:
-            backend.nodes.observe(node, unless_error(next(replies)), asked_at)
-        return see([*islice(replies, len(asked.beside))], map(unless_error, replies))
+@contextmanager
+def _begun(backend: Backend, asked: _Asked) -> Iterator[Answers]:
+    """Raises what redis-py does, here and from the script's answers."""
+    client = backend.client
+    if not (asked.questions or asked.beside):
+        yield (), iter(())
+    elif isinstance(client, RedisCluster):
+        answers = _answers(backend, asked)
+        yield answers[: len(asked.beside)], map(unless_error, answers[len(asked.beside) :])
+    else:
+        nodes = _nodes(backend, asked)
+        along = backend.taken_along()
+        sent: Iterable[tuple[str, Command]] = chain(along, nodes.values(), asked.beside, asked.calls())
+        commands = (command for _, command in sent)
+        with closing(stream(client, commands)) as coming, closing(_replies(backend, client, asked, coming)) as replies:
+            for _ in along:
+                next(coming)
+            for node, (_, asking) in nodes.items():
+                backend.nodes.observe(node, unless_error(next(coming)), asking)
+            yield [*islice(coming, len(asked.beside))], replies
+
+
+def _replies(backend: Backend, client: redis.Redis, asked: _Asked, coming: Generator[Any]) -> Generator[Reply]:
+    answered = 0
+    while answered < len(asked.questions):
+        with closing(coming):
+            for answer in coming:
+                if isinstance(answer, NoScriptError):
+                    break
+                answered += 1
+                yield unless_error(answer)
+            else:
+                return
+        # Only now, as there may be no other connection than the one that was read from.
+        yield asked.evaluate(backend, answered)
+        answered += 1
+        coming = stream(client, (command for _, command in asked.calls(answered)))
+
+
+def _each_translated(replies: Iterator[Reply]) -> Iterator[Reply]:
+    with translated():
+        yield from replies
 
 
 def _answers(backend: Backend, asked: _Asked) -> list[Any]:
     """The answer, or the redis-py error, to each command, then to each question."""
     nodes, beside = _nodes(backend, asked), len(asked.beside)
     along = backend.taken_along()
-    asked_at = backend.clock.monotonic()
-    replies = send_each(backend.client, [*along, *asked.commands(nodes)])[len(along) :]
+    replies = send_each(backend.client, [*along, *nodes.values(), *asked.beside, *asked.calls()])[len(along) :]
     answers = replies[len(nodes) :]
-    for node, said in zip(nodes, replies, strict=False):
+    for (node, (_, asking)), said in zip(nodes.items(), replies, strict=False):
         if not isinstance(said, Exception):
-            backend.nodes.observe(node, said, asked_at)
+            backend.nodes.observe(node, said, asking)
             continue
         # Without the node's time its shards' answers say nothing.
-        for position, (place, _) in enumerate(asked.questions, beside):
+        for number, (place, _) in enumerate(asked.questions):
             if backend.nodes.of(place) == node:
-                answers[position] = said
-    for position, question in enumerate(asked.questions, beside):
-        if isinstance(answers[position], NoScriptError):
-            answers[position] = _evaluated(backend, asked.code, *question)
+                answers[beside + number] = said
+    for number in range(len(asked.questions)):
+        if isinstance(answers[beside + number], NoScriptError):
+            answers[beside + number] = _evaluated(backend, asked, number)
     return answers
 
 
-def _nodes(backend: Backend, asked: _Asked) -> dict[str, str]:
-    return backend.nodes.with_a_key(place for place, _ in asked.questions)
+def _nodes(backend: Backend, asked: _Asked) -> dict[str, tuple[str, Asking]]:
+    """The nodes that are asked, each with a key of a shard there and what asks for its time."""
+    nodes = backend.nodes.with_a_key(place for place, _ in asked.questions)
+    return {node: (key, backend.nodes.asking()) for node, key in nodes.items()}
+
+
+def _evaluated(backend: Backend, asked: _Asked, number: int) -> Reply | Exception:
+    try:
+        return asked.evaluate(backend, number)
+    except REDIS_ERRORS as error:
+        return error
 
 
 def _stamped(args: Sequence[Argument]) -> Sequence[Argument]:
     """With what every script is told first; the answers of one that only reads do not depend on it."""
     return [CONTRACT_VERSION, 0, 0, *args]
-
-
-def _evaluate(backend: Backend, code: Script, place: Place, args: Sequence[Argument]) -> Reply:
-    return backend.evaluate(code, place, _stamped(args))
-
-
-def _evaluated(backend: Backend, code: Script, place: Place, args: Sequence[Argument]) -> Reply | Exception:
-    try:
-        return _evaluate(backend, code, place, args)
-    except REDIS_ERRORS as error:
-        return error

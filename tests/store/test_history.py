@@ -31,7 +31,8 @@ def only(queues: Iterable[QueueOverview]) -> QueueOverview:
 
 def past_of(app: Lowkiq, span: Span = "10m") -> Past:
     """The past of the app's only queue."""
-    return app.overview(lambda seen: only(seen.queues), span).past
+    with app.overview(span) as seen:
+        return only(seen.queues).past
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.001, 0.0011, 0.5, 59.0, 86_400.0, 3e6])
@@ -216,11 +217,12 @@ def test_history_and_overview_work_in_a_cluster(cluster_app: Lowkiq, queue_name:
     worker = declare(cluster_app, queue_name, Handler(), shards_count=12)
     worker.perform_async([{"id": n} for n in range(200)])
     cluster_app.drain()
-    servers, queue = cluster_app.overview(lambda seen: (seen.servers, only(seen.queues)), "72h")
+    with cluster_app.overview("72h") as seen:
+        queue = only(seen.queues)
 
     assert 200 == queue.now.processed
-    assert 3 == len(servers)
-    assert {"primary"} == {server.role for server in servers}
+    assert 3 == len(seen.servers)
+    assert {"primary"} == {server.role for server in seen.servers}
     assert queue.past.took is not None
     assert math.isfinite(queue.past.took.most)
     assert not queue.mismatched

@@ -1,6 +1,7 @@
-"""Looks at many shards: what comes one by one is whole, or asked for again."""
+"""Looks at many shards: what comes one by one is whole, or it is told that it is not."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,98 +10,173 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.store import reading
+from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.connection import connect
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.pipelines import Command, stream
-from lowkiq_lambda.views import Overview, QueueOverview
+from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.store.server_time import ServerTime
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.views import Overview
 from tests.apps import MakeApp
 from tests.servers import Server
 from tests.store.support import Handler, declare
 
 QUEUES = 5
+LENGTHS = [*range(1, QUEUES + 1)]
 
 
-def declare_some(app: Lowkiq, queue_name: str) -> list[str]:
-    """Names of queues, the first with one job, the next with two, and so on."""
-    names = [f"{queue_name}-{number}" for number in range(QUEUES)]
-    for count, name in enumerate(names, 1):
-        declare(app, name, Handler(), shards_count=3).perform_async([{"id": job_id} for job_id in range(count)])
-    return names
+def declare_some(app: Lowkiq, queue_name: str) -> None:
+    """Queues, the first with one job, the next with two, and so on."""
+    for count in LENGTHS:
+        worker = declare(app, f"{queue_name}-{count}", Handler(), shards_count=3)
+        worker.perform_async([{"id": job_id} for job_id in range(count)])
 
 
-class Looker:
-    """Takes in what it is shown, and counts how often it begins."""
-
-    def __init__(self) -> None:
-        self.begun = 0
-
-    def __call__(self, seen: Overview) -> dict[str, int]:
-        """How much waits in each queue."""
-        self.begun += 1
-        return {queue.name: queue.now.length for queue in seen.queues}
+def lengths(app: Lowkiq) -> list[int]:
+    """How much waits in each queue."""
+    with app.overview() as seen:
+        return [queue.now.length for queue in seen.queues]
 
 
-class Breaking:
-    """The connections break, so often, when a few answers have come."""
+class Disturbed:
+    """In place of `stream`: something happens before the answer at each of these places, once."""
 
-    def __init__(self, times: int) -> None:
-        self.left = times
+    def __init__(self, happens: Callable[[], object], *places: int) -> None:
+        self.happens = happens
+        self.left = [*places]
 
     def __call__(self, client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
-        """In place of `stream`."""
-        asked = [*commands]
-        breaks, self.left = self.left > 0, self.left - 1
-        for left, answer in zip(reversed(range(len(asked))), stream(client, asked), strict=True):
-            if breaks and left < 2:
-                raise RedisConnectionError("cut")
+        """The answers."""
+        for place, answer in enumerate(stream(client, commands)):
+            if place in self.left:
+                self.left.remove(place)
+                self.happens()
             yield answer
 
 
-def test_a_look_that_breaks_off_begins_anew(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """E-41: what was seen of some queues is not mixed with what is seen later."""
-    names, look = declare_some(app, queue_name), Looker()
-    monkeypatch.setattr(reading, "stream", Breaking(times=2))
-
-    assert dict(zip(names, range(1, QUEUES + 1), strict=True)) == app.overview(look)
-    assert 3 == look.begun
+def cut() -> None:
+    """The connection breaks."""
+    raise RedisConnectionError("cut")
 
 
-def test_a_look_ends_with_its_patience(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+FIRST_QUEUE = 1 + 1 + 2 * QUEUES
+"""What is answered before the first of the queues: the time, INFO, declarations and pasts."""
+
+
+def test_a_look_that_cannot_begin_is_tried_again(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E-41: nobody has seen anything of it yet."""
+    declare_some(app, queue_name)
+    disturbed = Disturbed(cut, 0, FIRST_QUEUE - 1)
+    monkeypatch.setattr(reading, "stream", disturbed)
+
+    assert LENGTHS == lengths(app)
+    assert [] == disturbed.left
+
+
+def test_a_look_that_breaks_off_says_so(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of a look is none."""
     declare_some(app, queue_name)
-    monkeypatch.setattr(reading, "stream", Breaking(times=1_000_000))
+    lengths(app)
+    monkeypatch.setattr(reading, "stream", Disturbed(cut, FIRST_QUEUE + 2))
 
     with pytest.raises(BackendUnavailable):
-        app.overview(Looker())
+        lengths(app)
+    assert LENGTHS == lengths(app)
+
+
+def test_numbers_that_break_off_are_asked_for_again(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-41: who wants all of them at once has them all of one moment."""
+    declare_some(app, queue_name)
+    views = app.queries(app.workers[-1]).shards()
+    disturbed = Disturbed(cut, 2, 3)
+    monkeypatch.setattr(reading, "stream", disturbed)
+
+    assert [view.length for view in views] == [view.length for view in app.queries(app.workers[-1]).shards()]
+    assert [] == disturbed.left
 
 
 def test_a_look_needs_one_connection_and_no_script(make_app: MakeApp, server: Server, queue_name: str) -> None:
-    """E-36: a server that forgot its scripts is told, though the only connection is in use by the look."""
+    """E-36: a server that forgot its scripts is told, though there is no other connection than the look's."""
     app = make_app(client_pool_size=1)
-    names, look = declare_some(app, queue_name), Looker()
+    declare_some(app, queue_name)
     server.admin.script_flush()
 
-    assert dict(zip(names, range(1, QUEUES + 1), strict=True)) == app.overview(look)
+    assert LENGTHS == lengths(app)
 
 
-def test_a_look_that_is_given_up_leaves_nothing_behind(make_app: MakeApp, queue_name: str) -> None:
-    """Who breaks off in the middle has no answers left for who comes next."""
+def test_scripts_forgotten_again_and_again_end_no_look(
+    app: Lowkiq, server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-36: each time one answer more is there."""
+    declare_some(app, queue_name)
+    server.admin.script_flush()
+
+    def forgetful(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
+        server.admin.script_flush()
+        return stream(client, commands)
+
+    monkeypatch.setattr(reading, "stream", forgetful)
+
+    assert LENGTHS == lengths(app)
+
+
+def test_what_is_wrong_with_who_looks_is_his(make_app: MakeApp, queue_name: str) -> None:
+    """An error of a page is no error of Redis, whatever its kind, and leaves no answers to who comes next."""
     app = make_app(client_pool_size=1)
     declare_some(app, queue_name)
 
-    def first(seen: Overview) -> QueueOverview:
-        return next(iter(seen.queues))
+    with pytest.raises(FileNotFoundError), app.overview() as seen:
+        raise FileNotFoundError(next(iter(seen.queues)).name)
+    assert LENGTHS == lengths(app)
+    assert sum(LENGTHS) == app.stats()["total"]["length"]
 
-    def broken(seen: Overview) -> None:
-        raise ZeroDivisionError(first(seen).name)
 
-    with pytest.raises(ZeroDivisionError):
-        app.overview(broken)
-    assert 1 == app.overview(first).now.length
-    assert sum(range(1, QUEUES + 1)) == app.stats()["total"]["length"]
+def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
+    """What was not seen by then is not made up."""
+    declare_some(app, queue_name)
+
+    def escaped() -> Overview:
+        with app.overview() as seen:
+            return seen
+
+    with pytest.raises(ValueError, match=r"longer|shorter"):
+        list(escaped().queues)
 
 
 def test_an_app_without_queues_is_looked_at_all_the_same(app: Lowkiq) -> None:
     """The server is shown, and no queue."""
-    servers, queues = app.overview(lambda seen: (seen.servers, [*seen.queues]))
+    with app.overview() as seen:
+        queues = [*seen.queues]
 
-    assert ["primary"] == [server.role for server in servers]
+    assert ["primary"] == [server.role for server in seen.servers]
     assert [] == queues
+
+
+def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(
+    server: Server, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What time it is on the node does not depend on how long others kept the connections."""
+    client = connect(server.url, max_connections=1, timeout=5, pool_timeout=1)
+    assert isinstance(client, redis.Redis)
+    backend = Backend(client, clock, lambda: ServerTime(clock), clock.sleep, Random(1))
+    reader, shard, get = (
+        Reader(backend, patience=0.0),
+        ShardRef(queue_name, 1, 0),
+        client.connection_pool.get_connection,
+    )
+    reader.read_each("probe", [shard])
+
+    def get_late() -> Any:
+        clock.advance(3.0)
+        return get()
+
+    monkeypatch.setattr(client.connection_pool, "get_connection", get_late)
+
+    for ask in (backend.nodes.stamp, lambda shard, **_: reader.read_each("probe", [shard])):
+        ask(shard, measure=True)
+        seconds, _ = server.admin.time()
+        assert seconds - 1 <= backend.now(shard) <= seconds + 1
+    client.close()

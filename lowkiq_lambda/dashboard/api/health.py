@@ -1,7 +1,7 @@
 """Whether the app can be loaded and its Redis reached. Open to everybody, so it tells nothing else."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -62,7 +62,7 @@ def _answers(app: Lowkiq) -> bool:
         reader = Reader(app.backend, patience=0.0)
         shards = [shard for worker in app.workers for shard in Queue(worker).shards]
         pings = [(node, ("PING",)) for node in reader.key_of_each_node(shards) or [""]]
-        answers: Sequence[object] = reader.look("probe", [], pings, lambda answers, _: answers)
+        with reader.look("probe", [], pings) as (told, _):
+            return not any(isinstance(answer, Exception) for answer in told)
     except LowkiqError:
         return False
-    return not any(isinstance(answer, Exception) for answer in answers)

@@ -1,7 +1,6 @@
 """The first page: all queues at a glance."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final, get_args
 from urllib.parse import quote_plus
 
@@ -51,19 +50,16 @@ def show(visit: Visit) -> Response:
     """The page, or what changes on it."""
     asked = visit.query.get("span", "")
     span: Span = next((one for one in get_args(Span) if one == asked), "10m")
-    return visit.app.overview(partial(_page, visit, span), span)
-
-
-def _page(visit: Visit, span: Span, seen: Overview) -> Response:
-    # A row is written while the server is still at work on the next, and what stands above them is made of all.
     queues: list[QueueOverview] = []
 
-    def rows() -> Iterator[Row]:
+    def rows(seen: Overview) -> Iterator[Row]:
         for number, queue in enumerate(seen.queues):
             queues.append(queue)
             yield _row(number, queue)
 
-    written = visit.part("overview_rows.html", rows=rows())
+    # A row is written while the server is at work on the next, and what stands above them is made of all.
+    with visit.app.overview(span) as seen:
+        written = visit.part("overview_rows.html", rows=rows(seen))
     return visit.page(
         "overview_live.html" if visit.is_partial else "overview.html",
         total=_total(seen.at, queues),
