@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.store.actions import Actions
     from lowkiq_lambda.store.queries import Queries
-    from lowkiq_lambda.views import Metrics, Overview, QueueMetrics, Span, Stats
+    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
 Handler: TypeAlias = Callable[[Any], object]
@@ -124,17 +124,12 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.metrics import in_total, numbers  # noqa: PLC0415 - a drain has no use for it
-
-        by_worker = {name: numbers(metrics) for name, metrics in self.totals().items()}
-        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
-
-    def totals(self) -> "dict[str, Metrics]":
-        """As `metrics`, without the shards, for less. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.metrics import totals  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        return dict(zip(queues, totals(self._reader(), [*queues.values()]), strict=True))
+        measured = totals(self._reader(), [*queues.values()])
+        by_worker = {name: numbers(metrics) for name, metrics in zip(queues, measured, strict=True)}
+        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""

@@ -69,9 +69,11 @@ class Stats(TypedDict):
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     """A Redis node, as far as it tells: what it does not tell is empty, or None.
 
-    Memory is in bytes, `uptime` in seconds; `memory_limit` 0 means none.
+    Memory is in bytes, `uptime` in seconds; `memory_limit` 0 means none. `address`: host and port of a cluster's node,
+    empty where it is the only one.
     """
 
+    address: str = ""
     name: str = ""
     version: str = ""
     role: str = ""

@@ -21,12 +21,12 @@ def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: st
     Raises BackendError.
     """
     shards = [shard for queue in queues.values() for shard in queue]
-    nodes = reader.key_of_each_node(shards) or [""]
+    nodes = reader.nodes(shards)
     # Which windows are read is told by any clock that is right to a minute; what they mean, by the server's.
     asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
     beside = [
-        *((key, _INFO) for key in nodes),
+        *((key, _INFO) for key in nodes.values()),
         *((key, ("GET", key)) for key in map(declaration_key, queues)),
         *(command(name, wanted) for name in queues),
     ]
@@ -45,21 +45,22 @@ def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: st
                 )
 
         at = reader.backend.now(shards[0]) if shards else asked_at
-        yield Overview(at=at, servers=tuple(map(server_view, infos)), queues=each())
+        yield Overview(at=at, servers=tuple(map(server_view, infos, nodes)), queues=each())
 
 
 def _parted(told: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
     return told[:first], told[first : first + second], told[first + second :]
 
 
-def server_view(answer: object) -> ServerView:
+def server_view(answer: object, address: str) -> ServerView:
     """What a node's INFO says."""
     if not isinstance(answer, bytes):
-        return ServerView()
+        return ServerView(address=address)
     lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
     info = {name: value for name, colon, value in lines if colon}
     ours = "valkey_version" in info
     return ServerView(
+        address=address,
         name=info.get("server_name", "valkey" if ours else "redis").capitalize(),
         version=info.get("valkey_version") or info.get("redis_version", ""),
         role={"master": "primary", "slave": "replica"}.get(info.get("role", ""), info.get("role", "")),

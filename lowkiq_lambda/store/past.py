@@ -17,7 +17,7 @@ SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
     "6h": (MINUTES, 6 * 3_600, 180),
     "72h": (MINUTES, 72 * 3_600, 900),
 }
-"""What is read, how far back, and the seconds of a point of it; a point never lies in two windows."""
+"""What is read, how far back, and the seconds of a point of it."""
 
 RECENT: Final = 30
 """Seconds that a rate is the mean of."""
@@ -55,7 +55,7 @@ def past(answer: object, wanted: Sequence[Window], span: Span, now: float) -> Pa
     found = {window: data for window, data in stored if isinstance(data, bytes)}
     kind, length, step = SPANS[span]
     written_at = now - UNWRITTEN
-    ends_at = written_at // step * step
+    ends_at = written_at // kind.step * kind.step
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     return Past(

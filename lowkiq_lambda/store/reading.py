@@ -65,10 +65,13 @@ class Reader(NamedTuple):
         most = _IN_A_GROUP if self.backend.nodes.cluster is None else 1
         return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
 
-    def key_of_each_node(self, shards: Iterable[ShardRef]) -> list[str]:
-        """For each node that has any of the shards, a key of one of them. Raises BackendError."""
+    def nodes(self, shards: Iterable[ShardRef]) -> dict[str, str]:
+        """The nodes that have any of the shards, each with a key of one of them; at least one. Raises BackendError.
+
+        In a cluster their names are their addresses; a single node has none.
+        """
         with translated():
-            return [*self.backend.nodes.with_a_key(shards).values()]
+            return self.backend.nodes.with_a_key(shards) or {"": ""}
 
     @contextmanager
     def look(self, name: str, questions: Sequence[Question], beside: Sequence[Beside]) -> Iterator[Answers]:

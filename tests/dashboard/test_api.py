@@ -562,6 +562,25 @@ def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler
     assert "secret-id" not in answer.text
 
 
+def test_a_queue_that_was_made_otherwise_hides_no_other(
+    app: Lowkiq, clock: ManualClock, queue_name: str, server_url: str
+) -> None:
+    """P9: it is told as what it is, and the others are measured."""
+    declare(app, queue_name, Handler()).perform_async([{"id": 1}])
+    other = Lowkiq(Config(redis_url=server_url), clock=clock)
+    declare(other, queue_name, Handler(), shards_count=7)
+    declare(other, f"{queue_name}-sound", Handler()).perform_async([{"id": 1}])
+
+    lines = _robot(other, clock, READER).get("/metrics").text.splitlines()
+    other.backend.client.close()
+
+    assert f'lowkiq_queue_mismatched{{queue="{queue_name}"}} 1' in lines
+    assert f'lowkiq_queue_mismatched{{queue="{queue_name}-sound"}} 0' in lines
+    assert [f'lowkiq_queue_length{{queue="{queue_name}-sound"}} 1'] == [
+        line for line in lines if line.startswith("lowkiq_queue_length")
+    ]
+
+
 @pytest.mark.usefixtures("worker")
 def test_health_is_told_to_everybody(robot: Robot) -> None:
     """Without signing in one learns that all is well, and no more."""

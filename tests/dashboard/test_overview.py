@@ -32,6 +32,11 @@ def totals(page: str) -> dict[str, str]:
     return {_text(name): _text(value) for name, value in re.findall(r"(?s)<dt.*?>(.*?)</dt><dd.*?>(.*?)</dd>", part)}
 
 
+def _trend(browser: Browser) -> str:
+    """The only queue's."""
+    return browser.get("/").text.split('class="spark"')[1].split("</svg>")[0]
+
+
 def _text(markup: str) -> str:
     return " ".join(unescape(re.sub("<wbr>", "", re.sub(r"<(?!wbr)[^>]*>", " ", markup))).split())
 
@@ -211,6 +216,22 @@ def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str
     assert "paused: 2 of 3 shards" in browser.get("/").words
 
 
+def test_a_queue_that_fails_shows_it_in_its_trend(
+    worker: Any, app: Lowkiq, handler: Handler, browser: Browser, clock: ManualClock
+) -> None:
+    """More failures than jobs done are drawn as failures are."""
+    worker.perform_async([{"id": n} for n in range(3)])
+    app.drain()
+    clock.advance(30)
+    assert 'class="line" d="M' in _trend(browser)
+
+    handler.failing = {"0", "1", "2", "3"}
+    worker.perform_async([{"id": n} for n in range(4)])
+    app.drain()
+    clock.advance(30)
+    assert 'class="line failed" d="M' in _trend(browser)
+
+
 def test_a_queue_that_was_made_otherwise_is_marked(
     worker: Any, make_browser: MakeBrowser, clock: ManualClock, server_url: str
 ) -> None:
@@ -219,6 +240,7 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
     declare(other, worker.queue_name, Handler(), shards_count=7)
 
-    assert "declared otherwise" in make_browser(app=other).get("/").words
+    words = make_browser(app=other).get("/").words
+    assert "declared otherwise What it holds is not shown" in words
     assert "declared otherwise" not in make_browser().get("/").words
     other.backend.client.close()

@@ -61,7 +61,7 @@ def _answers(app: Lowkiq) -> bool:
     try:
         reader = Reader(app.backend, patience=0.0)
         shards = [shard for worker in app.workers for shard in Queue(worker).shards]
-        pings = [(node, ("PING",)) for node in reader.key_of_each_node(shards) or [""]]
+        pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
         with reader.look("probe", [], pings) as (told, _):
             return not any(isinstance(answer, Exception) for answer in told)
     except LowkiqError:

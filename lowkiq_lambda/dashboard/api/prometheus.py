@@ -1,11 +1,17 @@
 """All queues in numbers, as Prometheus reads them: one series for each queue and number, none for ids or shards."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.queue import Queue
+from lowkiq_lambda.store.metrics import totals
+from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -38,17 +44,36 @@ SERIES: Final = (
 
 def show(visit: Visit) -> Response:
     """The numbers of all queues."""
-    return Response("".join(f"{line}\n" for line in lines(visit.app.totals())), media_type=MEDIA_TYPE)
+    return Response("".join(f"{line}\n" for line in lines(_measured(visit.app))), media_type=MEDIA_TYPE)
 
 
-def lines(queues: Mapping[str, Metrics]) -> Iterator[str]:
-    """The text format, line by line."""
+def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
+    """The text format, line by line; None stands for a queue that was declared otherwise."""
     labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
+    yield from _head("mismatched", "gauge", "1 where the queue was made with another declaration: not measured.")
+    for queue, metrics in queues.items():
+        yield f"lowkiq_queue_mismatched{labels[queue]} {int(metrics is None)}"
     for name, kind, field, text in SERIES:
-        yield f"# HELP lowkiq_queue_{name} {text}"
-        yield f"# TYPE lowkiq_queue_{name} {kind}"
+        yield from _head(name, kind, text)
         for queue, metrics in queues.items():
-            yield f"lowkiq_queue_{name}{labels[queue]} {getattr(metrics, field)!r}"
+            if metrics is not None:
+                yield f"lowkiq_queue_{name}{labels[queue]} {getattr(metrics, field)!r}"
+
+
+def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
+    """A queue that drains refuse must not hide the others."""
+    queues = list[Queue]()
+    for worker in app.workers:
+        with suppress(QueueMismatch):
+            queues.append(app.queue_of(worker))
+    measured = totals(Reader(app.backend, app.config.patience), [queue.shards for queue in queues])
+    found = {queue.worker.queue_name: metrics for queue, metrics in zip(queues, measured, strict=True)}
+    return {worker.queue_name: found.get(worker.queue_name) for worker in app.workers}
+
+
+def _head(name: str, kind: str, text: str) -> Iterator[str]:
+    yield f"# HELP lowkiq_queue_{name} {text}"
+    yield f"# TYPE lowkiq_queue_{name} {kind}"
 
 
 def _escaped(label: str) -> str:

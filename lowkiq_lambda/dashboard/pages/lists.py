@@ -49,6 +49,7 @@ def show_list(visit: Visit, which: List) -> Response:
         ways=WAYS,
         jobs=rows_of(visit, worker, found),
         searched=asked.searches,
+        narrowed=asked.searches or bool(asked.range in {"gte", "lte"} and asked.value),
         sentence=sentence,
         cut=found.cut,
         shards=shards,

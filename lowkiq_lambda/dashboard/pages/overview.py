@@ -32,7 +32,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links.
 
-    `paused`: what the badge says of it; empty where it is not.
+    `failing`: more failed than was processed. `paused`: what the badge says of it; empty where it is not.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     now: Metrics
     spark: str | None
+    failing: bool
     took: Quantiles | None
     waited: Quantiles | None
     mismatched: bool
@@ -104,6 +105,7 @@ def _row(number: int, queue: QueueOverview) -> Row:
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
         spark=spark(queue.past.series),
+        failing=sum(queue.past.series.failed) > sum(queue.past.series.processed),
         took=queue.past.took,
         waited=queue.past.waited,
         mismatched=queue.mismatched,
