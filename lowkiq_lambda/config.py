@@ -20,6 +20,7 @@ from lowkiq_lambda.plugs import (
     LastWords,
     LoadError,
     LoadPayload,
+    Mask,
     StartDrain,
 )
 
@@ -115,6 +116,8 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
     format_error: FormatError = say_error
     dump_error: DumpError = text_to_bytes
     load_error: LoadError = bytes_to_text
+    mask: Mask | None = None
+    """Given a queue's name, an id and a payload: what the dashboard shows in place of it, wherever it is served."""
 
     on_server_init: Hook = do_nothing
     """Called once in a process that drains, before its first batch."""
@@ -186,11 +189,8 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     def __repr__(self) -> str:
         """The settings that differ from their defaults; without passwords."""
-        shown = []
-        for field in msgspec.structs.fields(self):
-            value = getattr(self, field.name)
-            if value != field.default:
-                shown.append(f"{field.name}={_shown(field.name, value)}")
+        values = ((field, getattr(self, field.name)) for field in msgspec.structs.fields(self))
+        shown = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
         return f"Config({', '.join(shown)})"
 
 

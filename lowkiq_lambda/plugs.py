@@ -75,6 +75,8 @@ LoadPayload: TypeAlias = Callable[[bytes], object]
 FormatError: TypeAlias = Callable[[BaseException], str]
 DumpError: TypeAlias = Callable[[str], bytes]
 LoadError: TypeAlias = Callable[[bytes], str]
+Mask: TypeAlias = Callable[[str, str, object], object]
+"""Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]
 LastWords: TypeAlias = Callable[[BaseException], object]
 StartDrain: TypeAlias = Callable[[str, int], object]

@@ -153,8 +153,9 @@ class ShardView(msgspec.Struct, frozen=True, kw_only=True):
 
     `length`, `retries`, `busy`, `morgue_length`, `lag` as in `Metrics`; `suspects`: ids that run alone, and first.
     `due_at`: when the first of what waits is due. `owner`, `acquired_at` and `token` are those of the holder, or of
-    the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: the holder's
-    process is about to exit. `woken_until`: somebody was told to start a drain, and has until then to come.
+    the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: nothing that
+    the holder writes is accepted any more, as its process is about to exit or somebody evicted it; the shard is free at
+    `held_until`. `woken_until`: somebody was told to start a drain, and has until then to come.
     """
 
     index: int

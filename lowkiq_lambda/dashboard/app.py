@@ -28,7 +28,8 @@ from lowkiq_lambda.dashboard.security.headers import SecurityHeaders
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Mask, Site, Visit, get, post, refusal
+from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Site, Visit, get, post, refusal
+from lowkiq_lambda.plugs import Mask
 from lowkiq_lambda.store.tries import count_tries
 
 _SMALL: Final = 1_000
@@ -47,7 +48,7 @@ def dashboard(
 
     It can be mounted under any path. `base_path` is for where nobody takes that path off on the way. Without `auth`
     the environment says who may come in; ConfigError where that is nobody. `mask` is given a queue's name, an id and
-    a payload, and returns what people may see of it.
+    a payload, and returns what people may see of it; without one the app's `Config.mask` does.
     """
     settings = DashboardSettings.from_env(os.environ)
     now = (clock or SystemClock()).time
@@ -56,7 +57,7 @@ def dashboard(
         load=load,
         auth=auth or settings.auth(),
         mask=mask,
-        throttle=Throttle(now, lambda window, sources: _count_tries(load(), window, sources)),
+        throttle=Throttle(now, lambda *tries: _count_tries(load(), *tries)),
         now=now,
     )
     gate = Gate(_parted(site), site.auth, lambda *refused: refusal(site, *refused), now)
@@ -67,13 +68,20 @@ def dashboard(
 def _parted(site: Site) -> ASGIApp:
     """What is for people and what is for programs, in one app."""
     refused = {HTTPException: _refused(site)}
-    pages = Starlette(routes=_pages(site), exception_handlers=refused)
+
+    def starlette(routes: list[BaseRoute]) -> Starlette:
+        app = Starlette(routes=routes, exception_handlers=refused)
+        # It would send callers to an absolute address, made of a host and a path that a proxy may have changed.
+        app.router.redirect_slashes = False
+        return app
+
+    pages = starlette(_pages(site))
 
     @cache
     def programs() -> ASGIApp:
         from lowkiq_lambda.dashboard.api.routes import routes  # noqa: PLC0415 - as the module says
 
-        return Starlette(routes=routes(site), exception_handlers=refused)
+        return starlette(routes(site))
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope) if scope["type"] == "http" else ""
@@ -133,10 +141,10 @@ def under(base_path: str, app: ASGIApp) -> ASGIApp:
     return served
 
 
-def _count_tries(app: Lowkiq, window: int, sources: Sequence[str]) -> Sequence[int]:
+def _count_tries(app: Lowkiq, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
     # Apps that share a Redis have dashboards of their own.
     own = sha256("\n".join(worker.queue_name for worker in app.workers).encode()).hexdigest()[:16]
-    return count_tries(app.backend, window, [f"{own} {source}" for source in sources])
+    return count_tries(app.backend, window, [f"{own} {source}" for source in sources], more)
 
 
 def _refused(site: Site) -> Callable[[Request, Exception], Response]:

@@ -15,7 +15,7 @@ class Masking:
     """Masks the payloads of one queue, for one request."""
 
     def __init__(self, visit: Visit, queue_name: str) -> None:
-        self._mask = visit.site.mask
+        self._mask = visit.site.mask or visit.app.config.mask
         self._queue_name = queue_name
         self._has_told = False
 

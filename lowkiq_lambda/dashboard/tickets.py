@@ -11,6 +11,8 @@ import zlib
 
 import msgspec
 
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.store.filters import ALL
 from lowkiq_lambda.store.sweeps import Sweep
 
 _LARGEST = 8 * 1024 * 1024
@@ -29,8 +31,9 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """What it is done to, for the log."""
         sweep = self.sweep
         if sweep.chosen is not None:
-            return f"{len(sweep.chosen)} selected"
-        wanted = ", ".join(f"{name} {value!r}" for name, value in msgspec.to_builtins(sweep.filter).items())
+            return audit.selected(sweep.chosen)
+        said = msgspec.structs.asdict(sweep.filter).items()
+        wanted = ", ".join(f"{name} {value!r}" for name, value in said if value != getattr(ALL, name))
         return f"those with {wanted}" if wanted else "all"
 
 

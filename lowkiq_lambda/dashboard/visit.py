@@ -22,11 +22,9 @@ from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.plugs import Mask
 
 logger = logging.getLogger(__name__)
-
-Mask = Callable[[str, str, object], object]
-"""Given a queue's name, an id and a payload: what people may see of the payload."""
 
 API: Final = "/api/"
 FOR_PROGRAMS: Final = frozenset({"/metrics", "/healthz"})
@@ -40,6 +38,7 @@ class Site:
     load: Callable[[], Lowkiq]
     auth: Auth
     mask: Mask | None
+    """In place of the app's own."""
     throttle: Throttle
     now: Callable[[], float]
 
@@ -111,7 +110,7 @@ class Visit:
             "static": f"{self.root}static/{assets().version}/",
         }
         # Everything that the template is given is text, unless the template says otherwise.
-        return Markup(templates().get_template(template).render(**known, **values))  # noqa: S704
+        return Markup(templates().get_template(template).render(**known, **values))  # noqa: S704 - as said above
 
     def refuse(self, status: int, sentence: str) -> Response:
         """Why there is no other answer."""

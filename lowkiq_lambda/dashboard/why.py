@@ -52,9 +52,9 @@ def _in_flight(seen: Situation) -> Answer:
         )
     if shard.gave_up:
         return Answer(
-            "given up",
-            f"It is in flight, but its holder, {_owner(shard)}, is about to exit. The shard is free in "
-            f"{duration(shard.lease_left)}; then it is handed over again.",
+            "let go",
+            f"It is in flight, but {_no_holder(shard)}. The shard is free in {duration(shard.lease_left)}; then it is "
+            "handed over again.",
             shard.held_until,
             waits,
         )
@@ -92,8 +92,7 @@ def _obstacle(seen: Situation, perform_in: float) -> Answer | None:
     if shard.is_held and shard.gave_up:
         return Answer(
             "held",
-            f"Its shard is still held by {_owner(shard)}, whose process is about to exit. It is free in "
-            f"{duration(shard.lease_left)}.",
+            f"Its shard is still set apart, though {_no_holder(shard)}. It is free in {duration(shard.lease_left)}.",
             shard.held_until,
         )
     if shard.is_held:
@@ -213,6 +212,11 @@ def _later_of_pause(shard: ShardView) -> float | None:
 
 def _owner(shard: ShardView) -> str:
     return shard.owner or "somebody"
+
+
+def _no_holder(shard: ShardView) -> str:
+    # One mark stands for both, as both have the same consequences.
+    return f"nothing that its holder, {_owner(shard)}, writes is accepted any more: it gave up, or was evicted"
 
 
 def _for(shard: ShardView) -> str:

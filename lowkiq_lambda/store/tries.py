@@ -10,9 +10,9 @@ from lowkiq_lambda.store.pipelines import send_each
 _KEPT: Final = 300
 
 
-def count_tries(backend: Backend, window: int, sources: Sequence[str]) -> list[int]:
-    """Counts a try of each source in a window of time, and says how many there were; 0 where Redis is silent."""
+def count_tries(backend: Backend, window: int, sources: Sequence[str], more: int) -> list[int]:
+    """Counts so many tries of each source in a window of time, and says how many there are; 0 where Redis is silent."""
     keys = [f"{PREFIX}:dashboard:tries:{window}:{escape(source)}" for source in sources]
-    counting = [(key, ("INCR", key)) for key in keys]
+    counting = [(key, ("INCRBY", key, more)) for key in keys]
     answers = send_each(backend.client, [*counting, *((key, ("EXPIRE", key, _KEPT)) for key in keys)])
     return [answer if isinstance(answer, int) else 0 for answer in answers[: len(keys)]]

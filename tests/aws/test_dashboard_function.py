@@ -43,11 +43,20 @@ class Client:
         self.cookies: dict[str, str] = {}
 
     def ask(self, path: str = "/", *, method: str = "GET", body: str = "", **headers: str) -> dict[str, Any]:
-        """The answer, its body as bytes, unpacked."""
+        """The answer, its body as bytes, unpacked; `path` with its query."""
+        path, _, query = path.partition("?")
         about = {**EVENT["requestContext"], "http": {**EVENT["requestContext"]["http"], "method": method, "path": path}}
         sent = {"host": "example.org", "x-forwarded-proto": "https", "accept-encoding": "gzip", **headers}
         cookies = [f"{name}={value}" for name, value in self.cookies.items()]
-        event = {**EVENT, "rawPath": path, "headers": sent, "requestContext": about, "body": body, "cookies": cookies}
+        event = {
+            **EVENT,
+            "rawPath": path,
+            "rawQueryString": query,
+            "headers": sent,
+            "requestContext": about,
+            "body": body,
+            "cookies": cookies,
+        }
         answer = self._entrance(event, self._context)
         raw = base64.b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"].encode()
         packed = answer["headers"].get("content-encoding") == "gzip"
@@ -97,6 +106,18 @@ def test_a_program_asks_with_a_token(app: Lowkiq, queue_name: str) -> None:
 
     assert app.stats() == json.loads(answer["raw"])
     assert queue_name in json.loads(answer["raw"])["by_worker"]
+
+
+def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str) -> None:
+    """E-85: what the app's settings hide is hidden here, too, where nobody gives the dashboard anything else."""
+    app = Lowkiq(Config(redis_url=server_url, mask=lambda queue, job_id, _payload: ["hidden", queue, job_id]))
+    worker = app.worker(queue_name=queue_name, shards_count=3)(lambda _batch: None)
+    worker.perform_async([{"id": "a", "payload": "4111"}])
+
+    answer = client_of(app).ask(f"/api/v1/job?queue={queue_name}&id=a", authorization=f"Bearer {TOKEN}")
+
+    (payload,) = json.loads(answer["raw"])["waiting"]["payloads"]
+    assert ["hidden", queue_name, "a"] == payload["payload"]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/stats", "/metrics", "/anything"])

@@ -60,7 +60,24 @@ def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest
     assert "Done. 2 ids were changed." in done.words
     assert (["c"], {"a", "b\0\r\n<i>"}) == ([*desk.state()["morgue"]], set(desk.state()["waiting"]))
     (record,) = caplog.records
-    assert ("olga", "2 selected", 2) == (record.who, record.what, record.changed)  # type: ignore[attr-defined]  # the audit sets it
+    what = r"2 selected: 'a', 'b\x00\r\n<i>'"
+    assert ("olga", what, 2) == (record.who, record.what, record.changed)  # type: ignore[attr-defined]  # the audit sets it
+
+
+def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """E-85: of many chosen ids the first are named, of a long one its beginning; a whole list is `all`."""
+    caplog.set_level(logging.INFO, AUDIT)
+    desk.bury([{"id": "x" * 5_000}, *({"id": n} for n in range(20))])
+
+    go_on(browser, ask(browser, desk, "picked:requeue", "x" * 5_000, *map(str, range(20))))
+    go_on(browser, ask(browser, desk, "found:delete", by="perform_in", range="gte", value="5"))
+    desk.bury([{"id": "a"}])
+    go_on(browser, ask(browser, desk, "found:requeue"))
+
+    selected, part, whole = (record.what for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
+    assert selected.startswith(f"21 selected: '{'x' * 100}'…, '0', '1', ")
+    assert selected.endswith("'8', 11 more")
+    assert ("those with least '5.0'", "all") == (part, whole)
 
 
 def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -> None:
@@ -91,7 +108,7 @@ def test_ten_thousand_are_put_back_with_an_interruption(
     assert page.IDS_IN_A_STEP <= int(so_far.replace(",", "")) < 10_000
     assert 10_000 - int(so_far.replace(",", "")) == len(desk.state()["morgue"])
 
-    desk.clock.advance(3_600.0)
+    desk.clock.advance(1_800.0)
     desk.drain()
     go_on(browser, first)
     answer = go_on(browser, first)

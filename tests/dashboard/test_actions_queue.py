@@ -40,7 +40,9 @@ def test_a_queue_is_paused_and_resumed(
     assert "is performed again" in order(browser, worker, "resume").words
     order(browser, worker, "resume", sure="yes")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
-    assert ["pause", "resume"] == [record.action for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
+    order(browser, worker, "resume", sure="yes")
+    noted = [(record.action, record.changed) for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
+    assert [("pause", 1), ("resume", 1), ("resume", 0)] == noted
 
 
 def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
@@ -64,13 +66,19 @@ def test_a_holder_is_evicted(
         buttons.append(f"evict:0:{shard.token}")
         assert buttons[0] in browser.get(f"/shards?queue={worker.queue_name}").text
         answers.append(order(browser, worker, buttons[0]))
+        assert "is accepted any more" not in browser.get(f"/shards?queue={worker.queue_name}").words
         answers.append(order(browser, worker, buttons[0], sure="yes"))
+        answers.append(browser.follow(answers[1]))
+        answers.append(browser.get(f"/job?queue={worker.queue_name}&id=a"))
 
     handler.meanwhile = meanwhile
     worker.perform_async([{"id": "a"}])
     app.drain()
     assert "counts as interrupted" in answers[0].words
     assert 303 == answers[1].status
+    assert "Shard 0 : nothing that its holder writes is accepted any more; it was evicted" in answers[2].words
+    assert "let go" in answers[2].words
+    assert "it gave up, or was evicted. The shard is free in" in answers[3].words
     assert 1 == app.metrics()[worker.queue_name].busy
     (record,) = caplog.records
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it

@@ -4,7 +4,7 @@ import base64
 import json
 import logging
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 import pytest
 
@@ -273,6 +273,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
         name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
     }
     assert ["robot", "robot", "robot"] == [record.__dict__["who"] for record in caplog.records]
+    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["what"]
 
 
 def test_a_whole_list_is_done_in_steps(
@@ -460,10 +461,31 @@ def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, wor
 
     until = robot.act("queue/pause", queue=queue_name, seconds=60).json["until"]
     assert {} == app.drain()
-    assert until == robot.read("shards", queue=queue_name).json["shards"][0]["paused_until"]
+    (shard,) = robot.read("shards", queue=queue_name).json["shards"]
+    assert (until, True) == (shard["paused_until"], shard["paused"])
 
     assert {"until": None} == robot.act("queue/resume", queue=queue_name).json
     assert {"done": 1} == app.drain()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_pause_without_an_end_is_told_from_none(
+    robot: Robot, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither has a time, but one is a pause; that there was none to end is noted, too."""
+    caplog.set_level(logging.INFO, "lowkiq_lambda.audit")
+
+    def paused() -> list[tuple[bool, float | None]]:
+        shards = robot.read("shards", queue=queue_name).json["shards"]
+        return [(shard["paused"], shard["paused_until"]) for shard in shards]
+
+    robot.act("queue/pause", queue=queue_name)
+    assert [(True, None)] == paused()
+    robot.act("queue/resume", queue=queue_name)
+    assert [(False, None)] == paused()
+    robot.act("queue/resume", queue=queue_name)
+
+    assert [1, 1, 0] == [record.__dict__["changed"] for record in caplog.records]
 
 
 @pytest.mark.usefixtures("worker")
@@ -482,6 +504,9 @@ def test_a_reader_may_look_and_nothing_else(app: Lowkiq, clock: ManualClock, que
     ("path", "status"),
     [
         ("/api/v1/unknown", 404),
+        ("/api/v1/stats/", 404),
+        ("/api/v1/stats?queue={queue}", 400),
+        ("/api/v1/waiting/search?queue={queue}&prefx=a", 400),
         ("/api/v1/shards", 400),
         ("/api/v1/shards?queue=unknown", 404),
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1001", 400),
@@ -605,7 +630,7 @@ def test_health_names_the_part_that_is_away(clock: ManualClock, queue_name: str)
 
 
 def test_the_description_knows_where_it_is(make_browser: MakeBrowser) -> None:
-    """OpenAPI 3.1, with every operation, for the path that the dashboard is mounted at."""
+    """OpenAPI 3.1, with every operation, at an address that is found from that of the description, behind any proxy."""
     browser = make_browser(None, base_path="/jobs")
     browser.mounted_at = "/jobs"
     browser.sign_in(OPERATORS_PASSWORD)
@@ -613,5 +638,9 @@ def test_the_description_knows_where_it_is(make_browser: MakeBrowser) -> None:
     described = browser.get("/api/v1/openapi.json")
 
     assert "3.1.0" == described.json["openapi"]
-    assert [{"url": "/jobs"}] == described.json["servers"]
-    assert {f"/api/v1{one.path}" for one in OPERATIONS} == set(described.json["paths"])
+    (server,) = described.json["servers"]
+    assert urljoin(described.url, "/jobs/api/v1") == urljoin(described.url, server["url"])
+    assert "/" != server["url"][0]
+    assert {one.path for one in OPERATIONS} == set(described.json["paths"])
+    for name, way in described.json["paths"].items():
+        assert all(one["description"] for one in way.get("get", {}).get("parameters", ())), name

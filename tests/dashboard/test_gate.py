@@ -9,10 +9,12 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from lowkiq_lambda import ConfigError, Lowkiq
+from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
+from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
 from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
 from lowkiq_lambda.dashboard.serving import entry_for
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import AUTH, OPERATOR, READER, MakeBrowser
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 SECRET = "a secret of some length"  # noqa: S105 - of nobody
 ACTION = "/actions"
+BEGUN = ManualClock().time()
 
 
 @pytest.mark.parametrize("path", ["/", "/waiting?queue=x", "/job", "/nothing/here", "/%00", "/static", "/sign-in/x"])
@@ -87,13 +90,51 @@ def test_the_cookie_tells_nothing_and_goes_nowhere_else(make_browser: MakeBrowse
 
 
 def test_a_session_ends(make_browser: MakeBrowser, clock: ManualClock) -> None:
-    """After its lifetime one has to sign in again."""
+    """After its lifetime one has to sign in again, unless one has looked at a page meanwhile."""
     browser = make_browser()
     clock.advance(AUTH.session_lifetime - 1)
-    assert 200 == browser.get("/").status
+    assert 200 == browser.get("/api/v1/stats").status
 
     clock.advance(2)
     assert 303 == browser.get("/").status
+
+
+def test_a_session_lasts_while_it_is_used(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """Pages renew its cookie, as they were given it, now and then; its forms stay good; after twelve hours it ends."""
+    browser = make_browser()
+    proof = browser.proof()
+    assert () == browser.get("/").cookies
+
+    clock.advance(AUTH.session_lifetime / 2)
+    for path in ("/api/v1/stats", "/sign-out/x", "/static/x/dashboard.css"):
+        assert () == browser.get(path).cookies, path
+    (plain,) = browser.get("/").cookies
+    assert {"httponly", "samesite=lax"} == {part.strip().lower() for part in plain.split(";")[1:]}
+    clock.advance(AUTH.session_lifetime / 2)
+    (secure,) = browser.part("/job", x_scheme="https").cookies
+    assert "; Secure" in secure
+
+    while clock.time() < BEGUN + LONGEST_SESSION - 1:
+        assert 200 == browser.get("/").status
+        clock.advance(min(AUTH.session_lifetime / 2, BEGUN + LONGEST_SESSION - 1 - clock.time()))
+    # Nothing is given with the answer that takes it back.
+    (gone,) = browser.post("/sign-out", {"csrf": proof}).cookies
+    assert "Max-Age=0" in gone
+
+
+def test_a_session_ends_however_much_it_is_used(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """Twelve hours after signing in; or after the lifetime, where that was set to more."""
+    long = Auth([*AUTH.accounts.values()], session_lifetime=2 * LONGEST_SESSION)
+    browser, longer = make_browser(), make_browser(auth=long)
+    while clock.time() < BEGUN + LONGEST_SESSION:
+        assert 200 == browser.get("/").status
+        clock.advance(AUTH.session_lifetime / 2)
+
+    assert 303 == browser.get("/").status
+    clock.advance(LONGEST_SESSION - 1)
+    assert 200 == longer.get("/").status
+    clock.advance(1)
+    assert 303 == longer.get("/").status
 
 
 def test_another_password_ends_all_sessions(make_browser: MakeBrowser, clock: ManualClock) -> None:
@@ -196,6 +237,57 @@ def test_tries_are_counted(make_browser: MakeBrowser, clock: ManualClock) -> Non
 
     clock.advance(60)
     assert 303 == browser.sign_in(OPERATOR).status
+
+
+def test_who_knows_the_password_may_come_in_often(make_browser: MakeBrowser) -> None:
+    """What is right is no guess; it makes none of those that were made undone."""
+    browser = make_browser(None)
+    for _ in range(2 * FROM_ONE):
+        assert 303 == browser.sign_in(OPERATOR).status
+    for _ in range(FROM_ONE - 1):
+        assert 401 == browser.sign_in("guess").status
+
+    assert [303, 401, 429] == [browser.sign_in(password).status for password in (OPERATOR, "guess", "guess")]
+
+
+def test_those_who_guess_keep_no_other_out(make_browser: MakeBrowser, clock: ManualClock) -> None:
+    """After a hundred guesses from many addresses each has one for itself; an IPv6 network is one address."""
+    browser = make_browser(None)
+    for number in range(FROM_ALL):
+        browser.client = f"10.0.0.{number}"
+        assert 401 == browser.sign_in("guess").status
+
+    assert 429 == browser.sign_in("guess").status
+    browser.client = "10.0.1.1"
+    assert [401, 429, 429] == [browser.sign_in(password).status for password in ("guess", "guess", OPERATOR)]
+    for address, status in (("2001:db8::1", 401), ("2001:db8::2:1", 429), ("2001:db8:0:1::1", 401), ("unknown", 401)):
+        browser.client = address
+        assert status == browser.sign_in("guess").status, address
+    browser.client = "10.0.1.2"
+    assert 303 == browser.sign_in(OPERATOR).status
+
+    clock.advance(60)
+    browser.client = "10.0.1.1"
+    assert 303 == browser.sign_in(OPERATOR).status
+
+
+def test_what_is_refused_is_no_guess(make_browser: MakeBrowser) -> None:
+    """However often one address goes on, others have their ten tries."""
+    browser, other = make_browser(None), make_browser(None)
+    other.client = "10.0.0.1"
+    assert {401, 429} == {browser.sign_in("guess").status for _ in range(FROM_ALL)}
+
+    assert [401] * FROM_ONE == [other.sign_in("guess").status for _ in range(FROM_ONE)]
+
+
+def test_guesses_are_counted_without_redis(clock: ManualClock, make_browser: MakeBrowser) -> None:
+    """Each process counts for itself where they cannot count together, and takes back what was right."""
+    away = Lowkiq(Config(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1), clock=clock)
+    browser = make_browser(None, app=away)
+
+    assert {303} == {browser.sign_in(OPERATOR).status for _ in range(2)}
+    assert [401] * FROM_ONE == [browser.sign_in("guess").status for _ in range(FROM_ONE)]
+    assert 429 == browser.sign_in(OPERATOR).status
 
 
 def test_tokens_are_for_programs(make_browser: MakeBrowser) -> None:
@@ -387,6 +479,7 @@ def test_it_works_under_any_prefix(
     style = re.findall(r'href="\.(/static/.*?\.css)"', browser.get("/").text)[0]
     assert 200 == browser.get(style).status
     assert 404 == browser.get("/nothing").status
+    assert 404 == browser.get("/waiting/").status
     if mounted_at:
         bare = browser.get("")
         assert 307 == bare.status

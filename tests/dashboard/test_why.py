@@ -18,7 +18,7 @@ UNSEEN = ShardView(index=3, at=NOW, length=9)
 PAUSED = msgspec.structs.replace(QUIET, paused_until=NOW + 600.0)
 STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
 WOKEN = msgspec.structs.replace(QUIET, woken_until=NOW + 8.0)
-EXITS = msgspec.structs.replace(HELD, gave_up=True)
+LET_GO = msgspec.structs.replace(HELD, gave_up=True)
 DUE, LATER = NOW - 60.0, NOW + 300.0
 
 CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
@@ -30,7 +30,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         "box:7 has held its shard for 1m 30s, with 4 ids claimed",
         None,
     ),
-    "in flight, holder exits": ({"shard": EXITS, "in_flight": True}, "given up", "is free in 20 s", NOW + 20),
+    "in flight, let go": (
+        {"shard": LET_GO, "in_flight": True},
+        "let go",
+        "gave up, or was evicted. The shard is free in 20 s",
+        NOW + 20,
+    ),
     "in flight, holder died": (
         {"shard": DIED, "in_flight": True},
         "holder died",
@@ -60,7 +65,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         None,
     ),
     "held, next in turn": ({"shard": HELD, "perform_in": DUE}, "held", "it is the next in turn", None),
-    "held by one who exits": ({"shard": EXITS, "perform_in": DUE}, "held", "free in 20 s", NOW + 20),
+    "let go": (
+        {"shard": LET_GO, "perform_in": DUE},
+        "held",
+        "writes is accepted any more: it gave up, or was evicted. It is free in 20 s",
+        NOW + 20,
+    ),
     "suspect": (
         {"shard": HELD, "perform_in": LATER, "suspects_ahead": 2},
         "suspect",
@@ -141,7 +151,7 @@ def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
 
 def test_every_situation_has_an_answer() -> None:
     """Whatever comes together."""
-    shards = [FREE, HELD, DIED, QUIET, UNSEEN, PAUSED, STOPPED, WOKEN, EXITS]
+    shards = [FREE, HELD, DIED, QUIET, UNSEEN, PAUSED, STOPPED, WOKEN, LET_GO]
     situations = [
         Situation(
             shard=shard,

@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
+from tests.apps import close_app
 from tests.local.daemons import DaemonProcess
 from tests.waiting import eventually
 
 APP = """
-from lowkiq_lambda import Lowkiq
-app = Lowkiq()
+import os
+from lowkiq_lambda import Config, Lowkiq
+app = Lowkiq(Config.from_env(os.environ, mask=lambda queue, job_id, payload: "hidden " + job_id))
 app.worker(queue_name={name!r}, shards_count=2)(print)
 """
 TOKEN = "t" * 20
@@ -64,6 +67,20 @@ def test_the_daemon_serves_its_queues(server_url: str, queue_name: str, tmp_path
         assert 0 == process.exit_code()
         assert (200, 401, 200) == (health[0], stranger[0], status)
         assert [queue_name] == list(json.loads(stats)["by_worker"])
+
+
+def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """E-85: what the app's settings hide is hidden at the port, too."""
+    app = Lowkiq(Config(redis_url=server_url))
+    worker = app.worker(queue_name=queue_name, shards_count=2)(print)
+    worker.perform_async([{"id": "a", "payload": "4111", "delay": 1_000}])
+    environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
+
+    with daemon(tmp_path, queue_name, "0", environment) as process:
+        _, job = ask(port_of(process), f"/api/v1/job?queue={queue_name}&id=a", Authorization=f"Bearer {TOKEN}")
+
+    assert ["hidden a"] == [one["payload"] for one in json.loads(job)["waiting"]["payloads"]]
+    close_app(app)
 
 
 def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp_path: Path) -> None:

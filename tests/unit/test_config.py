@@ -76,6 +76,7 @@ def test_error_callables_give_back_their_text() -> None:
         ("last_words", "print"),
         ("build_splitter", 3),
         ("dump_payload", "json"),
+        ("mask", "all"),
     ],
 )
 def test_error_names_setting_and_value(setting: str, value: Any) -> None:

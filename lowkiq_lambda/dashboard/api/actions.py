@@ -43,7 +43,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """Until when the queue is paused, in Unix seconds; null where it is not."""
+    """Until when the queue is paused, in Unix seconds: the year 9999 where that has no end; null where it is not."""
 
     until: float | None
 
@@ -81,8 +81,9 @@ def pause(visit: Visit, asked: Pause) -> Paused:
 def resume(visit: Visit, asked: WholeQueue) -> Paused:
     """End a pause, if there is one."""
     worker = worker_named(visit, asked.queue)
+    paused = sum(shard.is_paused for shard in visit.app.queries(worker).shards())
     visit.app.actions(worker).resume()
-    audit.note(visit, "resume", asked.queue, "all shards", worker.shards_count)
+    audit.note(visit, "resume", asked.queue, "all shards", paused)
     return Paused(None)
 
 
@@ -100,5 +101,5 @@ def evict(visit: Visit, asked: Holder) -> Evicted:
 def _to_chosen(visit: Visit, asked: ChosenJobs, action: str, act: Callable[[Actions], int]) -> Changed:
     worker = worker_named(visit, asked.queue)
     changed = act(visit.app.actions(worker))
-    audit.note(visit, action, asked.queue, f"{len(asked.ids)} selected", changed)
+    audit.note(visit, action, asked.queue, audit.selected(asked.ids), changed)
     return Changed(changed)

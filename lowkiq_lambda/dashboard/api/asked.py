@@ -31,7 +31,18 @@ Limit: TypeAlias = Annotated[int, Meta(ge=1, le=1_000, description="How many job
 Cursor: TypeAlias = Annotated[str, Meta(description="The `next` of a page, to go on behind it.")]
 LONGEST_TEXT: Final = 1_000
 """Characters of what is searched for."""
-SearchText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
+IdPrefix: TypeAlias = Annotated[
+    str,
+    Meta(min_length=1, max_length=LONGEST_TEXT, description="How the ids begin; any id where this is not given."),
+]
+ErrorText: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_TEXT,
+        description="What the last errors contain, in whatever case; any error or none where this is not given.",
+    ),
+]
 FilterIdBound: TypeAlias = Annotated[
     str,
     Meta(
@@ -94,29 +105,23 @@ class ById(InFlight, frozen=True, kw_only=True):
 
 
 class Search(InFlight, frozen=True, kw_only=True):
-    """Jobs whose ids begin with `prefix` and whose last errors contain `error`, in whatever case; in no order.
+    """Jobs of which all that is given holds; in no order."""
 
-    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
-    """
-
-    prefix: SearchText | UnsetType = UNSET
-    error: SearchText | UnsetType = UNSET
+    prefix: IdPrefix | UnsetType = UNSET
+    error: ErrorText | UnsetType = UNSET
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a list is narrowed to: jobs of which all of this holds."""
 
-    prefix: SearchText | UnsetType = UNSET
-    error: SearchText | UnsetType = UNSET
+    prefix: IdPrefix | UnsetType = UNSET
+    error: ErrorText | UnsetType = UNSET
     min_id: FilterIdBound | UnsetType = UNSET
     max_id: FilterIdBound | UnsetType = UNSET
 
 
 class FoundWaiting(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the jobs that wait, those of which all of this holds.
-
-    `prefix`: how the id begins; `error`: what the last error contains, in whatever case.
-    """
+    """Of the jobs that wait, those of which all of this holds."""
 
     min_perform_in: NumberBound | UnsetType = UNSET
     max_perform_in: NumberBound | UnsetType = UNSET
@@ -125,7 +130,7 @@ class FoundWaiting(Found, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class FoundMorgue(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the jobs in the morgue, those of which all of this holds; `prefix` and `error` as of those that wait."""
+    """Of the jobs in the morgue, those of which all of this holds."""
 
     min_updated_at: NumberBound | UnsetType = UNSET
     max_updated_at: NumberBound | UnsetType = UNSET

@@ -75,7 +75,10 @@ def waiting_by_retry_count(visit: Visit, asked: ByNumber) -> WaitingJobs:
 
 
 def waiting_search(visit: Visit, asked: Search) -> WaitingJobs:
-    """Jobs that wait, by how their ids begin and what their last errors contain."""
+    """Jobs that wait, by how their ids begin and what their last errors contain; in no order.
+
+    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
+    """
     worker = worker_named(visit, asked.queue)
     return WaitingJobs(**_found(asked, visit.app.queries(worker).search, Shower(visit, worker).waiting))
 
@@ -91,7 +94,10 @@ def morgue_by_updated_at(visit: Visit, asked: ByNumber) -> BuriedJobs:
 
 
 def morgue_search(visit: Visit, asked: Search) -> BuriedJobs:
-    """Jobs in the morgue, by how their ids begin and what their last errors contain."""
+    """Jobs in the morgue, by how their ids begin and what their last errors contain; in no order.
+
+    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
+    """
     worker = worker_named(visit, asked.queue)
     return BuriedJobs(**_found(asked, visit.app.queries(worker).morgue_search, Shower(visit, worker).buried))
 

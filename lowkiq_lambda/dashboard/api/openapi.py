@@ -15,10 +15,12 @@ from lowkiq_lambda.dashboard.visit import Visit
 
 VERSION: Final = "1"
 """Of the API, as in its path; goes up where a program that used the last one would break."""
+_SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
+"""The API as seen from its description, so it is found behind any proxy; no slash ends it, as paths begin with one."""
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
 _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
-    HTTPStatus.BAD_REQUEST: "The request does not fit this description.",
+    HTTPStatus.BAD_REQUEST: "The request does not fit this description, or has a parameter that is not in it.",
     HTTPStatus.UNAUTHORIZED: "Nobody is known by this token or cookie.",
     HTTPStatus.FORBIDDEN: "The visitor may look, but not act; or the request comes from another site's page.",
     HTTPStatus.NOT_FOUND: "There is no such queue, job or page.",
@@ -29,6 +31,7 @@ _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: "Redis is away, or the app cannot be loaded.",
 }
 _OF_ALL: Final = (
+    HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -46,28 +49,24 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shower(operations: Sequence[Operation]) -> Callable[[Visit], Response]:
-    """Serves the description of the operations, for the place where the dashboard is mounted."""
-    described = cache(lambda: description(operations))
+    """Serves the description of the operations."""
+    described = cache(lambda: msgspec.json.encode(description(operations)))
 
-    def show(visit: Visit) -> Response:
-        root = visit.request.scope.get("root_path", "") or "/"
-        return Response(
-            msgspec.json.encode({**described(), "servers": [{"url": root}]}),
-            media_type="application/json",
-        )
+    def show(_visit: Visit) -> Response:
+        return Response(described(), media_type="application/json")
 
     return show
 
 
 def description(operations: Sequence[Operation]) -> dict[str, Any]:
-    """An OpenAPI document, but for the address of the server."""
+    """An OpenAPI document."""
     types = [Problem, *(kind for one in operations for kind in (one.answered, one.asked))]
     references, components = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     pairs = dict(zip(operations, zip(references[1::2], references[2::2], strict=True), strict=True))
     parameters = {one.asked.__name__ for one in operations if one.method == "GET"}
     paths: dict[str, dict[str, Any]] = {}
     for one, (answered, _) in pairs.items():
-        paths.setdefault(PREFIX + one.path, {})[one.method.lower()] = _described(one, answered, components)
+        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, answered, components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -75,6 +74,7 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
             "version": VERSION,
             "description": "The queues of an app: their numbers, their jobs, and what operators may do to them.",
         },
+        "servers": [{"url": _SERVER}],
         "paths": paths,
         "security": [{"token": []}, {"session": []}],
         "components": {
@@ -122,7 +122,7 @@ def _parameters(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _statuses(one: Operation) -> Iterator[HTTPStatus]:
     yield from _OF_ALL
     if one.asked is not Nothing:
-        yield from (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND)
+        yield HTTPStatus.NOT_FOUND
     if one.method == "POST":
         yield from (HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 

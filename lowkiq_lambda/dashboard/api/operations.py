@@ -61,6 +61,9 @@ def operation(method: Literal["GET", "POST"], path: str, run: Run[Asked]) -> Ope
 def _from_query(visit: Visit, asked: type[Asked]) -> Asked:
     query = visit.request.query_params
     known = {field.encode_name for field in msgspec.structs.fields(asked)}
+    unknown = sorted({*query} - known)
+    if unknown:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"{', '.join(map(repr, unknown))}: nothing of that name can be asked.")
     repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
     if repeated:
         raise Refused(HTTPStatus.BAD_REQUEST, f"{', '.join(repeated)}: given more than once.")

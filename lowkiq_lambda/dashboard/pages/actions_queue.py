@@ -61,8 +61,9 @@ def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
 
 
 def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
+    paused = sum(shard.is_paused for shard in inspect(actions.source))
     actions.resume()
-    audit.note(visit, "resume", queue, "all shards", len(actions.source.shards))
+    audit.note(visit, "resume", queue, "all shards", paused)
     return visit.go("shards", queue=queue)
 
 

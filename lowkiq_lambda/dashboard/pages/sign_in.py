@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.dashboard.security.sessions import give
 from lowkiq_lambda.dashboard.visit import Visit
 
 _OURS: Final = re.compile(r"[a-z][a-z0-9/-]*(\?[!-~]*)?", re.ASCII)
@@ -33,16 +33,16 @@ def sign_in(visit: Visit) -> Response:
     cookie = site.auth.sign_in(visit.form.get("password", ""), site.now())
     if cookie is None:
         return _form(visit, wanted, 401, "That is not the password.")
+    site.throttle.take_back(source)
     answer = visit.go_to(visit.root + wanted)
-    # Without a path it is good for the folder of this very address, wherever that is mounted.
-    answer.set_cookie(COOKIE, cookie, path=None, secure=_secure(visit), httponly=True, samesite="lax")
+    give(answer.headers, cookie, visit.request.url.scheme)
     return answer
 
 
 def sign_out(visit: Visit) -> Response:
     """The cookie is taken back."""
     answer = visit.go("sign-in")
-    answer.set_cookie(COOKIE, "", max_age=0, path=None, secure=_secure(visit), httponly=True, samesite="lax")
+    give(answer.headers, "", visit.request.url.scheme)
     return answer
 
 
@@ -53,7 +53,3 @@ def _form(visit: Visit, wanted: str, status: int = 200, sentence: str = "") -> R
 
 def _next(given: str) -> str:
     return given if _OURS.fullmatch(given) and "//" not in given.partition("?")[0] else ""
-
-
-def _secure(visit: Visit) -> bool:
-    return visit.request.url.scheme == "https"

@@ -19,7 +19,10 @@ from lowkiq_lambda.errors import ConfigError
 Role: TypeAlias = Literal["operator", "reader"]
 Scope: TypeAlias = Mapping[str, Any]
 
-SESSION_LIFETIME: Final = 8 * 3_600.0
+SESSION_LIFETIME: Final = 3_600.0
+"""Seconds without a look at a page, after which one has to sign in again."""
+LONGEST_SESSION: Final = 12 * 3_600.0
+"""Seconds after which one has to, however much one looks; a lifetime that is longer counts alone."""
 _SHORTEST_TOKEN: Final = 16
 _BEARER: Final = "bearer"
 _HASHED: Final = "sha256:"
@@ -71,7 +74,8 @@ class Auth:
     """Who may come in, and by what. Raises ConfigError where that is nobody.
 
     `trust` is asked last, with the ASGI scope, and returns a `Visitor` or None: for an app that knows its users
-    already. `loopback_only`: callers from another machine are refused, whatever they know.
+    already. `session_lifetime`: seconds without a look at a page, after which one has to sign in again.
+    `loopback_only`: callers from another machine are refused, whatever they know.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first by keyword
@@ -117,7 +121,19 @@ class Auth:
         if not found:
             return None
         account = found[0].name
-        return as_cookie(new_session(account, now + self.session_lifetime), self._key(account))
+        return as_cookie(new_session(account, now, now + self.session_lifetime), self._key(account))
+
+    def renewed(self, visitor: Visitor, now: float) -> str | None:
+        """The value of a cookie that lasts longer than the visitor's; None where his does, or can be no longer."""
+        if visitor.signed_in is None:
+            return None
+        session = visitor.signed_in.session
+        last = session.began_at + max(LONGEST_SESSION, self.session_lifetime)
+        ends_at = min(now + self.session_lifetime, last)
+        # Not with each of the many answers to a page that refreshes itself.
+        if ends_at - session.ends_at < self.session_lifetime / 10:
+            return None
+        return as_cookie(msgspec.structs.replace(session, ends_at=ends_at), visitor.signed_in.key)
 
     def _by_token(self, authorization: str) -> Visitor | None:
         scheme, _, secret = authorization.partition(" ")

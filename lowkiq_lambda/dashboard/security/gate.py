@@ -6,16 +6,16 @@ What is open to everybody is listed here; any other path, also one that does not
 from collections.abc import Callable
 from typing import Final
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import NO_FORM, BodyTooLarge, form_of, read_body, replayed
 from lowkiq_lambda.dashboard.security.origin import is_foreign, is_loopback
 from lowkiq_lambda.dashboard.security.paths import path_of
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.dashboard.security.sessions import COOKIE, give
 
 OPEN: Final = frozenset({"/sign-in", "/healthz"})
 OPEN_FOLDER: Final = "/static/"
@@ -58,12 +58,27 @@ class Gate:
                 receive = replayed(body, receive)
                 answer = self._after_reading(scope, path, headers, visitor)
         scope["state"]["visitor"] = visitor
+        if answer is None and visitor is not None and _is_page(scope, path):
+            send = self._renewing(visitor, scope["scheme"], send)
         app = self._app if answer is None else self._refuse(Request(scope), *answer)
         await app(scope, receive, send)
 
     def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
         return self._auth.visitor(scope, cookie, headers.get("authorization"), self._now())
+
+    def _renewing(self, visitor: Visitor, scheme: str, send: Send) -> Send:
+        """Sends the visitor's cookie anew with the answer, where it is time for that."""
+        cookie = self._auth.renewed(visitor, self._now())
+        if cookie is None:
+            return send
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                give(MutableHeaders(scope=message), cookie, scheme)
+            await send(message)
+
+        return send_with_cookie
 
     def _before_reading(
         self, scope: Scope, path: str, headers: Headers, visitor: Visitor | None
@@ -90,6 +105,12 @@ class Gate:
         if not visitor.signed_in.has_given(token):
             return 403, "The form did not come from a page of yours: go back, load the page again, and try once more."
         return None
+
+
+def _is_page(scope: Scope, path: str) -> bool:
+    # A cookie has the folder of the address that gives it: further down it would be another one. And it is not given
+    # with the answer of an action, as that of signing out takes it back.
+    return scope["method"] in _SAFE and path.count("/") == 1
 
 
 def _is_local(scope: Scope, headers: Headers) -> bool:

@@ -1,7 +1,8 @@
 """Sessions: nothing is kept on the server; a signed cookie says who signed in, and until when that counts.
 
-The account's own key signs, so another password ends all its sessions. A form's token is signed by it too, and
-differs each time that it is shown: what is compressed together with it tells nothing of it.
+The account's own key signs, so another password ends all its sessions; signing out only has the browser forget. A
+form's token is signed by it too, and differs each time that it is shown: what is compressed together with it tells
+nothing of it.
 """
 
 import secrets
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from starlette.datastructures import MutableHeaders
 
 from lowkiq_lambda.dashboard.security.signing import content_of, sign, verified
 
@@ -19,10 +21,11 @@ _RANDOM: Final = 16
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
-    """Who signed in, and until when it counts (Unix seconds)."""
+    """Who signed in, when, and until when it counts (Unix seconds)."""
 
     account: str
     id: str
+    began_at: float
     ends_at: float
 
 
@@ -43,14 +46,24 @@ class SignedIn:
         return content is not None and content[_RANDOM:] == self.session.id.encode()
 
 
-def new_session(account: str, ends_at: float) -> Session:
+def new_session(account: str, began_at: float, ends_at: float) -> Session:
     """A session like no other."""
-    return Session(account, secrets.token_urlsafe(_RANDOM), ends_at)
+    return Session(account, secrets.token_urlsafe(_RANDOM), began_at, ends_at)
 
 
 def as_cookie(session: Session, key: bytes) -> str:
     """The cookie's value."""
     return sign(key, _SESSION, msgspec.json.encode(session))
+
+
+def give(headers: MutableHeaders, cookie: str, scheme: str) -> None:
+    """Gives the cookie with an answer; an empty one has it forgotten.
+
+    Without a path it is good for the folder of the address that is answered, wherever that is mounted: so all answers
+    that give it must be of the same folder.
+    """
+    secure, gone = "; Secure" * (scheme == "https"), "; Max-Age=0" * (not cookie)
+    headers.append("set-cookie", f"{COOKIE}={cookie}; HttpOnly; SameSite=lax{secure}{gone}")
 
 
 def account_of(cookie: str) -> str | None:

@@ -27,7 +27,7 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Rules `claim=value`, several after commas."""
     dashboard_readers: str | None = None
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
-    """Seconds after which one has to sign in again."""
+    """Seconds without a look at a page, after which one has to sign in again."""
     dashboard_base_path: str = ""
     """The path in front of all of the dashboard's, where nobody takes it off on the way."""
 
