@@ -18,6 +18,14 @@ _RUN: Final = """async ([only, without]) => {
 _OF_COLOUR: Final = ["color-contrast", "link-in-text-block"]
 _OVERHANG: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
+_CUT: Final = """() => [...document.querySelectorAll("select")].filter(select => {
+    const shown = select.offsetWidth;
+    select.style.width = "max-content";
+    const whole = select.offsetWidth;
+    select.style.width = "";
+    return shown < whole;
+}).map(select => `the words of #${select.id} are cut off`)"""
+
 
 def violations(page: Page, *, of_colour: bool = True, of_all_else: bool = True) -> list[str]:
     """Where the page as it is shown now violates WCAG 2.2, level A or AA, or good practice, as programs can tell."""
@@ -32,6 +40,12 @@ def overhang(page: Page) -> int:
     """By how many pixels the page is wider than its window."""
     pixels: int = page.evaluate(_OVERHANG)
     return pixels
+
+
+def cut_words(page: Page) -> list[str]:
+    """Which fields are too narrow for one of the words to choose from."""
+    found: list[str] = page.evaluate(_CUT)
+    return found
 
 
 @cache

@@ -4,7 +4,7 @@ from typing import Final
 
 from playwright.sync_api import Page, ViewportSize
 
-from tests.browser.accessibility import overhang, violations
+from tests.browser.accessibility import cut_words, overhang, violations
 from tests.browser.pictures import picture
 
 DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
@@ -29,5 +29,6 @@ def look_around(page: Page, name: str) -> list[str]:
     picture(page, f"{name}-phone")
     page.set_viewport_size(NARROW)
     found += [f"{overhang(page)} pixels too wide for a narrow screen"] if overhang(page) else []
+    found += cut_words(page)
     page.set_viewport_size(DESK)
     return [f"{name}: {trouble}" for trouble in found]

@@ -14,6 +14,11 @@ from tests.browser.steering import confirm, expect_done
 from tests.store.support import Handler, declare
 
 MANY = 12_000
+GATEWAY: dict[str, Any] = {
+    "status": 502,
+    "content_type": "application/json",
+    "body": '{"message":"Internal server error"}',
+}
 
 
 @pytest.fixture
@@ -90,6 +95,44 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
     expect_done(page, "12,000 ids were")
     assert (MANY, 0) == in_redis()
     assert [] == [*found, *look_around(page, "all-done")]
+
+
+def test_a_step_without_an_answer_stops_the_action(
+    app: Lowkiq, worker: Any, visit: Visit, complaints: list[str]
+) -> None:
+    """What a gateway says in our place is not put into the page, which says why it stands, and goes on from there."""
+    answers = iter([GATEWAY, None])
+
+    def fail(route: Route) -> None:
+        """The steps that the page goes on with by itself: a gateway's answer, then none at all."""
+        if route.request.headers.get("hx-request") != "true":
+            route.continue_()
+        elif answer := next(answers):
+            route.fulfill(**answer)
+        else:
+            route.abort()
+
+    page = visit(f"morgue?queue={worker.queue_name}")
+    page.get_by_role("button", name="Put all back").click()
+    page.route("**/actions/step", fail)
+    confirm(page, "Put back")
+    notice, go_on = page.locator("#notice"), page.get_by_role("button", name="Go on")
+    expect(notice).to_contain_text("The server gave no answer (502)")
+    expect(page.get_by_role("button", name="Interrupt")).to_be_hidden()
+    stopped_at = told(page)
+    found = look_around(page, "stopped")
+    go_on.click()
+    expect(notice).to_contain_text("The server cannot be reached")
+    assert stopped_at == told(page)
+
+    page.unroute("**/actions/step")
+    go_on.click()
+    expect_done(page, "12,000 ids were")
+    expect(notice).to_be_empty()
+    assert [] == found
+    assert (MANY, 0) == (app.metrics()[worker.queue_name].length, app.metrics()[worker.queue_name].morgue_length)
+    assert any("502" in complaint for complaint in complaints)
+    complaints.clear()
 
 
 def test_only_what_a_search_finds_is_deleted(app: Lowkiq, worker: Any, visit: Visit) -> None:

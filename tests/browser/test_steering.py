@@ -129,4 +129,29 @@ def test_a_time_is_typed_as_it_is_shown(worker: Any, visit: Visit) -> None:
 
     expect(page.get_by_role("link", name="behind", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="before", exact=True)).to_have_count(0)
-    expect(page.get_by_label("Value")).to_have_value("2027-01-15 09:00:00")
+    expect(page.get_by_label("Value")).to_have_value("2027-01-15 09:00")
+
+
+@pytest.mark.parametrize(
+    ("typed", "upwards", "downwards"),
+    [
+        ("2027-01-15 09:00:58", {"second", "behind"}, {"before", "midnight", "second"}),
+        ("15 Jan 2027, 09:00:58", {"second", "behind"}, {"before", "midnight", "second"}),
+        ("2027-01-15 09:00", {"second", "behind"}, {"before", "midnight", "second"}),
+        ("2027-01-15", {"midnight", "second", "behind"}, {"before", "midnight", "second"}),
+    ],
+)
+def test_a_time_is_all_of_what_was_typed(
+    worker: Any, visit: Visit, typed: str, upwards: set[str], downwards: set[str]
+) -> None:
+    """A second, a minute or a day of the viewer, from its beginning and up to its end; as a list has it, too."""
+    at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
+    times = {"before": -9 * 3_600 - 0.5, "midnight": -9 * 3_600, "second": 58.4, "behind": 86_400}
+    worker.perform_async([{"id": name, "perform_in": at + ahead} for name, ahead in times.items()])
+    for way, found in (("from a value on, ascending", upwards), ("up to a value, descending", downwards)):
+        page = visit(f"waiting?queue={worker.queue_name}&by=perform_in")
+        page.get_by_label("Range", exact=True).select_option(way)
+        page.get_by_label("Value").fill(typed)
+        page.get_by_role("button", name="Show").click()
+        expect(page.get_by_role("heading", name="Waiting")).to_contain_text(f"{len(found)} shown of 4")
+        assert found == set(page.locator("tbody th").all_inner_texts())

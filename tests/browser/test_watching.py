@@ -1,10 +1,10 @@
 """A page that is left open: it follows what happens, rests when nobody looks, and says when it cannot."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
@@ -114,6 +114,35 @@ def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: 
     expect(page.locator("#notice")).to_be_empty()
     expect(total(page, "Enqueued")).to_have_text("2")
     assert all("503" in complaint for complaint in complaints), complaints
+    complaints.clear()
+
+
+def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit: Visit, complaints: list[str]) -> None:
+    """A gateway's error, or none at all, leaves the page as it is; it says so, and not that Redis is away."""
+    page = watch(visit)
+    worker.perform_async([{"id": 1}])
+    pass_time(page)
+    expect(total(page, "Enqueued")).to_have_text("1")
+    worker.perform_async([{"id": 2}])
+
+    answers: dict[str, Callable[[Route], None]] = {
+        "no answer (502)": lambda route: route.fulfill(status=502, json={"message": "Internal server error"}),
+        "no answer (503)": lambda route: route.fulfill(status=503, body="<h1>Service Unavailable</h1>"),
+        "no answer (504)": lambda route: route.fulfill(status=504, body="<h1>Gateway Time-out</h1>"),
+        "no connection": lambda route: route.abort(),
+    }
+    for state, answer in answers.items():
+        page.route("**/*", answer)
+        pass_time(page)
+        expect(page.get_by_role("status")).to_have_text(state)
+        expect(total(page, "Enqueued")).to_have_text("1")
+        expect(page.locator("#notice")).to_be_empty()
+        assert [] == look_around(page, state.replace(" ", "-"))
+        page.unroute("**/*")
+
+    pass_time(page)
+    expect(page.get_by_role("status")).to_have_text("live")
+    expect(total(page, "Enqueued")).to_have_text("2")
     complaints.clear()
 
 

@@ -108,6 +108,40 @@ def test_what_is_no_value_is_said(worker: Any, browser: Browser) -> None:
     assert 400 == browser.get(link("morgue", worker, after="9:9:9", find="a")).status
 
 
+@pytest.mark.parametrize(
+    ("value", "upwards", "downwards"),
+    [
+        ("2027-01-15 08:00:58", {"second", "minute", "day", "next"}, {"second"}),
+        ("2027-01-15 08:00:58 UTC", {"second", "minute", "day", "next"}, {"second"}),
+        ("2027-01-15T08:00:58Z", {"second", "minute", "day", "next"}, {"second"}),
+        ("2027-01-15T09:00:58+01:00", {"second", "minute", "day", "next"}, {"second"}),
+        ("2027-01-15T08:00:58.300Z", {"second", "minute", "day", "next"}, set()),
+        ("2027-01-15T08:00:58.400Z", {"second", "minute", "day", "next"}, {"second"}),
+        ("2027-01-15 08:00", {"second", "minute", "day", "next"}, {"second", "minute"}),
+        ("2027-01-15", {"second", "minute", "day", "next"}, {"second", "minute", "day"}),
+        ("1800000058", {"second", "minute", "day", "next"}, set()),
+        ("1800000059", {"minute", "day", "next"}, {"second"}),
+    ],
+)
+def test_a_time_is_all_of_what_it_says(
+    worker: Any, browser: Browser, value: str, upwards: set[str], downwards: set[str]
+) -> None:
+    """Up to a second, a minute or a day is up to its end, as lists cut off what a time has beyond a second."""
+    at = 1_800_000_000  # 2027-01-15 08:00 UTC
+    times = {"second": 58.4, "minute": 59.9, "day": 16 * 3_600 - 0.5, "next": 16 * 3_600}
+    worker.perform_async([{"id": name, "perform_in": at + ahead} for name, ahead in times.items()])
+    for way, found in (("gte", upwards), ("lte", downwards)):
+        assert found == set(ids_on(browser.get(link("waiting", worker, by="perform_in", range=way, value=value))))
+
+
+@pytest.mark.parametrize("value", ["21 Nov 2026, 19:28:58", "2027-02-31", "2027-01-15 25:00", "2027-01-15 08"])
+def test_what_is_no_time_is_told_from_one(worker: Any, browser: Browser, value: str) -> None:
+    """By an example, and no word of a zone: the field says which one it means."""
+    answer = browser.get(link("waiting", worker, by="perform_in", range="lte", value=value))
+    assert 400 == answer.status
+    assert f"“{value}” is neither Unix seconds nor a time such as 2027-01-15 08:00." in answer.words
+
+
 @pytest.mark.parametrize("query", [{}, {"by": "id"}, {"by": "retry_count", "range": "desc"}, {"find": "job"}])
 def test_lists_go_on_behind_a_hundred(worker: Any, browser: Browser, query: dict[str, str]) -> None:
     """Links lead through all of it, and back to the first page."""

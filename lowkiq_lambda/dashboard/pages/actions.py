@@ -9,13 +9,14 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
+from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Ticket, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.store.actions import Act, Actions
 from lowkiq_lambda.store.filters import ALL
-from lowkiq_lambda.store.sweeps import count, prepare
+from lowkiq_lambda.store.sweeps import Sweep, count, prepare
 
 STEP: Final = 2.0
 """Seconds that a step takes at most, and a call more."""
@@ -25,6 +26,8 @@ IDS_IN_A_STEP: Final = 5_000
 PATIENCE: Final = 2.0
 NAMED: Final = 20
 """How many ids are named to who is asked."""
+LONGEST_ID: Final = 200
+"""Characters of an id that are."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +110,7 @@ def ask(visit: Visit) -> Response:
         queue=queue,
         words=WORDS[act],
         back=back,
-        named=(sweep.chosen or [])[:NAMED],
+        named=[shown_id(one, LONGEST_ID) for one in (sweep.chosen or [])[:NAMED]],
         picked=scope == "picked",
         is_all_of_list=sweep.filter == ALL,
         number=number,
@@ -126,8 +129,13 @@ def step(visit: Visit) -> Response:
     if actions is None:
         return visit.refuse(404, "There is no queue of that name.")
     has_time, most = _for(STEP), ticket.sweep.handled + IDS_IN_A_STEP
+
+    def is_enough(sweep: Sweep) -> bool:
+        # What looks complete is given the one call more that finds that it is.
+        return (sweep.handled >= most or not has_time()) and (bool(sweep.pending) or sweep.handled != sweep.total)
+
     try:
-        ticket, trouble = go_on(visit, actions, ticket, lambda sweep: not has_time() or sweep.handled >= most)
+        ticket, trouble = go_on(visit, actions, ticket, is_enough)
     except ValueError as error:
         return visit.refuse(400, str(error))
     return visit.page(
@@ -136,9 +144,18 @@ def step(visit: Visit) -> Response:
         words=WORDS[ticket.sweep.act],
         back=ticket.back,
         sweep=ticket.sweep,
+        is_short=_is_short(ticket.sweep),
         trouble=trouble and str(trouble),
         ticket=packed(ticket),
     )
+
+
+def _is_short(sweep: Sweep) -> bool:
+    """Whether less was changed than was to be expected; of what is sifted nobody knows."""
+    if sweep.is_done and not sweep.changed:
+        return True
+    expected = sweep.total if sweep.is_done else sweep.handled
+    return sweep.chosen is None and sweep.changed < expected and not any(sweep.filter.sifts)
 
 
 def actions_of(visit: Visit, queue: str) -> Actions | None:

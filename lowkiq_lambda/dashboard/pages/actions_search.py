@@ -19,9 +19,9 @@ def wanted_by(fields: Mapping[str, str], listed: str) -> Filter:
         return Filter(prefix=asked.find, error=asked.text)
     if asked.by == "id":
         least, most = asked.bounds("", "")
-        return Filter(least_id=str(least), most_id=str(most))
+        return Filter(least_id=least, most_id=most)
     if asked.by == "retry_count":
         least, most = asked.bounds("", "")
-        return Filter(least_count=str(least), most_count=str(most))
+        return Filter(least_count=least, most_count=most)
     least, most = asked.bounds("-inf", "+inf")
-    return Filter(least=str(least), most=str(most))
+    return Filter(least=least, most=most)

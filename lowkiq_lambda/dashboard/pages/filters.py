@@ -1,7 +1,9 @@
 """What a list of jobs is asked for: a range by one of their numbers or ids, or a search."""
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +17,11 @@ WAYS: Final[Mapping[Way, str]] = {
 }
 NAMES: Final = {"id": "id", "perform_in": "due time", "retry_count": "retry count", "updated_at": "time of death"}
 _TIMES: Final = frozenset({"perform_in", "updated_at"})
+_MOMENT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?)? ?(?:Z|UTC|([+-]\d\d:\d\d))?", re.ASCII
+)
+_MINUTE: Final = 60
+_DAY: Final = 86_400
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,12 +51,15 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         bound = {"value": self.value} if self.range in {"gte", "lte"} else {}
         return {"by": self.by, "range": self.range, **bound}
 
-    def bounds(self, least: str, most: str) -> tuple[str | float, str | float]:
+    def bounds(self, least: str, most: str) -> tuple[str, str]:
         """Both ends, where `least` and `most` stand for none. Raises ValueError, with a sentence."""
         if self.range in {"asc", "desc"} or (not self.value and self.by != "id"):
             return least, most
-        bound = f"[{self.value}" if self.by == "id" else _number(self.value, is_time=self.by in _TIMES)
-        return (bound, most) if self.range == "gte" else (least, bound)
+        if self.by == "id":
+            first = last = f"[{self.value}"
+        else:
+            first, last = _times(self.value) if self.by in _TIMES else _numbers(self.value)
+        return (first, most) if self.range == "gte" else (least, last)
 
 
 def filter_of(query: Mapping[str, str], orders: Sequence[str], way: Way) -> Filter:
@@ -65,14 +75,24 @@ def filter_of(query: Mapping[str, str], orders: Sequence[str], way: Way) -> Filt
     )
 
 
-def _number(text: str, *, is_time: bool) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        if not is_time:
-            raise ValueError(f"“{text}” is no number.") from None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"“{text}” is neither Unix seconds nor a time such as 2027-01-15 08:00 (UTC).") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _numbers(text: str) -> tuple[str, str]:
+    """The number, as the first and the last that is meant."""
+    with suppress(ValueError):
+        return str(float(text)), str(float(text))
+    raise ValueError(f"“{text}” is no number.")
+
+
+def _times(text: str) -> tuple[str, str]:
+    """The first moment that is meant, and the last: of 19:28:58 all of that second, of a date its day."""
+    with suppress(ValueError):
+        return _numbers(text)
+    found = _MOMENT.fullmatch(text)
+    if found is not None:
+        day, clock, seconds, fraction, offset = found.groups(default="")
+        lasting = 0 if fraction else 1 if seconds else _MINUTE if clock else _DAY
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(
+                f"{day}T{clock or '00:00'}{seconds}{fraction}{offset or '+00:00'}"
+            ).timestamp()
+            return str(moment), f"({moment + lasting}" if lasting else str(moment)
+    raise ValueError(f"“{text}” is neither Unix seconds nor a time such as 2027-01-15 08:00.")

@@ -25,8 +25,12 @@
 
   let halted = false;
 
+  const notice = document.getElementById("notice");
+
   function show(form, running) {
-    form.querySelector("[data-halt]").hidden = !running;
+    const halt = form.querySelector("[data-halt]");
+    halt.hidden = !running;
+    halt.disabled = false;
     form.querySelector("button[type=submit]").hidden = running;
     form.querySelector("a.button").hidden = running;
   }
@@ -45,9 +49,28 @@
     if (event.target.matches("button[type=submit]")) halted = false;
   });
   document.addEventListener("htmx:afterSettle", (event) => { if (event.target.id === "sweep") goOn(); });
+
+  // The form stays where it is, with what goes on from there.
+  function stop(form, xhr) {
+    halted = true;
+    show(form, false);
+    // A refusal of ours has said why.
+    if (xhr.getResponseHeader("HX-Retarget")) return;
+    const sentence = document.createElement("p");
+    sentence.className = "notice";
+    sentence.textContent = `${xhr.status ? `The server gave no answer (${xhr.status})` : "The server cannot be reached"}: the action has stopped. Nothing is lost, and “Go on” goes on from here.`;
+    notice.replaceChildren(sentence);
+  }
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (!event.target.matches("[data-go-on]")) return;
+    notice.replaceChildren();
+    show(event.target, true);
+  });
   document.addEventListener("htmx:afterRequest", (event) => {
-    const form = event.target.closest ? event.target.closest("[data-go-on]") : null;
-    if (form && !event.detail.successful) { halted = true; show(form, false); }
+    const { successful, xhr } = event.detail;
+    // Who has to sign in again is on the way there.
+    if (event.target.matches("[data-go-on]") && !successful && !xhr.getResponseHeader("HX-Redirect")) stop(event.target, xhr);
   });
   // When htmx has seen the page.
   document.addEventListener("DOMContentLoaded", () => { count(); setTimeout(goOn); });

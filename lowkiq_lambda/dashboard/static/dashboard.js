@@ -28,6 +28,18 @@
     if (words.textContent !== text) words.textContent = text;
   }
 
+  // A refusal of ours says where it belongs; any other, such as a gateway's, is put nowhere.
+  const isOurs = (xhr) => Boolean(xhr.getResponseHeader("HX-Retarget"));
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.isError) event.detail.shouldSwap = isOurs(event.detail.xhr);
+  });
+
+  function trouble(xhr) {
+    if (!xhr.status) return "no connection";
+    return xhr.status === 503 && isOurs(xhr) ? "Redis is away" : `no answer (${xhr.status})`;
+  }
+
   let waiting = false, timer;
 
   function next(seconds) {
@@ -41,16 +53,18 @@
   }
 
   function refreshed(event) {
-    if (event.detail.elt !== region) return;
+    const { elt, xhr, successful } = event.detail;
+    // Who has to sign in again is on the way there.
+    if (elt !== region || xhr.getResponseHeader("HX-Redirect")) return;
     waiting = false;
-    const { xhr, successful } = event.detail;
     region.classList.toggle("stale", !successful);
+    // What a refusal before this answer said.
+    if (!isOurs(xhr)) notice.replaceChildren();
     if (successful) {
-      notice.replaceChildren();
       say("live", "live");
       live.classList.remove("beat"); void live.offsetWidth; live.classList.add("beat");
     } else {
-      say("away", xhr && xhr.status ? "Redis is away" : "no connection");
+      say("away", trouble(xhr));
     }
     // What is away is asked less often.
     next(Number(region.dataset.refresh) * (successful ? 1 : 3));
@@ -99,24 +113,43 @@
     if (proof && event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = proof.value;
   });
 
-  // A time is typed as it is shown, in the viewer's zone; the address has it in UTC.
+  // A time is typed as it is shown, in the viewer's zone; the address has it in UTC, no more exact than it was typed.
   const value = document.getElementById("value");
+  const typing = /^(\d{4}-\d\d-\d\d)(?:[ T]+(\d\d:\d\d(:\d\d)?))?$/;
 
   function isTime() {
     return ["perform_in", "updated_at"].includes(document.getElementById("by").value);
   }
 
+  function inUtc(text) {
+    const typed = typing.exec(text);
+    const bare = document.getElementById("range").value === "lte" ? "23:59" : "00:00";
+    const at = typed ? new Date(`${typed[1]}T${typed[2] || bare}`) : copied(text);
+    if (Number.isNaN(at.getTime())) return text;
+    return `${at.toISOString().slice(0, typed && !typed[3] ? 16 : 19)}Z`;
+  }
+
+  // A time out of a list. What a browser cannot read back in its own language is looked for on the page.
+  function copied(text) {
+    const spaced = (one) => one.replace(/\s+/g, " ");
+    const same = [...document.querySelectorAll("time[datetime]")].find((time) => spaced(time.textContent) === spaced(text));
+    const at = new Date(same ? same.dateTime : spaced(text));
+    return !Number.isNaN(at.getTime()) && spaced(zoned.format(at)) === spaced(text) ? at : new Date(NaN);
+  }
+
+  function asTyped(text) {
+    const at = new Date(text);
+    if (!/^\d{4}-.*Z$/.test(text) || Number.isNaN(at.getTime())) return text;
+    return at.toLocaleString("sv-SE").slice(0, /T\d\d:\d\dZ$/.test(text) ? 16 : 19);
+  }
+
   if (value) {
     for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = "your time";
-    const at = new Date(value.value);
-    if (isTime() && /^\d{4}-.*Z$/.test(value.value) && !Number.isNaN(at.getTime())) value.value = at.toLocaleString("sv-SE");
-    value.form.addEventListener("submit", () => {
-      const typed = value.value.trim(), meant = new Date(typed.replace(" ", "T"));
-      if (isTime() && /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?$/.test(typed) && !Number.isNaN(meant.getTime())) value.value = meant.toISOString();
-    });
+    if (isTime()) value.value = asTyped(value.value);
+    value.form.addEventListener("submit", () => { if (isTime()) value.value = inUtc(value.value.trim()); });
     // Shown again as it was typed, when the browser comes back to this page.
     window.addEventListener("pageshow", (event) => {
-      if (event.persisted && isTime() && /Z$/.test(value.value)) value.value = new Date(value.value).toLocaleString("sv-SE");
+      if (event.persisted && isTime()) value.value = asTyped(value.value);
     });
   }
 
