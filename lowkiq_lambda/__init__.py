@@ -19,7 +19,7 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     QueueMismatch,
 )
-from lowkiq_lambda.job import JobView, MorgueJob, Pushed, ScoredPayload
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, Pushed, ScoredPayload
 from lowkiq_lambda.worker import Worker
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "DeclarationError",
+    "Failure",
     "HandlerError",
     "JobError",
     "JobView",

@@ -37,11 +37,23 @@ class ScoredPayload(NamedTuple):
     score: float
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and how its error begins.
+
+    Of an error longer than 200 characters those are kept.
+    """
+
+    at: float
+    retry_count: float
+    error: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """A job that waits or is in flight, as people look at it.
 
     A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
+    `failures`: the last five since the id was last done, newest first; told where jobs are fetched by their ids.
     """
 
     id: str
@@ -50,13 +62,14 @@ class JobView:
     retry_count: float
     error: str | None
     more_payloads: int = 0
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MorgueJob:
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
-    `payloads` and `more_payloads` as in `JobView`.
+    `payloads`, `more_payloads` and `failures` as in `JobView`.
     """
 
     id: str
@@ -64,6 +77,7 @@ class MorgueJob:
     updated_at: float
     error: str | None
     more_payloads: int = 0
+    failures: tuple[Failure, ...] = ()
 
 
 PLACE: Final = 14

@@ -41,8 +41,9 @@ class Ledger:
 
     def charge(self, deliveries: Sequence[Delivery], error: bytes, now: float) -> None:
         """Note that ids, without having run, share the failure that hit all of their group."""
+        failure = self._texts.shared(error)
         for delivery in deliveries:
-            self._failed(delivery, Failure(error), now)
+            self._failed(delivery, failure, now)
 
     def back(self, deliveries: Iterable[Delivery]) -> None:
         """The ids go back as they were."""

@@ -14,6 +14,9 @@ from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
 
+BEGINNING: Final = 200
+"""Characters of an error that are kept after another one has come."""
+
 Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
 
@@ -79,14 +82,27 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def failure(self, error: BaseException | str, *, blamed: bool) -> "Failure":
         """The error as a failure that counts."""
-        alike = f"{type(error).__qualname__}: {self.text(error)}".encode(errors="backslashreplace")
-        return Failure(self.dump(error), sha256(alike).hexdigest(), blamed)
+        text = self.text(error)
+        alike = f"{type(error).__qualname__}: {text}".encode(errors="backslashreplace")
+        dumped = self.dump(text)
+        return Failure(dumped, self._beginning(text, dumped), sha256(alike).hexdigest(), blamed)
+
+    def shared(self, dumped: bytes) -> "Failure":
+        """The error that others were kept with, as a failure that counts."""
+        return Failure(dumped, self._beginning(self.read(dumped), dumped))
+
+    def _beginning(self, text: str, dumped: bytes) -> bytes:
+        return dumped if len(text) <= BEGINNING else self.dump(text[:BEGINNING])
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A failure that counts: its error as it is kept, what makes it like another, and whether the id alone failed."""
+    """A failure that counts: its error as it is kept, and its beginning; what makes it like another; who failed.
+
+    `blamed`: the id alone.
+    """
 
     dumped: bytes
+    beginning: bytes
     signature: str = ""
     blamed: bool = False
 
@@ -95,9 +111,9 @@ def of_failure(worker: type[Worker], delivery: Delivery, failure: Failure, now: 
     """A retry later, or, when those are used up, the morgue for the oldest payload."""
     count = delivery.retry_count + 1
     if count >= worker.max_retry_count:
-        return delivery.id, "bury", failure.dumped, failure.signature
+        return delivery.id, "bury", failure.dumped, failure.signature, failure.beginning
     at = now + _delay(worker, int(count))
-    return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed
+    return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed, failure.beginning
 
 
 def _delay(worker: type[Worker], retry_count: int) -> float:

@@ -183,7 +183,7 @@ class Queries:
 
     def _fetch(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> list[View]:
         asked = id_texts(ids)
-        found = self._viewer.look_up(where, asked, view)
+        found = self._viewer.look_up(where, asked, view, failures=True)
         return [found[job_id] for job_id in asked if job_id in found]
 
     def _list(self, listed: Listed, within: Range, limit: int) -> list[Place]:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from lowkiq_lambda.job import NEVER_FAILED, PLACE, JobView, MorgueJob, ScoredPayload, id_text, score_of
+from lowkiq_lambda.job import NEVER_FAILED, PLACE, Failure, JobView, MorgueJob, ScoredPayload, id_text, score_of
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source, at_once
@@ -61,14 +61,17 @@ class Viewer:
         """One who shows of each job only the first payload, and that only where it is small."""
         return Viewer(self.source, self._load_payload, self._load_error, glimpse=True)
 
-    def look_up(self, where: Where, ids: Iterable[str], view: Callable[[Found], View]) -> dict[str, View]:
-        """What is there now, by id."""
+    def look_up(
+        self, where: Where, ids: Iterable[str], view: Callable[[Found], View], *, failures: bool = False
+    ) -> dict[str, View]:
+        """What is there now, by id; with `failures` each tells the last ones."""
         left = by_shard(ids, self.source.shards)
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
             of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
-            asked = {shard: [where, *of_one, payloads, size, *at_once(ids)] for shard, ids in left.items()}
+            told = [where, *of_one, payloads, size, "1" if failures else ""]
+            asked = {shard: [*told, *at_once(ids)] for shard, ids in left.items()}
             for shard, (looked_up, *jobs) in self.source.ask("show", asked):
                 views |= {one.id: one for one in map(view, jobs)}
                 left[shard] = left[shard][looked_up:]
@@ -82,7 +85,7 @@ class Viewer:
 
     def job(self, found: Found) -> JobView:
         """A job that waits or is in flight."""
-        job_id, perform_in, retry_count, error, count, entries = found
+        job_id, perform_in, retry_count, error, count, entries, *failures = found
         return JobView(
             job_id.decode(),
             self._payloads(entries),
@@ -90,13 +93,20 @@ class Viewer:
             NEVER_FAILED if retry_count is None else float(retry_count),
             self._error(error),
             count - len(entries),
+            self._failures(*failures),
         )
 
     def morgue_job(self, found: Found) -> MorgueJob:
         """A job in the morgue."""
-        job_id, updated_at, _, error, count, entries = found
-        payloads = self._payloads(entries)
-        return MorgueJob(job_id.decode(), payloads, float(updated_at), self._error(error), count - len(entries))
+        job_id, updated_at, _, error, count, entries, failures = found
+        return MorgueJob(
+            job_id.decode(),
+            self._payloads(entries),
+            float(updated_at),
+            self._error(error),
+            count - len(entries),
+            self._failures(failures),
+        )
 
     def _payloads(self, entries: Sequence[bytes]) -> list[ScoredPayload]:
         return [ScoredPayload(self._payload(entry[PLACE:]), score_of(entry)) for entry in entries]
@@ -107,9 +117,13 @@ class Viewer:
         except Exception:  # noqa: BLE001 - whatever a codec raises, the rest of the page can be shown
             return dumped
 
+    def _failures(self, noted: Found = ()) -> tuple[Failure, ...]:
+        return tuple(Failure(float(at), float(count), self._text(error)) for at, count, error in noted)
+
     def _error(self, stored: bytes | None) -> str | None:
-        if stored is None:
-            return None
+        return None if stored is None else self._text(stored)
+
+    def _text(self, stored: bytes) -> str:
         try:
             return str(self._load_error(stored))
         except Exception:  # noqa: BLE001 - as for a payload

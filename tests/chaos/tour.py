@@ -75,7 +75,7 @@ class Tour:
     def working(self) -> Iterator[Step]:
         """Holders come, settle in every way, and die."""
         yield self._take()
-        yield self._write("part", ("a", "retry", 0.0, self.clock.time() + 7.0, b"no", "s", True))
+        yield self._write("part", ("a", "retry", 0.0, self.clock.time() + 7.0, b"no", "s", True, b"n"))
         yield Step("renew", lambda: self._holder.renew(PATIENCE))
         yield self._push(("a", 3), ("b", 2))
         yield self._write("claim", ("b", "suspect", 0), ("c", "suspect", 0))
@@ -88,7 +88,7 @@ class Tour:
         yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()
-        yield self._write("claim", ("b", "bury", b"dead", "s"))
+        yield self._write("claim", ("b", "bury", b"dead", "s", b"d"))
         yield self._write("release", ("c", "back"), ("b", "back"))
 
     def operating(self) -> Iterator[Step]:

@@ -16,7 +16,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import OPERATOR as OPERATORS_PASSWORD
 from tests.dashboard.conftest import MakeBrowser
 from tests.dashboard.support import Answer, Browser
-from tests.store.support import Handler, declare
+from tests.store.support import LATER, Handler, declare
 
 OPERATOR, READER = "o" * 20, "r" * 20
 AUTH = Auth(tokens=[Token("robot", OPERATOR, "operator"), Token("scraper", READER)])
@@ -254,6 +254,23 @@ def test_a_job_is_found_wherever_it_is(
     assert "in flight" in job.json["why"]
     assert ["a"] == [one["id"] for one in flying.json["jobs"]]
     assert 404 == robot.read("job", queue=queue_name, id="a").status
+
+
+def test_a_job_tells_how_it_has_failed(
+    app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler, queue_name: str
+) -> None:
+    """E-76: the last failures, newest first, with what no JSON can hold written out."""
+    handler.failing = {"a"}
+    worker.perform_async([{"id": "a"}])
+    for words in ("once \udcff", "twice"):
+        handler.words = words
+        app.drain()
+        clock.advance(LATER)
+
+    failures = _robot(app, clock, READER).read("job", queue=queue_name, id="a").json["failures"]
+
+    assert [("a twice", 1), ("a once \\udcff", 0)] == [(one["error"], one["retry_count"]) for one in failures]
+    assert failures[1]["at"] < failures[0]["at"] < clock.time()
 
 
 def test_chosen_jobs_are_requeued_and_deleted(

@@ -13,7 +13,7 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import READER, MakeBrowser
 from tests.dashboard.support import Answer, Browser
-from tests.store.support import Handler, declare
+from tests.store.support import LATER, Handler, declare
 
 PAGES = ("waiting", "processing", "morgue", "shards", "job")
 
@@ -261,6 +261,25 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
     assert "In the morgue" in answer.words
     assert "Other payloads of it came to the morgue" in answer.words
     assert '"new"' in unescape(answer.text)
+
+
+def test_a_job_shows_how_it_failed_so_far(
+    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, clock: ManualClock
+) -> None:
+    """E-76, E-84: each time with its attempt and the beginning of its error, once for all places where the id is."""
+    for words in ("fell <b>", "x" * 500):
+        handler.words = words
+        fail(app, worker, handler, "bad")
+        clock.advance(LATER)
+    app.actions(worker).kill_all_failed_jobs()
+    worker.perform_async([{"id": "bad", "payload": "new"}])
+
+    answer = browser.get(link("job", worker, id="bad"))
+    assert 1 == answer.text.count("Errors so far")
+    rows = re.findall(r'<td class="left half" data-name="Attempt">(.*)</td>\s*<td .*><pre>(.*)</pre></td>', answer.text)
+    assert ["bad " + "x" * 196, "bad fell &lt;b&gt;"] == [error for _, error in rows]
+    assert ["retry 1", "first"] == [re.sub("<[^>]*>", "", attempt) for attempt, _ in rows]
+    assert "Errors so far" not in browser.get(link("job", worker, id="other")).text
 
 
 def test_an_unknown_job_and_no_job(worker: Any, browser: Browser) -> None:

@@ -25,6 +25,7 @@ DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
 JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4)
 LIMITS = st.builds(Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]))
 ERRORS = st.sampled_from(["no", "never", "nö"])
+BEGINNINGS = st.sampled_from(["n", "nö"])
 SIGNATURES = st.sampled_from(["s", "s", "t"])
 
 
@@ -209,10 +210,11 @@ class StoreMachine(RuleBasedStateMachine):
         count = flown.retry_count + 1
         if window.kind == "CHARGE":
             assert window.charge
-            retry = st.just((id_, "retry", count, at, window.charge, "", False))
-            return retry | st.just((id_, "bury", window.charge, ""))
-        retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, st.booleans())
-        bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES)
+            retry = st.just((id_, "retry", count, at, window.charge, "", False, "n"))
+            return retry | st.just((id_, "bury", window.charge, "", window.charge))
+        blamed = st.booleans()
+        retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
+        bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES, BEGINNINGS)
         plain = st.sampled_from([None, (id_, "done"), (id_, "back"), (id_, "behind")])
         suspect = st.sampled_from([(id_, "suspect", 0), (id_, "suspect", 0), (id_, "suspect", 1)])
         return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
@@ -241,8 +243,8 @@ class StoreMachine(RuleBasedStateMachine):
 
 def _encoded(outcomes: list[Outcome]) -> list[Outcome]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retry": 4, "bury": 2}
+    positions = {"retry": (4, 7), "bury": (2, 4)}
     return [
-        tuple(part.encode() if at == positions.get(outcome[1]) else part for at, part in enumerate(outcome))
+        tuple(part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome))
         for outcome in outcomes
     ]

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 STRIKES = 3
 ALIKE = 3
 """So many failures alike, the first of their group, show that the failure was systemic."""
+REMEMBERED = 5
+"""Failures of an id."""
 
 Outcome: TypeAlias = tuple[Any, ...]
 """Id, kind, and what the method of that name takes."""
@@ -110,6 +112,7 @@ class Model:
     waiting: dict[str, Job] = field(default_factory=dict)
     flight: dict[str, Flown] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    history: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
     trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -132,6 +135,11 @@ class Model:
     def due_by(self) -> float:
         """The latest time that a call was seen with: a clock may be a little behind the one of the last push."""
         return self.seen_at if self.now < self.seen_at <= self.now + NEAR else self.now
+
+    @property
+    def failures(self) -> dict[str, list[tuple[float, float, str]]]:
+        """When, with which retry_count and how each id failed, newest first: of those that have an error anywhere."""
+        return {id_: noted for id_, noted in self.history.items() if id_ in self.errors or id_ in self.morgue}
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -275,6 +283,7 @@ class Model:
         strikes = self.trouble[id_].get("n", 0) + 1
         if len(flown.entries) == 1 and strikes == STRIKES:
             self.counters["dead"] += 1
+            self._failed_once_more(id_, flown, "crashed")
             self.groups.pop(self.trouble.pop(id_)["g"], None)
             self._drop_suspect(id_)
             if id_ in self.waiting:
@@ -303,15 +312,21 @@ class Model:
         self.errors.pop(id_, None)
         self._clear(id_)
 
+    def _failed_once_more(self, id_: str, flown: Flown, beginning: str) -> None:
+        new = (self.now, flown.retry_count + 1, beginning)
+        self.history[id_] = [new, *self.failures.get(id_, [])][:REMEMBERED]
+
     def _retry(self, id_: str, flown: Flown, *more: Any) -> None:
-        count, at, error, signature, blamed = more
+        count, at, error, signature, blamed, beginning = more
         self.counters["retried"] += 1
+        self._failed_once_more(id_, flown, beginning)
         self.errors[id_] = error
         self._put_back(id_, flown.entries, at, count)
         self._clear(id_, signature, error, blamed=blamed)
 
-    def _bury(self, id_: str, flown: Flown, error: str, signature: str) -> None:
+    def _bury(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
         self.counters["dead"] += 1
+        self._failed_once_more(id_, flown, beginning)
         self._clear(id_, signature, error)
         if flown.entries[1:] or id_ in self.waiting:
             self._put_back(id_, flown.entries[1:], self.now, -1.0)

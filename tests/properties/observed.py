@@ -23,7 +23,7 @@ COUNTERS: Final = (
     "trimmed",
 )
 _ZSETS: Final = ("due", "since", "retry", "suspects", "morgue")
-_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta")
+_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "history")
 _LISTS: Final = ("box", "morgue_payloads")
 _FLIGHT_HEAD: Final = struct.Struct(">dd")
 
@@ -51,6 +51,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
         "waiting": _waiting(hashes["jobs"], box, zsets),
         "flight": flight,
         "errors": errors,
+        "history": {id_.decode(): _failures(packed) for id_, packed in hashes["history"].items()},
         "trouble": {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()},
         "suspects": zsets["suspects"],
         "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
@@ -78,6 +79,7 @@ def expected(model: Model) -> State:
         },
         "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
         "errors": model.errors,
+        "history": model.failures,
         "trouble": model.trouble,
         "suspects": model.suspects,
         "groups": {
@@ -156,6 +158,10 @@ def _group(packed: bytes) -> tuple[Any, ...]:
     # Lua's msgpack has one form for an empty list and an empty map.
     ids = group["ids"] or []
     return group["left"], group.get("signature"), group.get("error"), ids, group.get("systemic", False)
+
+
+def _failures(packed: bytes) -> list[tuple[float, float, str]]:
+    return [(at, retry_count, text) for at, retry_count, text in msgspec.msgpack.decode(packed)]
 
 
 def _texts(found: dict[bytes, bytes]) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """What people see of jobs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from lowkiq_lambda import JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
+from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
 from lowkiq_lambda.store import ranges, showing
 from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.testing import ManualClock
@@ -61,8 +62,9 @@ def test_fetch_shows_what_waits(make_desk: MakeDesk) -> None:
     desk.push([{"id": 1, "payload": {"n": n}, "score": n} for n in (3, 1, 2)])
     now = desk.clock.time()
 
+    failures = (Failure(now, 0.0, "bad is broken"),)
     assert [
-        JobView("bad", [ScoredPayload(None, -2.5)], now + LATER, 0.0, "bad is broken"),
+        JobView("bad", [ScoredPayload(None, -2.5)], now + LATER, 0.0, "bad is broken", 0, failures),
         JobView("1", [ScoredPayload({"n": n}, n) for n in (1, 2, 3)], now, -1.0, None),
         JobView(str(UUID(int=1)), [ScoredPayload("", now)], now + 5, -1.0, None),
     ] == desk.queries.fetch(["bad", 1, "unknown", UUID(int=1), "1", "bad"])
@@ -193,7 +195,8 @@ def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
         for job_id, at in dates.items()
     }
 
-    assert [jobs["b"], jobs["c"]] == desk.queries.morgue_fetch(["b", "x", "c"])
+    fetched = desk.queries.morgue_fetch(["b", "x", "c"])
+    assert [jobs["b"], jobs["c"]] == [replace(job, failures=()) for job in fetched]
     assert [jobs["c"], jobs["a"], jobs["b"]] == desk.queries.morgue_range_by_updated_at()
     assert [jobs["b"], jobs["a"]] == desk.queries.morgue_range_by_updated_at(dates["a"], reverse=True)
     assert [jobs["a"], jobs["b"], jobs["c"]] == desk.queries.morgue_range_by_id()

@@ -15,7 +15,7 @@ from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.api.shown import Buried, Shower, Shown, Waiting, fitting
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
-from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.store.queries import Queries
 from lowkiq_lambda.store.ranges import Place
 from lowkiq_lambda.views import Page
@@ -49,12 +49,14 @@ class BuriedJobs(msgspec.Struct, frozen=True, kw_only=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Where a job is: it may be in several places at once, as new payloads come while others run or lie buried.
 
-    `why`: why it is not running, or that it is, in a sentence for people; `next_at`: when something is to be expected.
+    `failures`: the last five since it was last done, newest first. `why`: why it is not running, or that it is, in a
+    sentence for people; `next_at`: when something is to be expected.
     """
 
     waiting: Waiting | None
     processing: Waiting | None
     morgue: Buried | None
+    failures: list[Failure]
     why: str
     next_at: float | None
 
@@ -114,16 +116,17 @@ def job(visit: Visit, asked: OfJob) -> Job:
     worker = worker_named(visit, asked.queue)
     queries, shown = visit.app.queries(worker), Shower(visit, worker)
     # In the order that a job goes, so that one on its way is seen at least once.
-    waiting = [shown.waiting(one) for one in queries.fetch([asked.id])]
-    in_flight = [shown.waiting(one) for one in queries.processing_fetch([asked.id])]
-    buried = [shown.buried(one) for one in queries.morgue_fetch([asked.id])]
-    if not (waiting or in_flight or buried):
+    waiting, in_flight = queries.fetch([asked.id]), queries.processing_fetch([asked.id])
+    buried = queries.morgue_fetch([asked.id])
+    found: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
+    if not found:
         raise Refused(HTTPStatus.NOT_FOUND, "There is no job of that id: it is done, deleted, or never was.")
     reason = why(queries.situation(asked.id))
     return Job(
-        waiting=next(iter(waiting), None),
-        processing=next(iter(in_flight), None),
-        morgue=next(iter(buried), None),
+        waiting=next(map(shown.waiting, waiting), None),
+        processing=next(map(shown.waiting, in_flight), None),
+        morgue=next(map(shown.buried, buried), None),
+        failures=next((shown.failures(one) for one in found if one.failures), []),
         why=reason.sentence,
         next_at=reason.next_at,
     )

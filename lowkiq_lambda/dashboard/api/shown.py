@@ -7,7 +7,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.job import JobView, MorgueJob, ScoredPayload
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, ScoredPayload
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.worker import Worker
 
@@ -72,6 +72,10 @@ class Shower:
     def buried(self, job: MorgueJob) -> Buried:
         """A job in the morgue."""
         return Buried(**self._common(job), updated_at=job.updated_at)
+
+    def failures(self, job: JobView | MorgueJob) -> list[Failure]:
+        """How it has failed so far."""
+        return [Failure(one.at, one.retry_count, _storable(one.error)) for one in job.failures]
 
     def _common(self, job: JobView | MorgueJob) -> dict[str, Any]:
         return {

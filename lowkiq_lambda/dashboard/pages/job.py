@@ -13,7 +13,7 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.store.queries import Queries
 
 _LONGEST_ID: Final = 1_000
@@ -31,6 +31,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     payloads: list[Shown]
     more: int
+    failures: tuple[Failure, ...]
 
 
 def show(visit: Visit) -> Response:
@@ -55,8 +56,10 @@ def show(visit: Visit) -> Response:
     if visit.is_partial:
         return visit.page("job_live.html", **known)
     parts = [*_parts(visit, worker.queue_name, queries, job_id)]
+    # They are the id's, wherever parts of it are.
+    failures = next((part.failures for part in parts if part.failures), ())
     name, whole = shown_id(job_id), shown_id(job_id, _LONGEST_ID)
-    return visit.page("job.html", **known, name=name, whole=whole, parts=parts, toolbar="job")
+    return visit.page("job.html", **known, name=name, whole=whole, parts=parts, failures=failures, toolbar="job")
 
 
 def _parts(visit: Visit, queue_name: str, queries: Queries, job_id: str) -> Iterator[Part]:
@@ -90,4 +93,5 @@ def _part(place: str, title: str, reader: Reader, job: JobView | MorgueJob) -> P
         error=None if job.error is None else visible(job.error),
         payloads=payloads,
         more=job.more_payloads + len(job.payloads) - len(payloads),
+        failures=job.failures,
     )

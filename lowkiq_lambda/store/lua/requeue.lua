@@ -24,10 +24,11 @@ return act_on_each(11, function(id, after)
   local old, more = old_entries(morgue_payloads, id, after)
   if #old == 0 then return false, more end
   for _, entry in ipairs(old) do put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+  -- Before the id leaves the morgue, as its failures are kept with an error.
+  if error then call('HSETNX', errors, id, error) end
   forget(id, members_of(id, old))
   touch(id)
   make_due(id)
   call('ZREM', retry, id)
-  if error then call('HSETNX', errors, id, error) end
   return true, more
 end)

@@ -1,9 +1,11 @@
---! include shard records put page flight
+--! include shard records put page flight failures
 -- Jobs as people look at them, read only.
 -- ARGV[4] 'waiting', 'flight' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7] bytes of the
---   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10..] ids.
+--   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10] '1' to show
+--   failures too, else '', [11..] ids.
 -- Returns {how many ids were looked up, job, ...}, a job being {id, perform_in or updated_at,
---   retry_count or false, error or false, how many payloads there are, {entry, ...}}.
+--   retry_count or false, error or false, how many payloads there are, {entry, ...},
+--   {{time, retry_count, beginning of the error}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
 most, bytes, largest = tonumber(most), tonumber(bytes), tonumber(largest)
 most_in_all, bytes_in_all = tonumber(most_in_all), tonumber(bytes_in_all)
@@ -16,6 +18,17 @@ local function fitting(entries)
     shown[i], size = entry, size + #entry
   end
   most_in_all, bytes_in_all = most_in_all - #shown, bytes_in_all - size
+  return shown
+end
+
+-- As include/failures.lua has them, of an id with that error.
+local function failed(id, error)
+  local shown = {}
+  if not error or ARGV[10] == '' then return shown end
+  for i, noted in ipairs(failures_of(id)) do
+    shown[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), noted[3]}
+    bytes_in_all = bytes_in_all - #noted[3]
+  end
   return shown
 end
 
@@ -35,16 +48,17 @@ local function waiting(id)
     count, entries = 1, fitting({place .. payload})
   end
   local perform_in = call('ZSCORE', since, id) or call('ZSCORE', due, id)
-  return {id, perform_in, call('ZSCORE', retry, id), call('HGET', errors, id), count, entries}
+  local error = call('HGET', errors, id)
+  return {id, perform_in, call('ZSCORE', retry, id), error, count, entries, failed(id, error)}
 end
 
 local function in_flight(id)
   local record = call('HGET', flight, id)
   if not record then return end
   local perform_in, retry_count, entries = read_flight(record)
-  local text = string.format
+  local text, error = string.format, call('HGET', errors, id)
   return {
-    id, text('%.17g', perform_in), text('%.17g', retry_count), call('HGET', errors, id), #entries, fitting(entries),
+    id, text('%.17g', perform_in), text('%.17g', retry_count), error, #entries, fitting(entries), failed(id, error),
   }
 end
 
@@ -52,11 +66,12 @@ local function buried(id)
   local updated_at = call('ZSCORE', morgue, id)
   if not updated_at then return end
   local count, entries = paged(morgue_payloads, id)
-  return {id, updated_at, false, call('HGET', morgue_errors, id), count, entries}
+  local error = call('HGET', morgue_errors, id)
+  return {id, updated_at, false, error, count, entries, failed(id, error)}
 end
 
 local look_up, reply = ({waiting = waiting, flight = in_flight, morgue = buried})[ARGV[4]], {0}
-for i = 10, #ARGV do
+for i = 11, #ARGV do
   if most_in_all < 1 or bytes_in_all < 1 then break end
   reply[#reply + 1] = look_up(ARGV[i])
   reply[1] = reply[1] + 1

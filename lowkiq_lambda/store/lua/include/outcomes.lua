@@ -1,11 +1,13 @@
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retry', retry_count, perform_in, error, signature, blamed}     it failed and is tried again
---   {id, 'bury', error, signature}         it failed for the last time: its oldest payload leaves, the rest start anew
+--   {id, 'retry', retry_count, perform_in, error, signature, blamed, beginning}     it failed and is tried again
+--   {id, 'bury', error, signature, beginning}     it failed for the last time: its oldest payload leaves, the rest
+--                                         start anew
 --   {id, 'back'}                           interrupted: as it was before the claim
 --   {id, 'behind'}                         its handler ended the holder: as it was, but what is due now goes first
 --   {id, 'suspect', batch}                 it failed in company and nobody was named
--- where error is the position of its text among the arguments that follow the outcomes: texts may be any bytes.
+-- where error and its beginning, which is kept for longer, are the positions of their texts among the arguments that
+-- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
 
 local function error_text(position) return ARGV[ERRORS + position] end
@@ -57,6 +59,7 @@ local settle_one = {}
 function settle_one.retry(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   put_back(merge, id, entries, outcome[4], outcome[3])
+  note_failure(id, record, error_text(outcome[8]))
   call('HSET', errors, id, error_text(outcome[5]))
   clear_suspicion(id, outcome[6], error_text(outcome[5]), outcome[7])
   return 'retried'
@@ -66,6 +69,7 @@ function settle_one.bury(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   local oldest = table.remove(entries, 1)
   local text = error_text(outcome[3])
+  note_failure(id, record, error_text(outcome[5]))
   bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text)
   clear_suspicion(id, outcome[4], text)
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
@@ -105,7 +109,7 @@ function settle_one.suspect(id, record, outcome, merge, groups_of_call)
 end
 
 local function clear(ids)
-  call('HDEL', errors, unpack(ids))
+  forget_errors(ids)
   for i, troubled in ipairs(call('HMGET', trouble, unpack(ids))) do
     if troubled then clear_suspicion(ids[i]) end
   end

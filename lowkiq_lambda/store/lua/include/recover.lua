@@ -2,7 +2,8 @@
 -- Only a lone suspect whose handler had started gets a strike; the third of a single payload buries it.
 local STRIKES = 3
 
-local function bury_crashed(id, entry, crashed)
+local function bury_crashed(id, record, entry, crashed)
+  note_failure(id, record, crashed)
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed)
   drop_suspect(id)
   call('HDEL', trouble, id)
@@ -25,7 +26,7 @@ local function strike(merge, id, record, t, crashed)
     if t.n >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.g then call('HDEL', groups, t.g) end
-      bury_crashed(id, entries[1], crashed)
+      bury_crashed(id, record, entries[1], crashed)
       return entries[1]
     end
   end

@@ -5,7 +5,7 @@ local function forget_waiting(id)
   call('HDEL', jobs, id)
   for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
   if call('HEXISTS', flight, id) == 1 then return end
-  call('HDEL', errors, id)
+  forget_errors({id})
   call('HDEL', trouble, id)
   drop_suspect(id)
 end
@@ -13,7 +13,7 @@ end
 -- What came after the look did not fail with what was taken away.
 local function begin_anew(id)
   if call('ZREM', retry, id) == 0 then return end
-  call('HDEL', errors, id)
+  forget_errors({id})
   make_due(id)
 end
 
