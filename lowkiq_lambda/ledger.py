@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.verdict import ErrorText, Failure, Outcome, Performed, of_failure
+from lowkiq_lambda.verdict import CountedFailure, ErrorText, Outcome, Performed, of_failure
 from lowkiq_lambda.worker import Worker
 
 _COUNTED_AS: Final = {
@@ -83,7 +83,7 @@ class Ledger:
                 self._failed(delivery, failure, now)
         self._suspect_batches += 1
 
-    def _failed(self, delivery: Delivery, failure: Failure, now: float) -> None:
+    def _failed(self, delivery: Delivery, failure: CountedFailure, now: float) -> None:
         outcome = of_failure(self._worker, delivery, failure, now)
         self._named.append(outcome)
         if outcome[1] == "bury":

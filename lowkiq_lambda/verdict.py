@@ -65,7 +65,7 @@ class ErrorText(msgspec.Struct, frozen=True):
     def read(self, dumped: bytes) -> str:
         """The text of an error that was kept."""
         try:
-            return self.load_error(dumped)
+            return str(self.load_error(dumped))
         except HOOK_ERRORS:
             logger.exception("load_error raised")
             return dumped.decode(errors="backslashreplace")
@@ -80,22 +80,22 @@ class ErrorText(msgspec.Struct, frozen=True):
             logger.exception("format_error raised")
             return type(error).__name__
 
-    def failure(self, error: BaseException | str, *, blamed: bool) -> "Failure":
+    def failure(self, error: BaseException | str, *, blamed: bool) -> "CountedFailure":
         """The error as a failure that counts."""
         text = self.text(error)
         alike = f"{type(error).__qualname__}: {text}".encode(errors="backslashreplace")
         dumped = self.dump(text)
-        return Failure(dumped, self._beginning(text, dumped), sha256(alike).hexdigest(), blamed)
+        return CountedFailure(dumped, self._beginning(text, dumped), sha256(alike).hexdigest(), blamed)
 
-    def shared(self, dumped: bytes) -> "Failure":
+    def shared(self, dumped: bytes) -> "CountedFailure":
         """The error that others were kept with, as a failure that counts."""
-        return Failure(dumped, self._beginning(self.read(dumped), dumped))
+        return CountedFailure(dumped, self._beginning(self.read(dumped), dumped))
 
     def _beginning(self, text: str, dumped: bytes) -> bytes:
         return dumped if len(text) <= BEGINNING else self.dump(text[:BEGINNING])
 
 
-class Failure(msgspec.Struct, frozen=True):
+class CountedFailure(msgspec.Struct, frozen=True):
     """A failure that counts: its error as it is kept, and its beginning; what makes it like another; who failed.
 
     `blamed`: the id alone.
@@ -107,7 +107,7 @@ class Failure(msgspec.Struct, frozen=True):
     blamed: bool = False
 
 
-def of_failure(worker: type[Worker], delivery: Delivery, failure: Failure, now: float) -> Outcome:
+def of_failure(worker: type[Worker], delivery: Delivery, failure: CountedFailure, now: float) -> Outcome:
     """A retry later, or, when those are used up, the morgue for the oldest payload."""
     count = delivery.retry_count + 1
     if count >= worker.max_retry_count:

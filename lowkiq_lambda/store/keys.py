@@ -21,7 +21,7 @@ morgue_errors       hash     id -> error
 meta                hash     lease (token, nonce, call, until, owner), arrival number, counters
 lease               string   token, with a time to live
 pushes_even, _odd   hash     push token -> the answer it was given, in turns of a minute
-history             hash     id -> its last failures, while it has an error or a morgue_error (msgpack)
+failures            hash     id -> its last failures, while it has an error or a morgue_error (msgpack)
 ==================  =======  ====================================================================
 
 The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
@@ -58,7 +58,7 @@ SHARD_KEYS: Final = (
     "lease",
     "pushes_even",
     "pushes_odd",
-    "history",
+    "failures",
 )
 
 _POSITIONS: Final = {name: position for position, name in enumerate(SHARD_KEYS)}

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.backend import Beside
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.store.backend import Beside, Reply
+from lowkiq_lambda.store.keys import ShardGroup, ShardRef
+from lowkiq_lambda.store.reading import Question, Reader
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
@@ -26,26 +26,28 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 
 def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
-    with _measured(reader, queues, together=False) as (_, found):
-        return [
-            QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
-            for shards in found
-        ]
+    asked = _Asked.of(reader, queues, together=False)
+    return [
+        QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
+        for shards in asked.answered(reader, reader.ask_each("measure", asked.questions))
+    ]
 
 
 def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
     """As `measure`, without the shards, for less."""
-    with totals_beside(reader, queues) as (_, found):
-        return [*found]
+    asked = _Asked.of(reader, queues, together=True)
+    found = asked.answered(reader, reader.ask_each("measure", asked.questions))
+    return [Metrics(**_named(_united(values))) for values in found]
 
 
 @contextmanager
 def totals_beside(
-    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside] = ()
+    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside]
 ) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
     """The answers, or redis-py errors, to commands; and what `totals` has, as it comes, until the block ends."""
-    with _measured(reader, queues, beside, together=True) as (told, found):
-        yield told, (Metrics(**_named(_united(values))) for values in found)
+    asked = _Asked.of(reader, queues, together=True)
+    with reader.look("measure", asked.questions, beside) as (told, replies):
+        yield told, (Metrics(**_named(_united(values))) for values in asked.answered(reader, replies))
 
 
 def numbers(metrics: Metrics) -> Numbers:
@@ -62,18 +64,29 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
     }
 
 
-@contextmanager
-def _measured(
-    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside] = (), *, together: bool
-) -> Iterator[tuple[Sequence[Any], Iterator[list[_Values]]]]:
-    """By queue the values of each shard, or of those that lie together; and the answers to further commands."""
-    by_queue = [reader.groups(queue) for queue in queues]
-    groups = [group for queue in by_queue for group in queue]
-    args = ("1" if together else "",)
-    with reader.look("measure", [(group, args) for group in groups], beside) as (told, replies):
-        nows = reader.backend.now_each([group.shards[0] for group in groups])
+class _Asked(NamedTuple):
+    """The shards of queues, as a script is asked for them: one by one, or by those that lie together."""
+
+    queues: list[list[ShardGroup]]
+    args: Sequence[str]
+
+    @classmethod
+    def of(cls, reader: Reader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
+        return cls([reader.groups(queue) for queue in queues], ("1" if together else "",))
+
+    @property
+    def groups(self) -> list[ShardGroup]:
+        return [group for queue in self.queues for group in queue]
+
+    @property
+    def questions(self) -> list[Question]:
+        return [(group, self.args) for group in self.groups]
+
+    def answered(self, reader: Reader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
+        """The values of each queue's shards, or of those that lie together."""
+        nows = reader.backend.now_each([group.shards[0] for group in self.groups])
         found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
-        yield told, ([*chain.from_iterable(islice(found, len(queue)))] for queue in by_queue)
+        return ([*chain.from_iterable(islice(found, len(queue)))] for queue in self.queues)
 
 
 def _values(line: _Line, now: float) -> _Values:

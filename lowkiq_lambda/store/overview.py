@@ -22,7 +22,7 @@ def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: st
     """
     shards = [shard for queue in queues.values() for shard in queue]
     nodes = reader.nodes(shards)
-    # Which windows are read is told by any clock that is right to a minute; what they mean, by the server's.
+    # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
     beside = [

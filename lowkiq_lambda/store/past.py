@@ -38,7 +38,7 @@ def windows(span: Span, now: float) -> list[Window]:
     return [
         (read, number)
         for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
-        # A point more on the way back, as the last whole one may have ended a while ago.
+        # A little more on the way back, as what is shown ended a while ago.
         for number in range(int((now - reach - step - UNWRITTEN) // read.window), int(now // read.window) + 1)
     ]
 
@@ -55,6 +55,7 @@ def past(answer: object, wanted: Sequence[Window], span: Span, now: float) -> Pa
     found = {window: data for window, data in stored if isinstance(data, bytes)}
     kind, length, step = SPANS[span]
     written_at = now - UNWRITTEN
+    # Up to now rather than to the last whole point: what is long is cut anew each minute, and lacks nothing.
     ends_at = written_at // kind.step * kind.step
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)

@@ -78,12 +78,12 @@ class Reader(NamedTuple):
         """The answers to commands, or redis-py errors, and those of the script, in the order asked.
 
         On a single node the script's come one by one, while the node is at work on the others, and end with the block.
-        Raises BackendError; where the connection breaks in the middle, who takes the next answer gets it.
+        Raises BackendError; where the connection breaks in the middle, who takes the next answer gets it at once.
         """
         backend, asked = self.backend, _Asked(script(name), questions, beside)
         with ExitStack() as stack:
             told, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, asked)))
-            yield told, _each_translated(replies)
+            yield told, _each_translated(replies, len(questions))
 
 
 class _Asked(NamedTuple):
@@ -112,7 +112,7 @@ def _begun(backend: Backend, asked: _Asked) -> Iterator[Answers]:
         yield (), iter(())
     elif isinstance(client, RedisCluster):
         answers = _answers(backend, asked)
-        yield answers[: len(asked.beside)], map(unless_error, answers[len(asked.beside) :])
+        yield answers[: len(asked.beside)], iter([unless_error(answer) for answer in answers[len(asked.beside) :]])
     else:
         nodes = _nodes(backend, asked)
         along = backend.taken_along()
@@ -143,9 +143,14 @@ def _replies(backend: Backend, client: redis.Redis, asked: _Asked, coming: Gener
         coming = stream(client, (command for _, command in asked.calls(answered)))
 
 
-def _each_translated(replies: Iterator[Reply]) -> Iterator[Reply]:
+def _each_translated(replies: Iterator[Reply], asked: int) -> Iterator[Reply]:
+    taken = 0
     with translated():
-        yield from replies
+        for reply in replies:
+            taken += 1
+            yield reply
+    if taken < asked:
+        raise RuntimeError("This look has ended: take its answers before its block does.")
 
 
 def _answers(backend: Backend, asked: _Asked) -> list[Any]:

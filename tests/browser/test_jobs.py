@@ -32,7 +32,8 @@ def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, 
     page.get_by_role("button", name="Search").click()
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name="order-77", exact=True).click()
-    expect(page.get_by_text("order-77 has no such customer")).to_be_visible()
+    expect(page.get_by_role("region", name="Last error")).to_have_text("order-77 has no such customer")
+    expect(page.get_by_role("region", name="Table of errors")).to_contain_text("order-77 has no such customer")
     expect(page.get_by_text("in the morgue for")).to_be_visible()
 
     page.get_by_role("group", name="in the morgue").get_by_role("button", name="Put back").click()

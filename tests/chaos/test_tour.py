@@ -46,7 +46,7 @@ def test_the_tour_works_everything_off(server: Server, queue_name: str) -> None:
     """What the other tests compare with: all was performed, buried or deleted, and nothing is left."""
     _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
     assert is_empty(end)
-    assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["history"]
+    assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["failures"]
     assert 1 == end["counters"]["retried"] == end["counters"]["dead"]
 
 

@@ -271,6 +271,16 @@ def test_those_who_guess_keep_no_other_out(make_browser: MakeBrowser, clock: Man
     assert 303 == browser.sign_in(OPERATOR).status
 
 
+def test_a_made_up_way_through_proxies_is_no_new_address(make_browser: MakeBrowser) -> None:
+    """A load balancer adds the caller's address to what the caller has said of others."""
+    browser, statuses = make_browser(None), list[int]()
+    for number in range(FROM_ONE + 1):
+        browser.client = f"10.0.0.{number}, 203.0.113.7"
+        statuses.append(browser.sign_in("guess").status)
+
+    assert [*[401] * FROM_ONE, 429] == statuses
+
+
 def test_what_is_refused_is_no_guess(make_browser: MakeBrowser) -> None:
     """However often one address goes on, others have their ten tries."""
     browser, other = make_browser(None), make_browser(None)

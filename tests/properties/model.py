@@ -112,7 +112,7 @@ class Model:
     waiting: dict[str, Job] = field(default_factory=dict)
     flight: dict[str, Flown] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    history: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
+    noted: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
     trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Model:
     @property
     def failures(self) -> dict[str, list[tuple[float, float, str]]]:
         """When, with which retry_count and how each id failed, newest first: of those that have an error anywhere."""
-        return {id_: noted for id_, noted in self.history.items() if id_ in self.errors or id_ in self.morgue}
+        return {id_: noted for id_, noted in self.noted.items() if id_ in self.errors or id_ in self.morgue}
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -314,7 +314,7 @@ class Model:
 
     def _failed_once_more(self, id_: str, flown: Flown, beginning: str) -> None:
         new = (self.now, flown.retry_count + 1, beginning)
-        self.history[id_] = [new, *self.failures.get(id_, [])][:REMEMBERED]
+        self.noted[id_] = [new, *self.failures.get(id_, [])][:REMEMBERED]
 
     def _retry(self, id_: str, flown: Flown, *more: Any) -> None:
         count, at, error, signature, blamed, beginning = more

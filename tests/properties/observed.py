@@ -23,7 +23,7 @@ COUNTERS: Final = (
     "trimmed",
 )
 _ZSETS: Final = ("due", "since", "retry", "suspects", "morgue")
-_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "history")
+_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "failures")
 _LISTS: Final = ("box", "morgue_payloads")
 _FLIGHT_HEAD: Final = struct.Struct(">dd")
 
@@ -51,7 +51,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
         "waiting": _waiting(hashes["jobs"], box, zsets),
         "flight": flight,
         "errors": errors,
-        "history": {id_.decode(): _failures(packed) for id_, packed in hashes["history"].items()},
+        "failures": {id_.decode(): _failures(packed) for id_, packed in hashes["failures"].items()},
         "trouble": {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()},
         "suspects": zsets["suspects"],
         "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
@@ -79,7 +79,7 @@ def expected(model: Model) -> State:
         },
         "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
         "errors": model.errors,
-        "history": model.failures,
+        "failures": model.failures,
         "trouble": model.trouble,
         "suspects": model.suspects,
         "groups": {

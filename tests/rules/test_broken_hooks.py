@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -157,6 +158,18 @@ def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: Manu
 
     assert {"failed": 1, "dead": 1} == app.drain()
     assert (2, 1) == (len(ran), len(exhausted))
+
+
+@pytest.mark.parametrize("load_error", [lambda _dumped: None, lambda dumped: dumped], ids=["nothing", "bytes"])
+def test_p6_lb10_load_error_that_returns_no_text_stops_no_shard(
+    make_app: MakeApp, queue_name: str, load_error: Callable[[bytes], Any]
+) -> None:
+    """LB-10: the failure that a group of suspects shares is counted for all of them, whatever can be read of it."""
+    app, ten = make_app(load_error=load_error), "abcdefghij"
+    worker = declare(app, queue_name, raising(Broken("the database is down")), batch_size=10)
+    worker.perform_async(jobs_of(ten))
+
+    assert {"suspected": 10, "failed": 10, "retried": 10} == app.drain()
 
 
 def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:

@@ -8,8 +8,10 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.worker import FunctionWorker
 from tests.apps import MakeApp
+from tests.servers import Server
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -46,6 +48,19 @@ def test_l68_a_drained_queue_gets_other_shards(make_app: MakeApp, queue_name: st
 
     assert {"done": len(JOBS)} == new.drain()
     assert sorted(str(job["id"]) for job in JOBS) == sorted(performed)
+
+
+def test_l68_nothing_is_left_in_shards_of_the_old_number(make_app: MakeApp, server: Server, queue_name: str) -> None:
+    """What another version left of failures that are over goes with its shard."""
+    old, new = make_app(), make_app()
+    before, after = declared(old, queue_name, 3), declared(new, queue_name, 8)
+    before.perform_async(JOBS)
+    old.drain()
+    shard = ShardRef(queue_name, 3, 1)
+    server.admin.hset(shard.key("failures"), "left", b"\x90")
+    new.redeclare(after)
+
+    assert [name for name in SHARD_KEYS if server.admin.exists(shard.key(name))] == ["meta"]
 
 
 def test_l68_who_goes_by_the_old_number_is_refused(make_app: MakeApp, queue_name: str) -> None:

@@ -112,7 +112,7 @@ class Desk:
         known = found["waiting"].keys() | found["flight"].keys()
         for name in ("errors", "trouble", "suspects"):
             assert found[name].keys() <= known, f"{name} of ids that are not there: {found[name].keys() - known}"
-        assert found["history"].keys() <= found["errors"].keys() | found["morgue"].keys()
+        assert found["failures"].keys() <= found["errors"].keys() | found["morgue"].keys()
         assert found["suspects"] or not found["groups"]
         assert found["morgue_bytes"] == morgue_bytes(
             {job_id: Buried(at, error, entries) for job_id, (at, error, entries) in found["morgue"].items()}

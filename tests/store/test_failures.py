@@ -82,7 +82,7 @@ def test_they_go_into_the_morgue_and_back(make_desk: MakeDesk) -> None:
     desk.actions.morgue_queue_up_all_jobs()
     desk.drain()
 
-    assert {} == desk.state()["history"]
+    assert {} == desk.state()["failures"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_is_over_leaves_nothing(desk: Desk, end: Callable[[Desk], object], 
 
     state = desk.state()
     assert "a" not in state["errors"]
-    assert state["errors"].keys() | state["morgue"].keys() == state["history"].keys()
+    assert state["errors"].keys() | state["morgue"].keys() == state["failures"].keys()
 
 
 def test_what_is_done_leaves_those_of_what_is_buried(desk: Desk) -> None:
@@ -122,7 +122,7 @@ def test_what_is_done_leaves_those_of_what_is_buried(desk: Desk) -> None:
 
     assert [second] == [failure.at for failure in buried(desk)[:1]]
     desk.actions.morgue_delete(["a"])
-    assert {} == desk.state()["history"]
+    assert {} == desk.state()["failures"]
 
 
 @pytest.mark.parametrize("load", [bytes.decode, lambda dumped: zlib.decompress(dumped).decode()], ids=["own", "packed"])
@@ -143,7 +143,7 @@ def test_of_a_long_error_the_beginning_is_kept(make_desk: MakeDesk, load: Callab
 def test_what_an_older_version_leaves_does_no_harm(desk: Desk) -> None:
     """It ends ids without ending their failures: these are shown nowhere, count for nothing, and go at last."""
     (shard,) = desk.app.queue_of(desk.worker).shards
-    key = shard.key("history")
+    key = shard.key("failures")
     desk.fail([{"id": "a"}, {"id": "b"}])
     left = desk.admin.hgetall(key)
     desk.clock.advance(LATER)

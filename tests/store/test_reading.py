@@ -1,6 +1,6 @@
 """Looks at many shards: what comes one by one is whole, or it is told that it is not."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -13,13 +13,13 @@ from lowkiq_lambda.store import reading
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.pipelines import Command, stream
+from lowkiq_lambda.store.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.store.server_time import ServerTime
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.apps import MakeApp
-from tests.servers import Server
+from tests.servers import Cluster, Server
 from tests.store.support import Handler, declare
 
 QUEUES = 5
@@ -90,12 +90,34 @@ def test_numbers_that_break_off_are_asked_for_again(
 ) -> None:
     """E-41: who wants all of them at once has them all of one moment."""
     declare_some(app, queue_name)
-    views = app.queries(app.workers[-1]).shards()
-    disturbed = Disturbed(cut, 2, 3)
-    monkeypatch.setattr(reading, "stream", disturbed)
+    total = sum(LENGTHS)
+    asks: list[Callable[[], int]] = [
+        lambda: app.stats()["total"]["length"],
+        lambda: sum(queue.length for queue in app.metrics().values()),
+        lambda: sum(shard.length for worker in app.workers for shard in app.queries(worker).shards()),
+    ]
+    for ask in asks:
+        disturbed = Disturbed(cut, 1, 3)
+        monkeypatch.setattr(reading, "stream", disturbed)
+        assert total == ask()
+        assert [] == disturbed.left
 
-    assert [view.length for view in views] == [view.length for view in app.queries(app.workers[-1]).shards()]
-    assert [] == disturbed.left
+
+def test_a_look_at_a_cluster_is_tried_again(
+    cluster: Cluster, make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-41: a node that breaks off there has not been looked at by anybody."""
+    app, times = make_app(redis_url=cluster.url), [1, 2]
+    declare_some(app, queue_name)
+
+    def losing(client: Any, commands: Sequence[tuple[str, Command]]) -> list[Any]:
+        answers = send_each(client, commands)
+        return [*answers[:-1], RedisConnectionError("cut")] if times and times.pop() else answers
+
+    monkeypatch.setattr(reading, "send_each", losing)
+
+    assert LENGTHS == lengths(app)
+    assert [] == times
 
 
 def test_a_look_needs_one_connection_and_no_script(make_app: MakeApp, server: Server, queue_name: str) -> None:
@@ -142,7 +164,7 @@ def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
         with app.overview() as seen:
             return seen
 
-    with pytest.raises(ValueError, match=r"longer|shorter"):
+    with pytest.raises(RuntimeError, match="take its answers before its block does"):
         list(escaped().queues)
 
 

@@ -1,16 +1,16 @@
 """All queues in numbers, as Prometheus reads them: one series for each queue and number, none for ids or shards."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.errors import QueueMismatch
 from lowkiq_lambda.queue import Queue
-from lowkiq_lambda.store.metrics import totals
+from lowkiq_lambda.store.declarations import Declaration, agrees
+from lowkiq_lambda.store.keys import declaration_key
+from lowkiq_lambda.store.metrics import totals_beside
 from lowkiq_lambda.store.reading import Reader
 from lowkiq_lambda.views import Metrics
 
@@ -61,14 +61,15 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
-    """A queue that drains refuse must not hide the others."""
-    queues = list[Queue]()
-    for worker in app.workers:
-        with suppress(QueueMismatch):
-            queues.append(app.queue_of(worker))
-    measured = totals(Reader(app.backend, app.config.patience), [queue.shards for queue in queues])
-    found = {queue.worker.queue_name: metrics for queue, metrics in zip(queues, measured, strict=True)}
-    return {worker.queue_name: found.get(worker.queue_name) for worker in app.workers}
+    """A queue that drains refuse must not hide the others; it may have been declared anew since the app began."""
+    queues = {worker.queue_name: Queue(worker).shards for worker in app.workers}
+    keys = map(declaration_key, queues)
+    reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
+    with totals_beside(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
+        return {
+            name: metrics if agrees(Declaration(len(shards), codec), stored) else None
+            for (name, shards), stored, metrics in zip(queues.items(), declared, measured, strict=True)
+        }
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:

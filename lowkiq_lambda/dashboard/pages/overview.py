@@ -73,7 +73,8 @@ def show(visit: Visit) -> Response:
 
 
 def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
-    nows, pasts = [queue.now for queue in queues], [queue.past for queue in queues]
+    # What the rows do not show is in no sum, either.
+    nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.past for queue in queues]
     return Total(
         lag=max((now.lag for now in nows), default=0.0),
         busy=sum(now.busy for now in nows),

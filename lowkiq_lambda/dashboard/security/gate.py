@@ -59,7 +59,7 @@ class Gate:
                 answer = self._after_reading(scope, path, headers, visitor)
         scope["state"]["visitor"] = visitor
         if answer is None and visitor is not None and _is_page(scope, path):
-            send = self._renewing(visitor, scope["scheme"], send)
+            send = self._renewing(visitor, scope.get("scheme", "http"), send)
         app = self._app if answer is None else self._refuse(Request(scope), *answer)
         await app(scope, receive, send)
 

@@ -62,7 +62,8 @@ class Throttle:
 
     def _count_here(self, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
         with self._lock:
-            if window != self._window:
+            # A try may have begun in the minute before.
+            if window > self._window:
                 self._window, self._tries = window, Counter()
             for source in sources:
                 self._tries[source] += more
@@ -77,8 +78,10 @@ class Throttle:
 
 def _whole(source: str) -> str:
     """What one that comes from there has altogether."""
+    # Of a path through proxies only the last is known by who tells it; the others are what the caller has said.
+    last = source.rpartition(",")[2].strip()
     with suppress(ValueError):
-        address = ip_address(source)
+        address = ip_address(last)
         if isinstance(address, IPv6Address):
             return str(address.ipv4_mapped or IPv6Network((int(address), _NETWORK), strict=False))
-    return source
+    return last

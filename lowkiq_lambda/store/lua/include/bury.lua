@@ -13,7 +13,7 @@ local function forget(id, members)
   if #morgue_members(id, 1) == 0 then
     call('ZREM', morgue, id)
     call('HDEL', morgue_errors, id)
-    if call('HEXISTS', errors, id) == 0 then call('HDEL', history, id) end
+    if call('HEXISTS', errors, id) == 0 then call('HDEL', failures, id) end
   end
 end
 

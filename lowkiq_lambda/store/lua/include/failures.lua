@@ -4,7 +4,7 @@
 local FAILURES = 5
 
 local function failures_of(id)
-  local packed = call('HGET', history, id)
+  local packed = call('HGET', failures, id)
   return packed and cmsgpack.unpack(packed) or {}
 end
 
@@ -15,19 +15,19 @@ local function note_failure(id, record, text)
   local _, retry_count = struct.unpack('>dd', record)
   table.insert(noted, 1, {now, retry_count + 1, text})
   noted[FAILURES + 1] = nil
-  call('HSET', history, id, cmsgpack.pack(noted))
+  call('HSET', failures, id, cmsgpack.pack(noted))
 end
 
 -- These ids' errors, with their failures; what lies in the morgue keeps those.
 local function forget_errors(ids)
   if call('HDEL', errors, unpack(ids)) == 0 then return end
   if not exists(morgue) then
-    if exists(errors) then call('HDEL', history, unpack(ids)) else call('DEL', history) end
+    if exists(errors) then call('HDEL', failures, unpack(ids)) else call('DEL', failures) end
     return
   end
   local gone = {}
   for i, buried_at in ipairs(call('ZMSCORE', morgue, unpack(ids))) do
     if not buried_at then gone[#gone + 1] = ids[i] end
   end
-  if #gone > 0 then call('HDEL', history, unpack(gone)) end
+  if #gone > 0 then call('HDEL', failures, unpack(gone)) end
 end
