@@ -214,6 +214,11 @@ class Lowkiq:
                 self._client_backend = self._connect(self.config.client_pool_size, self.config.redis_timeout)
             return self._client_backend
 
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The queue of each worker by its name, whether Redis agrees with its declaration or not."""
+        return self._queues
+
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._declared(worker)

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.reading import Reader
 
 KEPT: Final = 1.0
@@ -60,7 +59,7 @@ def look(visit: Visit) -> Health:
 def _answers(app: Lowkiq) -> bool:
     try:
         reader = Reader(app.backend, patience=0.0)
-        shards = [shard for worker in app.workers for shard in Queue(worker).shards]
+        shards = [shard for queue in app.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
         with reader.look("probe", [], pings) as (told, _):
             return not any(isinstance(answer, Exception) for answer in told)

@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.queue import Queue
 from lowkiq_lambda.store.declarations import Declaration, agrees
 from lowkiq_lambda.store.keys import declaration_key
 from lowkiq_lambda.store.metrics import totals_beside
@@ -62,7 +61,7 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     """A queue that drains refuse must not hide the others; it may have been declared anew since the app began."""
-    queues = {worker.queue_name: Queue(worker).shards for worker in app.workers}
+    queues = {name: queue.shards for name, queue in app.queues.items()}
     keys = map(declaration_key, queues)
     reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
     with totals_beside(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
