@@ -59,14 +59,15 @@ def test_a_holder_is_evicted(
     """By the button of its shard; who asks again finds nothing to do once it has let go."""
     caplog.set_level(logging.INFO, AUDIT)
     answers: list[Answer] = []
+    pages: list[Answer] = []
     buttons: list[str] = []
 
     def meanwhile() -> None:
         (shard,) = app.queries(worker).shards()
         buttons.append(f"evict:0:{shard.token}")
-        assert buttons[0] in browser.get(f"/shards?queue={worker.queue_name}").text
+        pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
         answers.append(order(browser, worker, buttons[0]))
-        assert "is accepted any more" not in browser.get(f"/shards?queue={worker.queue_name}").words
+        pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
         answers.append(order(browser, worker, buttons[0], sure="yes"))
         answers.append(browser.follow(answers[1]))
         answers.append(browser.get(f"/job?queue={worker.queue_name}&id=a"))
@@ -74,6 +75,8 @@ def test_a_holder_is_evicted(
     handler.meanwhile = meanwhile
     worker.perform_async([{"id": "a"}])
     app.drain()
+    assert buttons[0] in pages[0].text
+    assert "is accepted any more" not in pages[1].words
     assert "counts as interrupted" in answers[0].words
     assert 303 == answers[1].status
     assert "Shard 0 : nothing that its holder writes is accepted any more; it was evicted" in answers[2].words

@@ -182,9 +182,8 @@ def test_a_large_payload_is_left_out(robot: Robot, worker: Any, queue_name: str)
 def test_what_no_codec_can_read_is_bytes(server_url: str, clock: ManualClock, queue_name: str) -> None:
     """Unreadable payloads come as they are, in base64; odd objects of a codec as their text (E-84)."""
 
-    def dump(given: object) -> bytes:
-        assert isinstance(given, bytes)
-        return given
+    def dump(given: Any) -> bytes:
+        return bytes(given)
 
     def load(data: bytes) -> object:
         return {"set", 1} if data == b"odd" else json.loads(data)

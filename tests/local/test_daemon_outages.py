@@ -90,12 +90,13 @@ def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
     """E-44: a handler whose end cannot be told in time is run again; its thread lives on."""
     app = make_app(redis_url=fault_proxy.url, poll_interval=0.1, redis_timeout=0.5, lease_ttl=0.6)
     runs: list[bool] = []
+    waits: list[bool] = []
     going = threading.Event()
 
     @app.worker(queue_name=queue_name, shards_count=1)
     def wait(batch: Batch) -> None:
         runs.append(batch.job("a").repeated)
-        assert going.wait(30)
+        waits.append(going.wait(30))
 
     with Daemon(app):
         wait.perform_async([{"id": "a"}])
@@ -107,7 +108,7 @@ def test_what_runs_when_redis_goes_runs_again_when_it_is_back(
         fault_proxy.accept()
         eventually(lambda: len(runs) == 2)
 
-    assert [False, True] == runs
+    assert ([False, True], [True, True]) == (runs, waits)
     assert [] == messages(caplog, "a thread died")
 
 
@@ -218,21 +219,28 @@ def test_l60_a_splitter_that_cannot_be_followed_is_refused(make_app: MakeApp, qu
         pass
 
 
-class OnlyFirst:
+class OnlySecond:
     """A splitter that gives one thread everything, as where the others would only be in its way."""
 
     def split(self, shards: list[object], threads: int) -> list[list[object]]:
-        """All to the first."""
-        return [shards, *([] for _ in range(threads - 1))]
+        """All to the second."""
+        return [[], shards, *([] for _ in range(threads - 2))]
 
 
 def test_l60_a_splitter_of_ones_own_is_followed(make_app: MakeApp, queue_name: str) -> None:
     """L-60: shards go to the threads that the splitter says; a thread without any does no harm."""
-    app = make_app(build_splitter=OnlyFirst, threads_per_node=3)
-    counting = Counting(app, queue_name, shards_count=6)
+    app = make_app(build_splitter=OnlySecond, threads_per_node=3)
+    threads: list[str] = []
+
+    @app.worker(queue_name=queue_name, shards_count=6)
+    def note_thread(batch: Batch) -> None:
+        threads.extend(threading.current_thread().name for _ in batch)
+
     with Daemon(app):
-        counting.worker.perform_async([{"id": number} for number in range(30)])
-        eventually(lambda: len(counting.done) == 30)
+        note_thread.perform_async([{"id": number} for number in range(30)])
+        eventually(lambda: len(threads) == 30)
+
+    assert {"lowkiq-drain-1"} == set(threads)
 
 
 def test_l59_a_node_without_shards_has_nothing_to_do(

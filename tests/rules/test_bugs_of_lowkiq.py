@@ -106,17 +106,17 @@ def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
     """LB-5, E-1: a holder that overslept its lease settles nothing that the next one has in flight."""
     late, next_one = make_app(), make_app()
     stop_renewing(late, monkeypatch)
-    running, settled = threading.Event(), threading.Event()
+    running, settled, in_time = threading.Event(), threading.Event(), list[bool]()
 
     def oversleep(_batch: Batch) -> None:
         outlive(late, clock, worker)
         thread.start()
-        assert running.wait(10)
+        in_time.append(running.wait(10))
 
     def run(batch: Batch) -> None:
         if not running.is_set():
             running.set()
-            assert settled.wait(10)
+            in_time.append(settled.wait(10))
             batch.fail("a", "must count")
 
     thread = threading.Thread(target=next_one.drain)
@@ -128,6 +128,7 @@ def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
     settled.set()
     thread.join()
 
+    assert [True, True] == in_time
     assert ({}, ["a"]) == (counts, in_flight)
     waiting = [look(next_one, other, job_id) for job_id in "ab"]
     assert ["must count", None] == [one and one.error for one in waiting]

@@ -191,10 +191,15 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
 
 
 def test_a_redis_that_is_away_costs_history_only(
-    make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str, clock: ManualClock
+    make_app: MakeApp,
+    fault_proxy: FaultProxy,
+    queue_name: str,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """What cannot be written is let go, without a word."""
+    """What cannot be written is dropped: nothing is raised or logged, and what comes later is written."""
     app = make_app(redis_url=fault_proxy.url, redis_timeout=0.2)
+    declare(app, queue_name, Handler())
     recorder = Recorder(app.backend)
     recorder.note(queue_name, clock.time(), {"done": 1}, [], [])
     fault_proxy.refuse()
@@ -202,7 +207,12 @@ def test_a_redis_that_is_away_costs_history_only(
 
     recorder.flush()
     fault_proxy.heal()
+    recorder.note(queue_name, clock.time(), {"done": 20}, [], [])
     recorder.flush()
+    clock.advance(60)
+
+    assert 20 == sum(past_of(app).series.processed)
+    assert [] == caplog.records
 
 
 @pytest.fixture
