@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, is_number
+from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_number
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.codec import dump_json
 from lowkiq_lambda.store.pushing import NewJob, Pusher, packed
@@ -54,28 +53,10 @@ class Checker(msgspec.Struct, frozen=True):
             raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
         if "id" not in job:
             raise JobError("is required", field="id")
-        job_id = self._id(job["id"])
+        job_id = id_text(job["id"], self.max_id_bytes)
         score = _score(job["score"]) if "score" in job else None
         at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
         return NewJob(position, job_id, packed(score, at, self._payload(job.get("payload", _NO_PAYLOAD))), at)
-
-    def _id(self, given: object) -> str:
-        if type(given) is str:
-            job_id = given
-        elif type(given) is int or isinstance(given, UUID):
-            job_id = _written(given)
-        elif isinstance(given, str):
-            # What it holds: the member of an enumeration says something else of itself.
-            job_id = str.__str__(given)
-        else:
-            raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
-        try:
-            size = len(job_id) if job_id.isascii() else len(job_id.encode())
-        except UnicodeEncodeError:
-            raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
-        if size > self.max_id_bytes:
-            raise JobError(f"has {size:,} bytes, more than max_id_bytes={self.max_id_bytes:,}", field="id")
-        return job_id
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -135,14 +116,6 @@ def _delay(delay: object) -> float:
     if delay >= LATEST:
         raise JobError("lies beyond the year 9999", field="delay")
     return float(delay)
-
-
-def _written(number: int | UUID) -> str:
-    try:
-        return str(number)
-    except ValueError as error:
-        # Python itself refuses to write out an integer of thousands of digits.
-        raise JobError(str(error), field="id") from error
 
 
 def _shown(given: object) -> str:

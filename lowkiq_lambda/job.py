@@ -106,18 +106,32 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     exits: int = 0
 
 
-def id_text(given: object) -> str:
-    """An id as it is stored. Raises JobError for what can be none."""
-    if type(given) is int:
-        return str(given)
-    if not isinstance(given, str | UUID):
+def id_text(given: object, max_bytes: float = math.inf) -> str:
+    """An id as it is stored, for pushes and look-ups alike. Raises JobError for what cannot be one."""
+    if type(given) is str:
+        text = given
+    elif type(given) is int or isinstance(given, UUID):
+        text = _written(given)
+    elif isinstance(given, str):
+        # Its value: the member of an enumeration has another text for itself.
+        text = str.__str__(given)
+    else:
         raise JobError(f"must be a str, an int or a UUID, not {type(given).__name__}", field="id")
-    text = str(given)
     try:
-        text.encode()
+        size = len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
         raise JobError("holds a lone surrogate, which cannot be stored", field="id") from None
+    if size > max_bytes:
+        raise JobError(f"has {size:,} bytes, more than max_id_bytes={max_bytes:,}", field="id")
     return text
+
+
+def _written(number: int | UUID) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        # Python itself refuses to write out an integer of thousands of digits.
+        raise JobError(str(error), field="id") from error
 
 
 def encode_score(score: float) -> bytes:

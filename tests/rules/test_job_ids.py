@@ -1,7 +1,9 @@
 """What an id may be (E-60, E-61): any text, kept byte for byte, and nothing that only looks like one."""
 
 import unicodedata
-from enum import Enum
+from enum import Enum, IntEnum
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -134,6 +136,41 @@ def test_e60_a_text_of_another_type_is_what_it_holds(app: Lowkiq, queue_name: st
     (pushed,) = worker.perform_async([{"id": Stock.APPLE}])
 
     assert ("apple", str) == (pushed.id, type(pushed.id))
+    assert ["apple"] == [job.id for job in app.queries(worker).fetch([Stock.APPLE])]
+    assert 1 == app.actions(worker).delete([Stock.APPLE])
+
+
+class Shelf(IntEnum):
+    """Numbers with names."""
+
+    LEFT = 1
+
+
+REFUSED = {"long": 10**5_000, "enum": Shelf.LEFT, "bool": True, "float": 1.5, "bytes": b"a", "half": "\ud800"}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_e61_looks_and_actions_refuse_the_ids_that_a_push_refuses(app: Lowkiq, queue_name: str, kind: str) -> None:
+    """E-61: what cannot be an id is refused with one error and one sentence, wherever it is given."""
+    given: Any = REFUSED[kind]
+    worker = declare(app, queue_name, Notes())
+    queries, actions = app.queries(worker), app.actions(worker)
+    ways: list[partial[Any]] = [
+        partial(queries.fetch, [given]),
+        partial(queries.morgue_fetch, [given]),
+        partial(queries.range_by_id, given, "+"),
+        partial(actions.delete, [given]),
+        partial(actions.morgue_queue_up, [given]),
+    ]
+    with pytest.raises(JobError) as pushed:
+        worker.perform_async([{"id": given}])
+    said = []
+    for way in ways:
+        with pytest.raises(JobError) as refused:
+            way()
+        said.append(str(refused.value))
+
+    assert {str(pushed.value).removeprefix("job 0: ")} == set(said)
 
 
 @pytest.mark.parametrize(
