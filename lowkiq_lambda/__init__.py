@@ -1,6 +1,12 @@
 """Ordered, grouped background jobs on Redis or Valkey, for almost nothing on AWS."""
 
-from lowkiq_lambda.app import Lowkiq
+try:
+    from lowkiq_lambda.app import Lowkiq
+except ImportError:
+    from lowkiq_lambda.target import refuse_other_runtime
+
+    refuse_other_runtime()
+    raise
 from lowkiq_lambda.batch import Batch, BatchJob
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import (

@@ -56,6 +56,9 @@ class Target(NamedTuple):
             raise BuildFailed(f"{text!r} names no runtime and architecture: expected one like python3.13-arm64.")
         return cls(int(match[1]), match[2])
 
+    def __str__(self) -> str:
+        return f"python{self.version}-{self.architecture}"
+
     @property
     def version(self) -> str:
         """As pip has it."""
@@ -83,6 +86,7 @@ def build(function: str, target: Target, app: Path, into: Path) -> None:
         _copy_library(function, into / "lowkiq_lambda")
     if not (into / "lowkiq_lambda").exists():
         raise BuildFailed(f"There is no {ROOT / 'lowkiq_lambda'}: name lowkiq_lambda in {app / 'requirements.txt'}.")
+    (into / "lowkiq_lambda" / "built_for.txt").write_text(f"{target}\n", encoding="utf-8")
     _compile_templates(python or sys.executable, into)
     _copy_app(app, into)
     if python is None:
@@ -92,6 +96,7 @@ def build(function: str, target: Target, app: Path, into: Path) -> None:
         )
     else:
         _compile(python, into)
+    _say(f"Built for Runtime={str(target).replace('-', ' Architecture=')}: deploy with the same.")
 
 
 def _install(target: Target, into: Path, *arguments: str) -> None:

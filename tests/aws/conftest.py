@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from lowkiq_lambda.aws import drain_function
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.telemetry import function_logger
 from tests.aws.functions import DrainFunction, Install
+from tests.aws.templates import parsed_templates
 
 
 @pytest.fixture
@@ -53,3 +55,24 @@ def start_anew() -> None:
 def drain(install: Install, capsys: pytest.CaptureFixture[str]) -> DrainFunction:
     """The drain function."""
     return DrainFunction(install, capsys)
+
+
+@pytest.fixture(scope="session")
+def templates() -> dict[str, dict[str, Any]]:
+    """All templates as values, by their names."""
+    return parsed_templates()
+
+
+@pytest.fixture(scope="session")
+def template(templates: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The main one."""
+    return templates["template"]
+
+
+@pytest.fixture(scope="session")
+def resources(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Its resources, the one that stands for all shards' schedules among them."""
+    flat = dict(template["Resources"])
+    for name in [name for name in flat if name.startswith("Fn::ForEach::")]:
+        flat.update(flat.pop(name)[2])
+    return flat

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.aws.test_templates import FUNCTIONS, ROOT, TOOLS
+from tests.aws.templates import FUNCTIONS, ROOT, TOOLS
 
 BUILDER: Final = ROOT / "infra" / "package" / "build.py"
 MACHINE: Final = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86_64"
@@ -205,6 +205,26 @@ def test_an_app_does_not_take_a_packages_place(build: Build, app: Path) -> None:
 
     assert 0 != built.code
     assert "The app's msgspec would take the place of a package" in built.said
+
+
+@pytest.mark.parametrize("target", [f"python3.{OTHER_MINOR}-{MACHINE}", HERE.replace(MACHINE, OTHER_MACHINE)])
+def test_a_package_for_another_runtime_says_so(build: Build, target: str) -> None:
+    """What was built for another Python or processor is refused at its first import, with both names and the cure."""
+    built = build(target)
+    code = "import sys; sys.path[:0] = sys.argv[1:2]; import lowkiq_lambda.aws.drain_function"
+    command = [sys._base_executable, "-I", "-S", "-c", code, built.folder]  # type: ignore[attr-defined]  # of the interpreter, not of this environment
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert f"ImportError: The package was built for {target} and the function runs {HERE}." in done.stderr
+    assert "Give sam build and sam deploy the same Runtime and Architecture" in done.stderr
+
+
+def test_a_build_says_what_to_deploy_it_with(build: Build) -> None:
+    """A line names the two parameters."""
+    parameters = f"Runtime={HERE.replace('-', ' Architecture=')}"
+
+    assert f"Built for {parameters}: deploy with the same." in build(HERE).said.splitlines()
 
 
 @pytest.mark.parametrize("target", ["python3.13", "python3.13-riscv", "nodejs-arm64"])

@@ -1,12 +1,9 @@
 """The templates are valid, and say what the functions, the roles and the bill count on."""
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -18,11 +15,8 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import EnvSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from tests.aws.templates import FUNCTIONS, INFRA, ROOT, run
 
-ROOT: Final = Path(__file__).parents[2]
-TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
-INFRA: Final = sorted((ROOT / "infra").glob("*.yaml"))
-FUNCTIONS: Final = ("DrainFunction", "DispatchFunction", "DashboardFunction")
 ELSEWHERE: Final = {"cold_start", "batch_duration", "slowest_batch", "lag_at_start", "lag_at_end"}
 
 # What AWS lets nobody limit to a resource.
@@ -37,46 +31,7 @@ WITHOUT_RESOURCE: Final = {
     "xray:PutTraceSegments",
 }
 
-# PyYAML, which knows the short forms of CloudFormation there, is in the environment of these tools alone.
-PARSE: Final = """
-import json, sys
-from samcli.yamlhelper import yaml_parse
-print(json.dumps([yaml_parse(open(path).read()) for path in sys.argv[1:]]))
-"""
-
 pytestmark = [pytest.mark.xdist_group("templates"), pytest.mark.timeout(300)]
-
-
-def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs one of the tools, without credentials or region."""
-    assert (TOOLS / program).exists(), f"there is no {TOOLS / program}: run `make setup`"
-    environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "SAM_CLI_TELEMETRY": "0"}
-    return subprocess.run(
-        [TOOLS / program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-@pytest.fixture(scope="module")
-def templates() -> dict[str, dict[str, Any]]:
-    """All templates as values, by their names."""
-    paths = [ROOT / "template.yaml", *INFRA]
-    parsed = json.loads(run("python", "-c", PARSE, *map(str, paths)).stdout)
-    return dict(zip([path.stem for path in paths], parsed, strict=True))
-
-
-@pytest.fixture(scope="module")
-def template(templates: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The main one."""
-    return templates["template"]
-
-
-@pytest.fixture(scope="module")
-def resources(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Its resources, the one that stands for all shards' schedules among them."""
-    flat = dict(template["Resources"])
-    for name in [name for name in flat if name.startswith("Fn::ForEach::")]:
-        flat.update(flat.pop(name)[2])
-    return flat
 
 
 def of_kind(resources: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
@@ -215,14 +170,14 @@ def test_each_handler_is_there(resources: dict[str, dict[str, Any]]) -> None:
         assert f"def {function}(" in path.read_text()
 
 
-def test_schedules_try_once(resources: dict[str, dict[str, Any]]) -> None:
-    """A tick that could not be delivered is not tried again, is not late, and is not lost silently."""
+def test_a_tick_outlives_a_passing_fault(resources: dict[str, dict[str, Any]]) -> None:
+    """A tick that could not be delivered is tried again within its minute, is not late, and is not lost silently."""
     schedules = of_kind(resources, "AWS::Scheduler::Schedule")
 
     assert {"DispatchSchedule", "DrainSchedule${ShardIndex}"} == set(schedules)
     for schedule in schedules.values():
         target = schedule["Target"]
-        assert {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60} == target["RetryPolicy"]
+        assert {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 60} == target["RetryPolicy"]
         assert {"Arn": {"Fn::GetAtt": ["FailureQueue", "Arn"]}} == target["DeadLetterConfig"]
         assert {"Mode": "OFF"} == schedule["FlexibleTimeWindow"]
         assert {"Ref": "ScheduleGroup"} == schedule["GroupName"]
@@ -235,6 +190,31 @@ def test_each_shard_index_has_a_schedule(template: dict[str, Any]) -> None:
 
     assert ("ShardIndex", {"Ref": "ShardIndexes"}) == (name, indexes)
     assert {"Fn::Sub": '{"shard": ${ShardIndex}}'} == properties["Target"]["Input"]
+
+
+def test_no_resource_of_a_loop_has_a_condition(templates: dict[str, dict[str, Any]]) -> None:
+    """AWS's language extensions have been reported to refuse one; a schedule that is not wanted is disabled."""
+    looped = [
+        body
+        for template in templates.values()
+        for name, loop in template["Resources"].items()
+        if name.startswith("Fn::ForEach::")
+        for body in loop[2].values()
+    ]
+
+    assert [set()] * len(looped) == [body.keys() - {"Type", "Properties"} for body in looped]
+    assert [{"Fn::If": ["ShardSchedulesFire", "ENABLED", "DISABLED"]}] == [
+        body["Properties"]["State"] for body in looped
+    ]
+
+
+@pytest.mark.parametrize("page", ["deploy", "schedules"])
+def test_the_docs_say_how_many_shards_a_stack_may_have(resources: dict[str, dict[str, Any]], page: str) -> None:
+    """As many as are left of 500 resources by the others, to ten."""
+    configured = [one for one in of_kind(resources, "AWS::Serverless::Function").values() if "EventInvokeConfig" in one]
+    others = len(resources) - 1 + len(configured)
+
+    assert f"about {(500 - others) // 10 * 10} " in (ROOT / "docs" / f"{page}.md").read_text()
 
 
 @pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
@@ -304,11 +284,11 @@ def test_alarms_watch_metrics_that_there_are(
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Errors, throttles, age, morgue and lost events: whoever named a topic hears of all of them."""
+    """Errors, throttles, silence, age, morgue and lost events: a topic that is named is told of all of them."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
-    assert {"Errors", "Throttles", "oldest_due_age", "dead", "ApproximateNumberOfMessagesVisible"} == {
+    assert {"Errors", "Throttles", "Invocations", "oldest_due_age", "dead", "NumberOfMessagesSent"} == {
         one["MetricName"] for one in alarms.values()
     }
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]

@@ -70,6 +70,12 @@ class Stage:
         return self.schedules_of(self._group)
 
     @property
+    def enabled_schedules(self) -> set[str]:
+        """The names of the stack's schedules that fire."""
+        listed = self._scheduler.list_schedules(GroupName=self._group, State="ENABLED")["Schedules"]
+        return {schedule["Name"] for schedule in listed}
+
+    @property
     def own_group(self) -> str:
         """Where the schedules command keeps what it makes for the stack."""
         return f"{self.deployment.name}-schedules"

@@ -68,7 +68,7 @@ def test_the_schedules_command_takes_over(stage: Stage) -> None:
     assert [of_the_template[field] for field in ("Target", "ScheduleExpression")] == [
         first[field] for field in ("Target", "ScheduleExpression")
     ]
-    assert {"dispatch"} == stage.schedules
+    assert {"dispatch"} == stage.enabled_schedules
 
 
 @pytest.fixture(scope="module")

@@ -114,13 +114,13 @@ def _output(outputs: Mapping[str, str], stack: str, name: str, option: str) -> s
 
 
 def _note_doubles(outputs: Mapping[str, str], arguments: Namespace) -> None:
-    """Tell of schedules for shards that the stack has itself."""
+    """Tell of schedules for shards that the stack has itself and that fire."""
     theirs = outputs.get("ScheduleGroupName")
-    names = Group(theirs).look(arguments.prefix).names if theirs and theirs != arguments.group else ()
+    names = Group(theirs).enabled() if theirs and theirs != arguments.group else []
     doubles = sum(_OF_THE_TEMPLATE.fullmatch(name) is not None for name in names)
     if doubles:
         sys.stderr.write(
-            f"note: stack {arguments.stack!r} has schedules of its own for {doubles} shards. Two drains of a shard do "
+            f"note: stack {arguments.stack!r} has schedules of its own that fire: {doubles}. Two drains of a shard do "
             "no harm, and the second ends at once, but costs an invocation: deploy with ShardSchedules=false.\n"
         )
 

@@ -45,6 +45,14 @@ class Group:
                 schedules = list(looks.map(self._get, own))
         return Found(self.name, exists=True, names=names, own=tuple(one for one in schedules if one is not None))
 
+    def enabled(self) -> list[str]:
+        """The names of the schedules in the group that fire. Raises DeployError."""
+        with said(f"look at schedule group {self.name!r}"):
+            if not self._exists():
+                return []
+            pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name, State="ENABLED")
+            return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
+
     def apply(self, plan: Plan, tell: Callable[[str], object]) -> None:
         """Carry the plan out, and tell of each change that was made. Raises DeployError, at the first that fails.
 

@@ -28,7 +28,7 @@ class Schedule:
     """JSON, as the function gets it."""
     dead_letters: str | None = None
     """The ARN of the queue for events that could not be delivered."""
-    retries: int = 0
+    retries: int = 2
     event_age: int = 60
     window: str = "OFF"
     timezone: str = "UTC"

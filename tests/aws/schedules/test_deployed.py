@@ -54,7 +54,7 @@ def test_what_is_created_is_all_that_a_schedule_needs(scheduler: Any, group: str
             "Arn": FUNCTION,
             "RoleArn": ROLE,
             "Input": '{"shard": 1}',
-            "RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60},
+            "RetryPolicy": {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 60},
             "DeadLetterConfig": {"Arn": DEAD_LETTERS},
         },
     } == deployed(scheduler, group)[f"{prefix}-shard-1"]

@@ -55,9 +55,13 @@ def test_schedules_of_the_template_are_told_of(
     make_stack(aws, prefix, {**OUTPUTS, "ScheduleGroupName": theirs})
 
     said = run(app, "--yes", "--stack", prefix)
+    for name in ("shard-0", "shard-1"):
+        scheduler.update_schedule(GroupName=theirs, **{**there, "Name": name, "State": "DISABLED"})
+    fewer = run(app, "--yes", "--stack", prefix)
 
-    assert DONE == said.code
-    assert "has schedules of its own for 3 shards" in said.error
+    assert [DONE, DONE] == [said.code, fewer.code]
+    assert "has schedules of its own that fire: 3." in said.error
+    assert "has schedules of its own that fire: 1." in fewer.error
     assert {"shard-0", "shard-1", "shard-2", "dispatch"} == deployed(scheduler, theirs).keys()
 
 
