@@ -1,0 +1,110 @@
+"""The processes of a storm: one that pushes, and those that drain. Both run until they are killed."""
+
+import random
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from redis import RedisError
+
+from lowkiq_lambda import Batch, Config, Lowkiq, LowkiqError, Worker
+from tests.chaos.storm import mutants
+from tests.chaos.storm.checker import BAD
+from tests.chaos.storm.notes import Notebook
+
+RETRIES = 2
+GOOD_IDS = [f"good-{number}" for number in range(16)]
+BAD_IDS = [f"{BAD}-{number}" for number in range(3)]
+BAD_SHARE = 0.1
+BACKLOG = 30
+"""Payloads that may wait: storms end soon after the last push."""
+
+_pause = threading.Event()
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """Where a storm takes place."""
+
+    url: str
+    queue_name: str
+    notebook: Path
+    lease_ttl: float
+    mutant: str = ""
+
+    def app(self) -> Lowkiq:
+        """An app of this process, without its worker; where there is a mutant, the process is one from now on."""
+        if self.mutant:
+            mutants.apply(self.mutant)
+        config = Config(
+            redis_url=self.url,
+            lease_ttl=self.lease_ttl,
+            poll_interval=0.2,
+            redis_timeout=0.3,
+            ack_interval=0.02,
+            claim_payloads=12,
+        )
+        return Lowkiq(config)
+
+    def declare(self, app: Lowkiq, seed: int) -> type[Worker]:
+        """The worker; its handler takes some milliseconds, and notes what it is given."""
+        scene, notes, rng = self, Notebook(self.notebook), random.Random(seed)
+
+        class Noting(Worker):
+            queue_name = scene.queue_name
+            shards_count = 2
+            batch_size = 3
+            max_retry_count = RETRIES
+
+            def retry_in(self, retry_count: int) -> float:
+                return 0.02 * (retry_count + 1)
+
+            def perform(self, batch: Batch) -> None:
+                for job_id, payloads in batch.items():
+                    notes.write("begin", job_id, payloads)
+                _pause.wait(rng.expovariate(100))
+                for job_id in batch:
+                    is_bad = job_id.startswith(BAD)
+                    if is_bad:
+                        batch.fail(job_id, "always")
+                    notes.write("stale" if batch.stopping else "failed" if is_bad else "done", job_id)
+
+        return app.worker(Noting)
+
+
+def drain(scene: Scene, seed: int) -> None:
+    """Drain again and again."""
+    app = scene.app()
+    scene.declare(app, seed)
+    while True:
+        try:
+            app.drain(seconds=1.0)
+        except LowkiqError:
+            # Faults of the storm; the next drain tries again.
+            _pause.wait(0.05)
+        _pause.wait(0.01)
+
+
+def push(scene: Scene, seed: int) -> None:
+    """Push runs of numbers in no order, each run of an id in one call; a later pusher has higher numbers."""
+    app, notes, rng = scene.app(), Notebook(scene.notebook), random.Random(seed)
+    worker = scene.declare(app, seed)
+    first = 1_000_000 * seed
+    while True:
+        _pause.wait(rng.uniform(0.0, 0.03))
+        with suppress(LowkiqError, RedisError):
+            if sum(int(app.backend.client.zcard(shard.key("box"))) for shard in app.queue_of(worker).shards) > BACKLOG:
+                continue
+        runs = {job_id: range(first, first + rng.randint(1, 5)) for job_id in rng.sample(GOOD_IDS, rng.randint(1, 6))}
+        if rng.random() < BAD_SHARE:
+            runs[rng.choice(BAD_IDS)] = range(first, first + rng.randint(1, 2))
+        first += 5
+        jobs = [{"id": job_id, "payload": number, "score": number} for job_id, run in runs.items() for number in run]
+        rng.shuffle(jobs)
+        for job_id, run in runs.items():
+            notes.write("pushing", job_id, list(run))
+        # What broke off may be written: the next runs follow it either way.
+        with suppress(LowkiqError):
+            worker.perform_async(jobs)
+            for job_id, run in runs.items():
+                notes.write("pushed", job_id, list(run))

@@ -1,0 +1,55 @@
+"""Faults of the engine that a storm must find: each breaks one promise in one line."""
+
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha1
+from typing import Any
+
+import msgspec
+
+from lowkiq_lambda import ledger
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.store import backend
+from lowkiq_lambda.store.scripts import Script, script
+from lowkiq_lambda.verdict import of_failure
+
+SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "lease ignored": (("if now < held_until or exists(lease) then", "if false then"),),
+    "recovery loses some": (
+        ("for i = 1, #left, 2 do\n    local id, record", "for i = 1, #left, 4 do\n    local id, record"),
+    ),
+    "wrong score": (("then score, at = given:sub(2, 9), 10", "then at = 10"),),
+    "nonce ignored": (
+        ("if holder ~= nonce then return 'LOST' end", ""),
+        ("return n == tonumber(last) and 'AGAIN' or 'LOST'", "return 'NEXT', token"),
+    ),
+}
+OTHERS = ("retry_count + 1",)
+NAMES = (*SCRIPTS, *OTHERS)
+
+
+def apply(name: str) -> None:
+    """Break this process's engine so."""
+    vars(backend)["script"] = scripts_of(name)
+    if name in OTHERS:
+        vars(ledger)["of_failure"] = one_more
+
+
+def scripts_of(name: str) -> Callable[[str], Script]:
+    """The scripts of the engine that is broken so: parts of their text are replaced, wherever they occur."""
+    changes = SCRIPTS.get(name, ())
+
+    @cache
+    def change(name: str) -> Script:
+        source = script(name).source
+        for old, new in changes:
+            source = source.replace(old, new)
+        sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+        return msgspec.structs.replace(script(name), source=source, sha=sha)
+
+    return change
+
+
+def one_more(worker: Any, delivery: Delivery, *others: Any) -> Any:
+    """Counts each failure twice."""
+    return of_failure(worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others)

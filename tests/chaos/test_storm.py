@@ -1,0 +1,56 @@
+"""Storms: processes that are killed, frozen and cut off at random, judged by what they noted."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.storm.actors import Scene
+from tests.chaos.storm.mutants import NAMES
+from tests.chaos.storm.weather import Storm
+from tests.servers import MakeServer
+from tests.servers.fault_proxy import FaultProxy
+
+Brew = Callable[..., Storm]
+LEASE = 1.0
+SEED = int(os.environ.get("LOWKIQ_TEST_SEED") or random.SystemRandom().randrange(2**32))
+"""Of the faults and of what is pushed; a failure tells it."""
+LONGEST = {"retry_count + 1": 3.0}
+"""Seconds of a storm, where only its end shows the fault. The others end as soon as they have found it."""
+
+
+@pytest.fixture
+def brew(make_server: MakeServer, queue_name: str, tmp_path: Path) -> Iterator[Brew]:
+    """Starts storms, each on the same server of its own."""
+    server = make_server()
+    with FaultProxy(server) as proxy:
+
+        def start(mutant: str = "") -> Storm:
+            scene = Scene(proxy.url, queue_name, tmp_path / "notes", LEASE, mutant)
+            return Storm(scene, server, proxy, SEED)
+
+        yield start
+
+
+def test_p1_p2_p3_p7_hold_in_a_storm(brew: Brew) -> None:
+    """P1, P2, P3, P7: no id twice at once, nothing lost, nothing out of order, each payload its chances."""
+    with brew() as storm:
+        found = storm.rage(10.0)
+        storm.calm(timeout=60.0)
+        found += storm.found(ended=True)
+
+    assert [] == found, f"seed {SEED}, {storm.faults} faults"
+
+
+@pytest.mark.parametrize("mutant", NAMES)
+def test_a_storm_finds_a_broken_engine(brew: Brew, mutant: str) -> None:
+    """The checker sees each of these faults: what it does not find is not there."""
+    with brew(mutant) as storm:
+        found = storm.rage(LONGEST.get(mutant, 20.0))
+        if not found:
+            storm.calm(timeout=60.0)
+            found = storm.found(ended=True)
+
+    assert found, f"seed {SEED}, {storm.faults} faults"
