@@ -135,7 +135,15 @@ class Visit:
     def _note_recovery(self, grant: Grant) -> None:
         if grant.pace:
             self._terms.pace.learn(grant.pace)
-        self._count(Counter(recovered=grant.recovered, dead=len(grant.buried)))
+        if grant.recovered:
+            fields = {
+                "queue": self._terms.worker.queue_name,
+                "shard": self._holding.shard.index,
+                "recovered": grant.recovered,
+                "owner": grant.recovered_from,
+            }
+            logger.warning("took over what another holder left in flight", extra=fields)
+        self._count(Counter(recovered=grant.recovered, dead=len(grant.buried), failed=len(grant.buried)))
         if grant.buried:
             crashed = self._holding.crashed
             self._terms.after_burial([(job_id, entry, crashed) for job_id, entry in grant.buried])

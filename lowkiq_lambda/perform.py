@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from lowkiq_lambda.batch import Batch, Circumstances
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.job import PLACE, Delivery
+from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.verdict import Performed
 from lowkiq_lambda.worker import Worker
 
@@ -20,7 +20,9 @@ logger = logging.getLogger(__name__)
 Chain: TypeAlias = Callable[[Worker, Batch], Any]
 """The server middlewares around `call_handler`, or the latter alone."""
 LOGGED_IDS: Final = 10
-"""How many ids of a failed batch the log names."""
+"""How many ids a line of the log names."""
+_LOGGED: Final = 100
+"""Characters of an id that it has."""
 INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
 """What ends a handler without having failed: nothing is counted, and the payloads go back in place."""
 
@@ -81,12 +83,19 @@ class Performer(msgspec.Struct, frozen=True):
         except INTERRUPTIONS as error:
             return error
         except BaseException as error:
-            fields = {"queue": self.worker.queue_name, "ids": list(islice(batch, LOGGED_IDS)), "of": len(batch)}
+            ids = list(batch)
+            shard = shard_for(ids[0], self.worker.shards_count)
+            fields = {"queue": self.worker.queue_name, "shard": shard, "ids": named(ids), "of": len(ids)}
             logger.warning("a batch failed", extra=fields, exc_info=error)
             return error
         if not called:
             return HandlerError("The handler was not run: each server middleware must call call_next.")
         return None
+
+
+def named(ids: Sequence[str]) -> list[str]:
+    """The first of the ids, cut to what a line of the log has room for."""
+    return [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
 
 
 def call_handler(worker: Worker, batch: Batch) -> object:
@@ -112,7 +121,9 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     except INTERRUPTIONS:
         raise
     except BaseException as error:
-        logger.warning("a job failed", extra={"queue": worker.queue_name, "id": job_id}, exc_info=error)
+        shard = shard_for(job_id, worker.shards_count)
+        fields = {"queue": worker.queue_name, "shard": shard, "id": named([job_id])[0]}
+        logger.warning("a job failed", extra=fields, exc_info=error)
         batch.fail(job_id, error)
     else:
         batch.done(job_id)

@@ -69,6 +69,8 @@ class Grant(msgspec.Struct, frozen=True):
     recovered: int
     buried: Sequence[tuple[str, bytes]]
     pace: str
+    recovered_from: str = ""
+    """The owner that left what was recovered, as it named itself."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -93,7 +95,7 @@ class Holding:
 
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, terms: HolderTerms) -> None:
         self._backend = backend
-        self._shard = shard
+        self.shard = shard
         self._nonce = nonce
         self._terms = terms
         self._calls = 0
@@ -120,13 +122,13 @@ class Holding:
             *_morgue(terms),
             terms.crashed,
         ]
-        reply = self._backend.run("acquire", self._shard, args, patience=patience, ask_time=True)
+        reply = self._backend.run("acquire", self.shard, args, patience=patience, ask_time=True)
         status = reply[0]
         if status != b"OK":
             reasons: dict[bytes, Literal["held", "paused", "empty"]] = {b"HELD": "held", b"PAUSED": "paused"}
             until = float(reply[1]) if len(reply) > 1 and reply[1] else None
             return Refused(reasons.get(status, "empty"), until)
-        _, token, recovered, buried, pace, window = reply
+        _, token, recovered, buried, pace, window, *dead_owner = reply
         self.token = int(token)
         return Grant(
             token=self.token,
@@ -134,6 +136,7 @@ class Holding:
             recovered=recovered,
             buried=[(id_.decode(), entry) for id_, entry in _pairs(buried)],
             pace=pace.decode(),
+            recovered_from=dead_owner[0].decode() if dead_owner else "",
         )
 
     def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
@@ -162,16 +165,16 @@ class Holding:
     def renew(self, patience: float) -> None:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
         args: list[Argument] = [self._nonce, self.token, self._terms.ttl]
-        _unless_lost(self._backend.run("renew", self._shard, args, patience=patience), self._shard)
+        _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
 
     def abandon(self, seconds: float, patience: float) -> None:
         """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
-        reply = self._backend.run("abandon", self._shard, [self._nonce, seconds], patience=patience)
-        _unless_lost(reply, self._shard)
+        reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
+        _unless_lost(reply, self.shard)
 
     def _numbered(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
         call = [self._nonce, self._calls + 1, self._terms.ttl, *args]
-        reply = _unless_lost(self._backend.run(name, self._shard, call, patience=patience), self._shard)
+        reply = _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
         self._calls += 1
         return reply
 

@@ -124,6 +124,24 @@ def test_what_a_dead_holder_left_is_told_as_recovered(
     assert [1] == recovered[:1] == drain.values("recovered")
 
 
+def test_what_was_buried_for_crashes_is_told_as_failed(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """`failed` is the sum of `retried` and `dead`, whatever an id died of."""
+    dead, app = make_app(), make_app()
+    died = Mortal(dead)
+    worker = declare(dead, queue_name, died.die)
+    worker.perform_async(jobs_of("a"))
+    declare(app, queue_name, Notes())
+    drain.install(app)
+    for _ in range(4):
+        died.drain()
+        outlive(app, clock, worker)
+
+    assert {"recovered": 1, "failed": 1, "dead": 1} == drain()["counts"]
+    assert {"failed": 1, "dead": 1} == drain.sums("failed", "retried", "dead")
+
+
 def test_only_what_was_acknowledged_is_told(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,12 @@
 """Jobs that kill their process (E-50, LB-8): suspects, strikes, and the morgue for the culprit alone."""
 
+import logging
+import os
+import socket
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
@@ -204,3 +210,53 @@ def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: M
     assert {"recovered": 2, "done": 2} == app.drain()
     assert [["a", "b"], ["a", "b"]] == notes.ids
     assert look(app, worker, "a") is None
+
+
+def test_a_takeover_is_logged_with_its_shard_and_the_owner_that_died(
+    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line for each acquisition that recovers something: how many ids, from which holder; repeated or not."""
+    backend = app.drainer._backend
+    run = backend.run
+
+    def lose_first_reply(name: str, *args: Any, **options: Any) -> Any:
+        if name == "acquire":
+            run(name, *args, **options)
+        return run(name, *args, **options)
+
+    backend.run = lose_first_reply  # type: ignore[method-assign]  # the call of a client that heard no reply
+    mortal, notes = Mortal(app), Notes()
+    notes.then = killed_by(mortal, lambda batch: len(batch) > 1)
+    worker = declare(app, queue_name, notes, batch_size=3)
+    worker.perform_async(jobs_of("abc"))
+
+    drain_through(app, clock, mortal, worker)
+
+    (line,) = (record for record in caplog.records if record.getMessage().startswith("took over"))
+    told = {name: vars(line)[name] for name in ("levelno", "queue", "shard", "recovered", "owner")}
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    assert {"levelno": logging.WARNING, "queue": queue_name, "shard": 0, "recovered": 3, "owner": owner} == told
+
+
+def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
+    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that failed and those that crashed alike; a line names ten at most, each cut, and counts all."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = killed_by(mortal, lambda batch: "crash" in batch)
+    crashing = declare(app, f"{queue_name}-crashing", notes)
+    failing_ids = [f"{number:02}" + "x" * 500 for number in range(12)]
+    worker = declare(app, f"{queue_name}-failing", failing(*failing_ids), max_retry_count=0, batch_size=12)
+    worker.isolate = False
+    crashing.perform_async(jobs_of(["crash"], payload="secret"))
+    worker.perform_async(jobs_of(failing_ids, payload="secret"))
+
+    drain_through(app, clock, mortal, crashing)
+
+    lines = {vars(record)["queue"]: vars(record) for record in caplog.records if "morgue" in record.getMessage()}
+    crashed, failed = lines[f"{queue_name}-crashing"], lines[f"{queue_name}-failing"]
+    assert (["crash"], 1, 0) == (crashed["ids"], crashed["of"], crashed["shard"])
+    assert (10, 12) == (len(failed["ids"]), failed["of"])
+    assert {*failed["ids"]} <= {job_id[:100] + "…" for job_id in failing_ids}
+    assert "secret" not in caplog.text
+    assert not any("secret" in str(vars(record)) for record in caplog.records)

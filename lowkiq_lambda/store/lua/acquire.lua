@@ -3,7 +3,8 @@
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
--- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''}; {'HELD', until};
+-- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or '', owner of what was recovered, if
+--   anything was}; {'HELD', until};
 --   {'PAUSED', until}; {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal()
 if refused then return refused end
@@ -17,8 +18,8 @@ held_until = tonumber(held_until or 0)
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local told = call('HGET', meta, 'recovery')
-  local recovered, buried = unpack(told and cmsgpack.unpack(told) or {0, {}})
-  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and rarely().window_again() or ''}
+  local recovered, buried, dead = unpack(told and cmsgpack.unpack(told) or {0, {}})
+  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and rarely().window_again() or '', dead}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
@@ -29,13 +30,14 @@ if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(susp
 
 -- Redis lets a script write when memory is full only after a command that frees: this one is the first.
 call('HDEL', meta, 'recovery', 'abandoned')
+local dead = left and (call('HGET', meta, 'owner') or '') or nil
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now)
 local recovered, buried = 0, {}
 if left then
   recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned)
-  call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried}))
+  call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead}))
 end
 local window = claim(merge, limits)
 if window then hold(token, ttl) else let_go() end
-return {'OK', token, recovered, buried, pace or '', window or ''}
+return {'OK', token, recovered, buried, pace or '', window or '', dead}
