@@ -50,13 +50,14 @@ DASHBOARD: Final = Start(
 
 _ENVIRONMENT: Final = {"LOWKIQ_DASHBOARD_PASSWORD": "of the benchmark"}
 _START: Final = """
-import sys, time, json, importlib
+import sys, time, json, importlib, types
+about = dict(function_name="bench", invoked_function_arn="bench", memory_limit_in_mb="512", aws_request_id="1")
 event, *names = json.loads(sys.argv[1])
 began_at = time.process_time()
 for name in names:
     module = importlib.import_module(name)
 if event is not None:
-    answer = module.handler(event, None)
+    answer = module.handler(event, types.SimpleNamespace(**about))
     assert answer["statusCode"] == 200, answer
 """
 _TIME: Final = f"{_START}print(time.process_time() - began_at)"

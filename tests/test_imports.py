@@ -31,7 +31,8 @@ function = importlib.import_module(sys.argv[1])
 imported = sorted(set(sys.modules) - before)
 
 class Context:
-    function_name = "drain"
+    function_name = invoked_function_arn = aws_request_id = "drain"
+    memory_limit_in_mb = "512"
     get_remaining_time_in_millis = staticmethod(lambda: 60_000)
 
 if sys.argv[2:]:

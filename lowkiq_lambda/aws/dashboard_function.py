@@ -14,6 +14,7 @@ from mangum import Mangum
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.secrets import secret_text
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.dashboard import dashboard
@@ -79,7 +80,8 @@ class Entrance:
         return self._served
 
 
-def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - not looked at
+@logged
+def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """One request. Raises ConfigError where a setting cannot work."""
     return _entrance()(event, context)
 

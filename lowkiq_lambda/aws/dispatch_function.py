@@ -4,30 +4,20 @@ What goes wrong with one queue or one task keeps no other from its turn, and end
 all had theirs.
 """
 
-from typing import Any, Protocol
+import logging
+from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.fan_out import start_drains
 from lowkiq_lambda.aws.invoker import Invoker, shared_invoker
+from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.queue_metrics import publish_queues
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.aws.telemetry import function_logger
 from lowkiq_lambda.aws.tick import Task, Tick, run
 from lowkiq_lambda.errors import ConfigError
 
-
-class Context(Protocol):
-    """What Lambda tells of an invocation."""
-
-    @property
-    def function_name(self) -> str:
-        """The function's own."""
-        ...
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Until Lambda kills the invocation."""
-        ...
+logger = logging.getLogger(__name__)
 
 
 def tasks_of(settings: Settings) -> dict[str, Task]:
@@ -38,6 +28,7 @@ def tasks_of(settings: Settings) -> dict[str, Task]:
     return tasks
 
 
+@logged
 def handler(event: object, context: Context) -> dict[str, Any]:
     """One tick, whatever the event. Returns what each task did.
 
@@ -45,9 +36,8 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """
     del event
     warm = environment()
-    logger = function_logger(warm.settings.log_level)
     summary = dispatch(warm.app, warm.settings, shared_invoker(), context)
-    logger.info("ticked", **summary)
+    logger.info("ticked", extra=summary)
     return summary
 
 

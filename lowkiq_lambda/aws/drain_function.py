@@ -4,71 +4,55 @@ An execution environment is warm: settings, app, connections and scripts stay be
 an invocation asks the server what time it is, and takes leases of its own.
 """
 
+import logging
 import os
 from asyncio import CancelledError
 from contextlib import suppress
-from typing import Any, Final, Protocol
-
-from aws_lambda_powertools import Logger
+from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment, environment
 from lowkiq_lambda.aws.events import selected
-from lowkiq_lambda.aws.telemetry import Telemetry, function_logger, lag_by_queue, name_invocation, reasons_by_queue
+from lowkiq_lambda.aws.logs import Context, is_cold, logged
+from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.tour import Tour
+
+logger = logging.getLogger(__name__)
 
 _SHOWN: Final = 10
 """How many of the failed shards an error names."""
 _EXITS: Final = (SystemExit, GeneratorExit, CancelledError)
 """What would end the process, and the warm environment with it."""
 
-_is_cold = True
-
 
 class DrainFailed(LowkiqError):
     """Shards could not be drained; what could be was."""
 
 
-class Context(Protocol):
-    """What Lambda tells of an invocation."""
-
-    @property
-    def function_name(self) -> str:
-        """The function's own."""
-        ...
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Until Lambda kills the invocation."""
-        ...
-
-
+@logged
 def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
     could not be drained, when all others were.
     """
-    global _is_cold
     warm = environment()
-    cold, _is_cold = _is_cold, False
-    logger = function_logger(warm.settings.log_level)
-    name_invocation(logger, context, cold_start=cold)
     telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
-    if cold:
+    if is_cold():
         telemetry.cold_start()
     drainer = warm.app.drainer
     drainer.observer = telemetry
     tour = drainer.tour(selected(event, drainer.shards()))
     tour.on_first_look = telemetry.started
-    _drain(warm, tour, drainer.budget(_seconds(context, warm, logger)))
+    _drain(warm, tour, drainer.budget(_seconds(context, warm)))
     _look_once_more(drainer, tour)
     telemetry.ended(tour)
     told = summary(tour)
     if warm.settings.continuations:
         told["continued"] = _go_on(warm, event, context, tour)
-    logger.info("drained", **told)
+    logger.info("drained", extra=told)
     if tour.errors:
         raise _failed(tour)
     return told
@@ -95,7 +79,7 @@ def summary(tour: Tour) -> dict[str, Any]:
     }
 
 
-def _seconds(context: Context, warm: Environment, logger: Logger) -> float:
+def _seconds(context: Context, warm: Environment) -> float:
     remaining = context.get_remaining_time_in_millis() / 1_000
     if remaining <= warm.settings.reserve:
         logger.warning(

@@ -1,19 +1,13 @@
-"""What the drain function says about itself: metrics after every settling, and structured logs.
+"""What the drain function says about itself: metrics after every settling.
 
 Each metric is on its way before the next batch starts, so that an invocation that Lambda kills has told all that it
 got done. Only what Redis has acknowledged is told.
 """
 
-import logging
-import os
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, TextIO
-
-from aws_lambda_powertools import Logger
+from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.store.keys import ShardRef
@@ -81,32 +75,3 @@ def reasons_by_queue(tour: Tour) -> dict[str, Counter[str]]:
         if shard in tour.reasons:
             found.setdefault(shard.queue_name, Counter())[tour.reasons[shard]] += 1
     return found
-
-
-class _StandardOutput(logging.StreamHandler[TextIO]):
-    """Writes to whatever the standard output is at that moment: the runtime client and tests replace it."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the record."""
-        self.stream = sys.stdout
-        super().emit(record)
-
-
-@cache
-def function_logger(level: str) -> Logger:
-    """Structured logs of a function, and of the library: all its loggers are below this one."""
-    logger = Logger(service="lowkiq_lambda", level=level, logger_handler=_StandardOutput())
-    # The root's own handlers, of Lambda, would say everything once more.
-    logging.getLogger("lowkiq_lambda").propagate = False
-    service = os.environ.get("POWERTOOLS_SERVICE_NAME") or os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
-    logger.append_keys(service=service or "lowkiq_lambda", name="%(name)s")
-    return logger
-
-
-def name_invocation(logger: Logger, context: Any, *, cold_start: bool) -> None:  # noqa: ANN401 - an object of Lambda
-    """Let all log lines from now on tell which invocation they are from."""
-    logger.append_keys(
-        cold_start=cold_start,
-        function_name=context.function_name,
-        function_request_id=getattr(context, "aws_request_id", None),
-    )

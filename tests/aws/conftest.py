@@ -9,11 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from aws_lambda_powertools.logging import logger as powertools
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.aws import drain_function
 from lowkiq_lambda.aws.environment import environment
-from lowkiq_lambda.aws.telemetry import function_logger
+from lowkiq_lambda.aws.logs import function_logger
 from tests.aws.functions import DrainFunction, Install
 from tests.aws.templates import parsed_templates
 
@@ -41,7 +41,7 @@ def start_anew() -> None:
     """Forget what an execution environment keeps."""
     environment.cache_clear()
     function_logger.cache_clear()
-    drain_function._is_cold = True
+    powertools.is_cold_start = True
     library = logging.getLogger("lowkiq_lambda")
     for name in [name for name in vars(library) if name == "init" or name.startswith("powertools_")]:
         delattr(library, name)

@@ -29,6 +29,8 @@ class Context:
     """What Lambda tells of an invocation that has so many seconds left."""
 
     function_name = "shop-drain"
+    invoked_function_arn = "arn:aws:lambda:eu-west-1:123456789012:function:shop-drain"
+    memory_limit_in_mb = "512"
     aws_request_id = "6f5d"
 
     def __init__(self, seconds: float) -> None:

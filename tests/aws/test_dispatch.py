@@ -16,6 +16,7 @@ from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
+from tests.aws.functions import Context as FunctionContext
 from tests.aws.functions import Install
 from tests.aws.invocations import Invocations
 from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, outlive, shard_of
@@ -24,17 +25,13 @@ from tests.servers import MakeServer, Server
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
 
 
-class Context:
-    """What Lambda tells of an invocation that has so many seconds left."""
+class Context(FunctionContext):
+    """That of a dispatcher's invocation."""
 
     function_name = "shop-dispatch"
 
     def __init__(self, seconds: float = 30.0) -> None:
-        self.seconds = seconds
-
-    def get_remaining_time_in_millis(self) -> int:
-        """As long as the test says."""
-        return int(1_000 * self.seconds)
+        super().__init__(seconds)
 
 
 class Ticker:
@@ -377,3 +374,6 @@ def test_the_handler_finds_its_app_in_the_environment(
     assert ("shop-dispatch", queue_name) in published(lines)
     (said,) = (line for line in map(json.loads, lines.splitlines()) if "_aws" not in line)
     assert ("ticked", summary["queues"]) == (said["message"], said["queues"])
+    assert (Context.aws_request_id, "shop-dispatch", True) == tuple(
+        said[name] for name in ("function_request_id", "function_name", "cold_start")
+    )

@@ -11,12 +11,12 @@ import pytest
 from redis.connection import AbstractConnection
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.aws.drain_function import DrainFailed, handler
+from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.store.server_time import ServerTime
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
-from tests.aws.functions import Context, DrainFunction, overdue
+from tests.aws.functions import DrainFunction, overdue
 from tests.rules.support import (
     Mortal,
     Notes,
@@ -558,16 +558,3 @@ def test_the_module_imports_no_more_than_it_needs() -> None:
     # Powertools looks whether botocore is there, to name itself in its calls; none of its modules is loaded.
     assert not {name for name in imported if name.startswith("botocore.")}
     assert not {"lowkiq_lambda.local", "lowkiq_lambda.dashboard", "lowkiq_lambda.store.queries"} & imported
-
-
-def test_the_handler_needs_little_of_the_context(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
-    """A name and the remaining time are enough, as local stand-ins give little more."""
-    app = make_app()
-    declare(app, queue_name, Notes())
-    drain.install(app)
-
-    class Bare:
-        function_name = "bare"
-        get_remaining_time_in_millis = Context(30).get_remaining_time_in_millis
-
-    assert "empty" == handler({}, Bare())["reason"]

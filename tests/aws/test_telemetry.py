@@ -62,7 +62,8 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
         "perform.perform_async([{'id': id, 'perform_in': time.time() - 9 + n} for n, id in enumerate('abcd')])\n"
         "from lowkiq_lambda.aws.drain_function import handler\n"
         "class Context:\n"
-        "    function_name = 'shop-drain'\n"
+        "    function_name = invoked_function_arn = aws_request_id = 'shop-drain'\n"
+        "    memory_limit_in_mb = '512'\n"
         "    def get_remaining_time_in_millis(self): return 60_000\n"
         "if __name__ == '__main__':\n"
         "    handler({}, Context())\n"
@@ -256,7 +257,7 @@ def test_each_line_is_valid_embedded_metric_format(drain: DrainFunction, make_ap
 
 
 def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
-    """A batch that fails is a line of JSON that names the invocation, and is said once."""
+    """A batch that fails is a line of JSON that names invocation and shard; it is said once."""
     app = make_app()
     declare(app, queue_name, raising_with("a")).perform_async(jobs_of("a"))
     drain.install(app)
@@ -264,11 +265,13 @@ def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_ap
     drain()
 
     (line,) = (line for line in drain.logs if line["level"] == "WARNING")
-    assert ("a batch failed", queue_name, ["a"]) == (line["message"], line["queue"], line["ids"])
+    assert ("a batch failed", queue_name) == (line["message"], line["queue"])
+    assert (0, ["a"]) == (line["shard"], line["ids"])
     assert ("lowkiq_lambda.perform", "shop-drain", "6f5d") == tuple(
         line[name] for name in ("name", "function_name", "function_request_id")
     )
     assert "a is broken" in line["exception"]
+    assert 1 == json.dumps(line).count("Broken: ")
 
 
 def test_the_log_level_is_a_setting(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:

@@ -261,6 +261,17 @@ def test_logs_are_kept_for_a_bounded_time(templates: dict[str, dict[str, Any]]) 
         assert {"Ref": "LogRetentionDays"} == group["Properties"]["RetentionInDays"]
 
 
+def test_lambda_lets_the_lines_of_metrics_pass_at_any_level(template: dict[str, Any]) -> None:
+    """It takes a line that names no level for INFO, and its own lines about what went well are not paid for."""
+    logging = template["Globals"]["Function"]["LoggingConfig"]
+
+    assert {"Fn::If": ["LogsDetails", "DEBUG", "INFO"]} == logging["ApplicationLogLevel"]
+    assert {"Fn::Equals": [{"Ref": "LogLevel"}, "DEBUG"]} == template["Conditions"]["LogsDetails"]
+    assert ("JSON", "WARN") == (logging["LogFormat"], logging["SystemLogLevel"])
+    for name in FUNCTIONS:
+        assert {"LogGroup"} == template["Resources"][name]["Properties"]["LoggingConfig"].keys()
+
+
 def test_alarms_watch_metrics_that_there_are(
     templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
 ) -> None:

@@ -16,6 +16,8 @@ from tests.servers.lambda_runtime import LambdaEnvironment
 from tests.waiting import eventually
 
 DRAIN: Final = "lowkiq_lambda.aws.drain_function.handler"
+DISPATCH: Final = "lowkiq_lambda.aws.dispatch_function.handler"
+DASHBOARD: Final = "lowkiq_lambda.aws.dashboard_function.handler"
 TIMEOUT: Final = 30.0
 PLENTY: Final = 20.0
 """Seconds for an invocation that is to end by itself."""
@@ -49,9 +51,11 @@ class Stage:
         fields = {"queue_name": queue_name, "shards_count": shards_count, "perform": lambda _self, _batch: None}
         self.worker: type[Worker] = self.app.worker(type("Perform", (Worker,), fields))
 
-    def environment(self, **settings: object) -> LambdaEnvironment:
-        """An execution environment of the drain function."""
-        made = LambdaEnvironment(DRAIN, self._with(settings), self.folder)
+    def environment(
+        self, handler: str = DRAIN, variables: Mapping[str, str] | None = None, **settings: object
+    ) -> LambdaEnvironment:
+        """An execution environment of the drain function, or of another one; `variables` are Lambda's and AWS's."""
+        made = LambdaEnvironment(handler, {**self._with(settings), **(variables or {})}, self.folder)
         self._environments.append(made)
         return made
 
@@ -134,6 +138,20 @@ class Stage:
         for environment in self._environments:
             environment.close()
         self.app.backend.client.close()
+
+
+def web_event(method: str, path: str, fields: object = None, **headers: str) -> dict[str, Any]:
+    """A request as API Gateway hands it to the dashboard, with `fields` as JSON."""
+    about = {"http": {"method": method, "path": path, "sourceIp": "192.0.2.1"}, "stage": "$default"}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"host": "example.org", "content-type": "application/json", **headers},
+        "requestContext": about,
+        "body": "" if fields is None else json.dumps(fields),
+        "isBase64Encoded": False,
+    }
 
 
 def reason_of(result: Result) -> str:

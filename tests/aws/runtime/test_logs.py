@@ -1,0 +1,68 @@
+"""What really stands in the log of a function, below the runtime client as Lambda sets it up."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, Stage, web_event
+from tests.servers.lambda_outcome import Outcome
+
+TOKEN: Final = "t" * 20
+LAMBDA_LOGS: Final = {
+    "text": {},
+    "JSON": {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": "INFO"},
+}
+"""What Lambda sets for a function, by its LogFormat."""
+
+
+def lines_of(outcome: Outcome, message: str | None = None) -> list[dict[str, Any]]:
+    """The lines of an invocation, all of them JSON, without those of metrics; those with a message."""
+    lines = [json.loads(line) for line in outcome.log.splitlines()]
+    return [line for line in lines if "_aws" not in line and message in (None, line["message"])]
+
+
+@pytest.mark.parametrize("log_format", LAMBDA_LOGS)
+def test_what_people_change_stands_in_the_dashboards_log(stage: Stage, log_format: str) -> None:
+    """The audit's line, with the invocation's id, as docs/dashboard.md promises; once."""
+    environment = stage.environment(
+        DASHBOARD, LAMBDA_LOGS[log_format], dashboard_tokens=f"deploy:operator:{TOKEN}", dashboard_password="x" * 20
+    )
+    queue = stage.worker.queue_name
+    event = web_event("POST", "/api/v1/queue/pause", {"queue": queue}, authorization=f"Bearer {TOKEN}")
+
+    paused = environment.begin(event, PLENTY, request_id="4711").result()
+
+    assert 200 == paused.value["statusCode"], paused.value
+    (line,) = [line for line in lines_of(paused) if line.get("name") == "lowkiq_lambda.audit"]
+    assert ("INFO", "pause", queue, 1) == tuple(line[name] for name in ("level", "action", "queue", "changed"))
+    assert "deploy" in line["who"]
+    assert ("4711", "drain") == (line["function_request_id"], line["function_name"])
+    assert TOKEN not in paused.log
+
+
+@pytest.mark.parametrize(("handler", "message"), [(DRAIN, "drained"), (DISPATCH, "ticked")])
+def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(stage: Stage, handler: str, message: str) -> None:
+    """LOWKIQ_LOG_LEVEL holds where Lambda's own level is lower, so that metrics, which have none, still pass."""
+    loud = stage.environment(handler, LAMBDA_LOGS["JSON"])
+    quiet = stage.environment(handler, LAMBDA_LOGS["JSON"], log_level="warning")
+
+    said, silent = (one.begin({}, PLENTY, request_id="4711").result() for one in (loud, quiet))
+
+    (line,) = lines_of(said, message)
+    assert "4711" == line["function_request_id"]
+    assert [] == lines_of(silent)
+    assert [] != silent.metrics
+
+
+def test_a_failure_is_one_line_with_one_traceback(stage: Stage) -> None:
+    """Lambda's own handler says nothing of it again, and its error stands there once."""
+    stage.push("a", "no such act")
+    environment = stage.environment(variables=LAMBDA_LOGS["JSON"])
+
+    failed = environment.begin({"shard": 0}, PLENTY).result()
+
+    (line,) = lines_of(failed, "a batch failed")
+    assert (0, ["a"]) == (line["shard"], line["ids"])
+    assert 1 == failed.log.count("Traceback (most recent call last)")
+    assert 1 == failed.log.count("KeyError: ")
