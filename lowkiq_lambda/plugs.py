@@ -1,7 +1,7 @@
 """The shapes of what a user may plug into the settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 S = TypeVar("S")
 
@@ -50,6 +50,23 @@ Credentials: TypeAlias = Callable[[], tuple[str, str]]
 From any thread, so it should keep what is good for a while. What it raises is a BackendDenied to the caller, unless it
 is a BackendError itself: a BackendUnavailable is tried again.
 """
+
+
+@runtime_checkable
+class RenewableCredentials(Protocol):
+    """Credentials that are told when the server has refused them."""
+
+    def __call__(self) -> tuple[str, str]:
+        """User and password."""
+        ...
+
+    def renew(self, refused: tuple[str, str]) -> bool:
+        """Find out whether there is something newer than this; if so, the connection is opened again, once.
+
+        Called by each connection that is refused, from any thread, so it should rest between two searches. What it
+        raises is told as by the call itself.
+        """
+        ...
 
 
 class Observer(Protocol):

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-KEPT: Final = 300.0
+KEPT: Final = 300
 """Seconds after which a secret is read again: how long an old password goes on working."""
 
 
 class Entrance:
     """Takes events to the dashboard of the app that `load` gives, for those whom `environ` lets in.
 
-    The secret is read when somebody comes; with another password in it everybody has to sign in anew.
+    `read` is asked for the secret's text at each request; with another password in it everybody has to sign in anew.
     """
 
     def __init__(
@@ -41,16 +40,12 @@ class Entrance:
         environ: Mapping[str, str],
         load: Callable[[], Lowkiq],
         read: Callable[[str], str],
-        now: Callable[[], float] = time.time,
     ) -> None:
         self._settings = DashboardSettings.from_env(environ)
         self._secret = Settings.from_env(environ).dashboard_secret_arn
         self._load = load
         self._read = read
-        # The wall clock, as the monotonic one stands still while an environment is frozen.
-        self._now = now
         self._password: str | None = None
-        self._read_at: float | None = None
         self._served: Mangum | None = None
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - not looked at
@@ -65,10 +60,8 @@ class Entrance:
         return answer
 
     def _current(self) -> Mangum:
-        if self._secret is not None and (self._read_at is None or not 0 <= self._now() - self._read_at < KEPT):
-            password, self._read_at = self._read(self._secret), self._now()
-            if password != self._password:
-                self._password, self._served = password, None
+        if self._secret is not None and (password := self._read(self._secret)) != self._password:
+            self._password, self._served = password, None
         if self._served is None:
             settings = self._settings
             if self._password is not None:
@@ -108,4 +101,6 @@ def _ensure_loop() -> None:
 
 @cache
 def _entrance() -> Entrance:
-    return Entrance(os.environ, lambda: environment().app, lambda arn: secret_text(arn, "dashboard_secret_arn"))
+    return Entrance(
+        os.environ, lambda: environment().app, lambda arn: secret_text(arn, "dashboard_secret_arn", max_age=KEPT)
+    )

@@ -38,9 +38,11 @@ def environment() -> Environment:
 def find_redis(app: Lowkiq, settings: Settings) -> None:
     """Tell the app where its Redis is, and how to sign in, as the settings say. Raises ConfigError."""
     if settings.redis_secret_arn:
-        from lowkiq_lambda.aws.secrets import secret_text  # noqa: PLC0415 - only where a secret is named
+        from lowkiq_lambda.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
 
-        app.configure(redis_url=secret_text(settings.redis_secret_arn, "redis_secret_arn"))
+        secret = RedisSecret(settings.redis_secret_arn)
+        # Whoever connects asks the secret for the password, so that a rotation ends nothing.
+        app.configure(redis_url=secret.url, **({"credentials": secret} if secret.login else {}))
     if app.config.redis_url is None:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
     if settings.redis_iam_user and settings.redis_iam_cache:

@@ -1,29 +1,97 @@
-"""Reads a secret from AWS Secrets Manager."""
+"""What secrets of AWS Secrets Manager say: texts, and the URL of Redis, whose password may be rotated."""
 
-from typing import Any, Final
+import logging
+from collections.abc import Callable
+from functools import cache, partial
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.store.address import without_login
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.parameters import SecretsProvider
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT: Final = 5.0
 """Seconds that connecting may take, and an answer: a function in a VPC without a way out would wait for minutes."""
+REST: Final = 5.0
+"""Seconds, at least, between two searches for a rotated password."""
 
 
-def secret_text(arn: str, setting: str) -> str:
-    """The text of the secret; `setting` is what named it. Calls AWS. Raises ConfigError where it cannot be had."""
-    import boto3  # noqa: PLC0415 - only where a secret is named: slow to import
-    from botocore.config import Config as BotoConfig  # noqa: PLC0415 - as boto3
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as boto3
+def secret_text(arn: str, setting: str, *, max_age: int = 0) -> str:
+    """The text of the secret, as it was at most `max_age` seconds ago; `setting` is what named it. Calls AWS.
 
-    options = BotoConfig(connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 2})
+    Raises ConfigError where it cannot be had.
+    """
+    from aws_lambda_powertools.utilities.parameters import GetParameterError  # noqa: PLC0415 - as in `provider`
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
+
     try:
-        client = boto3.client("secretsmanager", region_name=_region(arn), config=options)
-        answer: dict[str, Any] = dict(client.get_secret_value(SecretId=arn))
-    except (BotoCoreError, ClientError) as error:
+        text = provider(_region(arn)).get(arn, max_age=max_age, force_fetch=max_age <= 0)
+    except (BotoCoreError, GetParameterError) as error:
         raise _refused(setting, f"the secret {arn} cannot be read: {error}") from error
-    text = answer.get("SecretString")
     if not isinstance(text, str) or not text.strip():
         raise _refused(setting, f"the secret {arn} holds no text")
     return text.strip()
+
+
+class RedisSecret:
+    """User and password of the URL that the secret holds, for `Config(credentials=...)`. Usable from any thread.
+
+    Raises ConfigError where the secret cannot be read, or holds no URL.
+    """
+
+    def __init__(self, arn: str, read: Callable[[], str] | None = None, clock: Clock | None = None) -> None:
+        self._arn = arn
+        self._read = read or partial(secret_text, arn, "redis_secret_arn")
+        # The wall clock, as the monotonic one stands still while an environment is frozen.
+        self._now = (clock or SystemClock()).time
+        self._lock = Lock()
+        self._searched_at = float("-inf")
+        self.url, self.login = without_login(self._read())
+        """The URL without user and password, and these; None where it has no password."""
+
+    def __call__(self) -> tuple[str, str]:
+        """As the secret said when it was read last."""
+        return self.login or ("", "")
+
+    def renew(self, refused: tuple[str, str]) -> bool:
+        """Read the secret again, unless that was just done; whether it has another password than the refused one."""
+        with self._lock:
+            now = self._now()
+            if refused == self.login and not 0 <= now - self._searched_at < REST:
+                self._searched_at = now
+                self._search()
+            return refused != self.login
+
+    def _search(self) -> None:
+        try:
+            url, login = without_login(self._read())
+        except ConfigError as error:
+            logger.warning("Redis refuses the password, and there is no newer one: %s", error)
+            return
+        if url != self.url:
+            logger.error("the secret %s names another server now, which counts in new environments only", self._arn)
+        elif login and login != self.login:
+            self.login = login
+            logger.info("Redis refused the password: the secret has a newer one", extra={"secret": self._arn})
+
+
+@cache
+def provider(region: str | None) -> "SecretsProvider":
+    """Reads secrets of a region, and keeps them for as long as a reader asks for. Raises BotoCoreError."""
+    # Only where a secret is named: slow to import.
+    from aws_lambda_powertools.utilities.parameters import SecretsProvider  # noqa: PLC0415 - as said above
+    from botocore.config import Config as BotoConfig  # noqa: PLC0415 - as said above
+
+    return SecretsProvider(
+        boto_config=BotoConfig(
+            region_name=region, connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 2}
+        )
+    )
 
 
 def _region(arn: str) -> str | None:

@@ -13,7 +13,7 @@ password and options.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from lowkiq_lambda.config import without_password
 from lowkiq_lambda.errors import ConfigError
@@ -31,7 +31,8 @@ TLS_OPTIONS: Final = frozenset(
         "ssl_password",
     }
 )
-OPTIONS: Final = TLS_OPTIONS | {"username", "password", "sentinel_username", "sentinel_password"}
+_LOGIN: Final = frozenset({"username", "password"})
+OPTIONS: Final = TLS_OPTIONS | _LOGIN | {"sentinel_username", "sentinel_password"}
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "redis": "server",
@@ -67,6 +68,19 @@ def parse_address(url: str) -> Address:
     except ValueError as error:
         why = f"redis_url={without_password(url)!r} is refused: {error}"
         raise ConfigError(why, setting="redis_url") from None
+
+
+def without_login(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without user and password of the server, and these, where it has a password. Raises ConfigError."""
+    address = parse_address(url)
+    if not address.password:
+        return url, None
+    parts = urlsplit(url)
+    options = urlencode(
+        [(name, value) for name, value in parse_qsl(parts.query) if name not in _LOGIN], quote_via=quote
+    )
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query=options)
+    return bare.geturl(), (address.username or "", address.password)
 
 
 def _parse(url: str) -> Address:

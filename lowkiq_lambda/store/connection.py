@@ -105,17 +105,33 @@ class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
     """Connections to whatever is the primary now; a caller waits for a free one."""
 
 
+def _begin(sign_ins: SignIns, connection: Any) -> None:  # noqa: ANN401 - any of redis-py's kinds of connection
+    sign_ins.sign_in(connection, connection.on_connect)
+
+
+class _Cluster(RedisCluster):
+    """Signs its connections in as `SignIns` does."""
+
+    def on_connect(self, connection: Any) -> None:  # noqa: ANN401 - any of redis-py's kinds of connection
+        """Begin the connection."""
+        begin = partial(super().on_connect, connection)
+        sign_ins = connection.credential_provider
+        if isinstance(sign_ins, SignIns):
+            sign_ins.sign_in(connection, begin)
+        else:
+            begin()
+
+
 def _login(address: Address, credentials: Credentials | None, clock: Clock) -> dict[str, Any]:
     if credentials is None:
         return {"username": address.username, "password": address.password}
     if address.username or address.password:
         raise ConfigError("User and password stand in redis_url and come from credentials: take one away.")
     sign_ins = SignIns(credentials, clock)
-    # A cluster's client calls the function after its own sign-in, the others in place of theirs.
-    remember = sign_ins.remember if address.kind == "cluster" else sign_ins.sign_in
     return {
         "credential_provider": sign_ins,
-        "redis_connect_func": remember,
+        # A cluster's client has a function of its own there.
+        **({} if address.kind == "cluster" else {"redis_connect_func": partial(_begin, sign_ins)}),
         "queue_class": partial(_FreeConnections, sign_ins=sign_ins),
     }
 
@@ -168,7 +184,7 @@ def _cluster(address: Address, retry: Retry, options: dict[str, Any]) -> RedisCl
     shown_host = f"[{host}]" if ":" in host else host
     try:
         # Only with a URL does redis-py let us choose the class of the pools.
-        return RedisCluster(
+        return _Cluster(
             url=f"{'rediss' if address.tls else 'redis'}://{shown_host}:{port}",
             startup_nodes=[ClusterNode(*other) for other in address.hosts[1:]],
             connection_pool_class=BlockingConnectionPool,

@@ -1,13 +1,8 @@
 """What a function finds when it starts, and what it says where something is missing."""
 
-import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +16,10 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import AppNotFound
 from tests.apps import MakeApp
 from tests.aws.functions import DrainFunction, Install, overdue
+from tests.aws.manager import ARN, secrets_manager
 from tests.rules.support import Notes, declare
 
 ROOT = Path(__file__).parents[2]
-ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop-redis-a1b2c3"
 
 
 def test_settings_come_from_the_environment() -> None:
@@ -172,45 +167,6 @@ def test_iam_tokens_are_what_the_app_signs_in_with(install: Install, queue_name:
     install(app, redis_iam_user="jobs", redis_iam_cache="shop", redis_iam_serverless="1")
 
     assert isinstance(environment().app.config.credentials, IamCredentials)
-
-
-class SecretsManager(BaseHTTPRequestHandler):
-    """What AWS Secrets Manager answers, as its API is documented."""
-
-    secrets: dict[str, dict[str, Any]]
-    asked: list[str]
-
-    def do_POST(self) -> None:
-        """GetSecretValue."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.asked.append(str(self.headers["X-Amz-Target"]))
-        secret = self.secrets.get(body["SecretId"])
-        missing = {"__type": "ResourceNotFoundException", "message": "Secrets Manager can't find the secret."}
-        answer = json.dumps(secret or missing).encode()
-        self.send_response(200 if secret else 400)
-        self.send_header("Content-Type", "application/x-amz-json-1.1")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def secrets_manager(monkeypatch: pytest.MonkeyPatch, secrets: dict[str, dict[str, Any]]) -> Iterator[list[str]]:
-    """One that has these secrets; what it was asked for."""
-    asked: list[str] = []
-    served = type("Served", (SecretsManager,), {"secrets": secrets, "asked": asked})
-    with HTTPServer(("127.0.0.1", 0), served) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f"http://127.0.0.1:{server.server_port}")
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(name, "test")
-        yield asked
-        server.shutdown()
-        thread.join()
 
 
 def test_a_secret_is_read_once_and_names_redis(

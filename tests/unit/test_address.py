@@ -1,11 +1,13 @@
 """The forms of a server's URL."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.store.address import Address, parse_address
+from lowkiq_lambda.store.address import Address, parse_address, without_login
 
 SECRET = "s3cret"  # noqa: S105 - what must not be printed
 
@@ -68,6 +70,28 @@ def test_forms_of_a_login(url: str, username: str | None, password: str | None) 
     address = parse_address(url)
 
     assert (address.username, address.password) == (username, password)
+
+
+@pytest.mark.parametrize(
+    ("url", "bare", "login"),
+    [
+        ("redis://db", "redis://db", None),
+        ("redis://jobs@db", "redis://jobs@db", None),
+        ("redis://:p%2Fq@db:1/2", "redis://db:1/2", ("", "p/q")),
+        ("rediss+cluster://jobs:x%40y@a:1,b:2", "rediss+cluster://a:1,b:2", ("jobs", "x@y")),
+        ("redis://db?username=jobs&password=a%26b", "redis://db", ("jobs", "a&b")),
+        (
+            "rediss+sentinel://jobs:x@[::1]:1/svc/2?sentinel_password=a%20b&ssl_ca_certs=/ca.pem",
+            "rediss+sentinel://[::1]:1/svc/2?sentinel_password=a%20b&ssl_ca_certs=%2Fca.pem",
+            ("jobs", "x"),
+        ),
+    ],
+)
+def test_a_url_without_its_login_leads_to_the_same_place(url: str, bare: str, login: tuple[str, str] | None) -> None:
+    """Only user and password are taken out, and told as they are typed at a prompt."""
+    assert (bare, login) == without_login(url)
+    whole = parse_address(url)
+    assert parse_address(bare) == (replace(whole, username=None, password=None) if login else whole)
 
 
 def test_sentinels_have_a_login_of_their_own() -> None:

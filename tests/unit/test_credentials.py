@@ -109,6 +109,15 @@ def got(client: Client, key: str) -> Any:
     return eventually(get)
 
 
+def denied(client: Client, key: str) -> None:
+    """Try to read it. Raises BackendDenied; a connection that was cut may only be noticed."""
+    try:
+        client.get(key)
+    except REDIS_ERRORS as error:
+        if isinstance(translate(error), BackendDenied):
+            raise translate(error) from error
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_connection_signs_in_with_what_is_good_now(kind: str, make_place: MakePlace, queue_name: str) -> None:
     """The plug is asked whenever a connection is opened, so a password that changed costs no error."""
@@ -149,6 +158,48 @@ def test_a_connection_is_opened_anew_before_the_server_ends_it(
         eventually(lambda: len(set(login.connections()) - set(first)) == 1)
         client.get(queue_name)
         assert 11 * 3_600 == LONGEST
+
+
+class Vault:
+    """A plug that keeps what it knows until it is told that the server refused it."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._known = login()
+        self.searches = 0
+
+    def __call__(self) -> tuple[str, str]:
+        """What it knows."""
+        return self._known
+
+    def renew(self, refused: tuple[str, str]) -> bool:
+        """Look what is good now."""
+        self.searches += 1
+        self._known = self._login()
+        return refused != self._known
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_sign_in_is_made_again_where_the_plug_has_newer(
+    kind: str, make_place: MakePlace, queue_name: str
+) -> None:
+    """A password that was rotated while a client was warm costs no call; what is refused again is told."""
+    url, login = make_place(kind)
+    vault = Vault(login)
+    with closing(client_of(url, vault)) as client:
+        client.set(queue_name, "1")
+        assert 0 == vault.searches
+        login.change()
+        login.cut()
+
+        assert b"1" == got(client, queue_name)
+        assert 1 <= vault.searches
+
+        login.change()
+        login.cut()
+        login.password = "wrong"  # noqa: S105 - what it says is what matters
+        with pytest.raises(BackendDenied):
+            eventually(lambda: denied(client, queue_name))
 
 
 @pytest.mark.parametrize("kind", ["server", "cluster"])

@@ -1,0 +1,127 @@
+"""When secrets are read again, and what of them counts."""
+
+import logging
+from datetime import datetime, timedelta
+
+import pytest
+from aws_lambda_powertools.utilities.parameters import base
+
+from lowkiq_lambda.aws.secrets import REST, RedisSecret, secret_text
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.testing import ManualClock
+from tests.aws.manager import ARN, secrets_manager
+
+FIRST, SECOND = ("jobs", "first"), ("jobs", "second")
+
+
+class Told:
+    """A secret that says what a test lets it say, and counts how often it is read."""
+
+    def __init__(self) -> None:
+        self.url = "redis://jobs:first@db:6380/1"
+        self.readings = 0
+
+    def __call__(self) -> str:
+        """Its text."""
+        self.readings += 1
+        if not self.url:
+            raise ConfigError("it is out of reach")
+        return self.url
+
+
+@pytest.fixture
+def told() -> Told:
+    """One that has a password."""
+    return Told()
+
+
+@pytest.fixture
+def secret(told: Told, clock: ManualClock) -> RedisSecret:
+    """As a function has it once it is warm."""
+    return RedisSecret("arn", told, clock)
+
+
+def test_user_and_password_are_apart_from_the_url(secret: RedisSecret) -> None:
+    """The address goes where it may be printed."""
+    assert ("redis://db:6380/1", FIRST) == (secret.url, secret())
+
+
+def test_a_refused_password_is_looked_up_once_in_a_while(secret: RedisSecret, told: Told, clock: ManualClock) -> None:
+    """However many connections are refused; a rotation that the secret tells late is found by a later search."""
+    assert [False, False] == [secret.renew(FIRST), secret.renew(FIRST)]
+    assert 2 == told.readings
+
+    told.url = "redis://jobs:second@db:6380/1"
+    assert not secret.renew(FIRST)
+    clock.advance(REST)
+
+    assert secret.renew(FIRST)
+    assert SECOND == secret()
+    assert 3 == told.readings
+
+
+def test_what_another_connection_has_found_needs_no_search(secret: RedisSecret, told: Told) -> None:
+    """Many are refused at the same time: the first one reads, the others try what it found."""
+    told.url = "redis://jobs:second@db:6380/1"
+
+    assert [True, True, True] == [secret.renew(FIRST) for _ in range(3)]
+    assert 2 == told.readings
+    assert not secret.renew(SECOND)
+    assert 2 == told.readings
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [("", "it is out of reach"), ("redis://jobs:second@other", "names another server now"), ("nonsense", "is refused")],
+)
+def test_what_cannot_be_used_is_logged_and_changes_nothing(
+    secret: RedisSecret, told: Told, url: str, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Redis refused the password, and that is what the caller is told."""
+    told.url = url
+
+    assert not secret.renew(FIRST)
+
+    assert says in caplog.text
+    assert "second" not in caplog.text
+    assert ("redis://db:6380/1", FIRST) == (secret.url, secret())
+
+
+def test_a_search_is_logged_without_the_password(
+    secret: RedisSecret, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only the secret's name is."""
+    told.url = "redis://jobs:second@db:6380/1"
+
+    with caplog.at_level(logging.DEBUG):
+        secret.renew(FIRST)
+
+    assert ["Redis refused the password: the secret has a newer one"] == caplog.messages
+    assert not any("second" in str(vars(record)) for record in caplog.records)
+
+
+def test_a_text_is_kept_as_long_as_its_reader_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dashboard asks for the password at each request, AWS is asked once in a while."""
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    later = [timedelta(0)]
+
+    class Time:
+        @staticmethod
+        def now() -> datetime:
+            return datetime.now() + later[0]  # noqa: DTZ005 - as Powertools has it
+
+    def read() -> str:
+        return secret_text(ARN, "dashboard_secret_arn", max_age=300)
+
+    monkeypatch.setattr(base, "datetime", Time)
+    secrets = {ARN: {"ARN": ARN, "Name": "shop", "SecretString": "first"}}
+    with secrets_manager(monkeypatch, secrets) as asked:
+        assert ["first", "first"] == [read(), read()]
+        secrets[ARN]["SecretString"] = "second"
+        later[0] = timedelta(seconds=299)
+        assert "first" == read()
+        assert 1 == len(asked)
+
+        later[0] = timedelta(seconds=301)
+        assert "second" == read()
+        assert 2 == len(asked)
