@@ -4,7 +4,9 @@ Never both that and another start for the same shard: who starts a drain notes i
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment
@@ -17,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 0.5
 """Seconds for which Redis is asked: this is done at the end of an invocation, which has few of them left."""
+
+ANSWER: Final = 0.3
+"""Seconds of an invocation that are left for its own answer."""
 
 _TARGET: Final = ("queue", "shard")
 _PROGRESS: Final = ("done", "failed", "dead")
@@ -47,7 +52,30 @@ def continue_if_due(
         logger.warning("the drain does not go on: %s", error)
         unwake(backend, woken.nonce, woken.shards, PATIENCE)
         return False
+    logger.info("the drain goes on", extra={"generation": generation + 1})
     return True
+
+
+def in_time(seconds: float, start: Callable[[], bool]) -> bool:
+    """What `start` returns; False where that takes longer than an invocation with so many seconds left may wait."""
+    answer: Future[bool] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(start())
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+            answer.set_exception(error)
+
+    left = seconds - ANSWER
+    if left > 0:
+        # What is late goes on when Lambda thaws the process. A second start is harmless: the shard has one holder.
+        Thread(target=run, name="lowkiq-continuation", daemon=True).start()
+        try:
+            return answer.result(left)
+        except TimeoutError:
+            pass
+    logger.warning("the drain does not go on: its successor was not started in the time that was left")
+    return False
 
 
 def _got_on(tour: Tour) -> bool:

@@ -50,9 +50,10 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     _look_once_more(drainer, tour)
     telemetry.ended(tour)
     told = summary(tour)
+    # Before what may take longer than there is time for.
+    logger.info("drained", extra=told)
     if warm.settings.continuations:
         told["continued"] = _go_on(warm, event, context, tour)
-    logger.info("drained", extra=told)
     if tour.errors:
         raise _failed(tour)
     return told
@@ -107,10 +108,11 @@ def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
 
 
 def _go_on(warm: Environment, event: Any, context: Context, tour: Tour) -> bool:  # noqa: ANN401 - checked already
-    from lowkiq_lambda.aws.continuation import continue_if_due  # noqa: PLC0415 - only where it is asked for
+    from lowkiq_lambda.aws.continuation import continue_if_due, in_time  # noqa: PLC0415 - only where it is asked for
 
     function = warm.settings.drain_function or context.function_name
-    return continue_if_due(warm, event, tour, function)
+    seconds = context.get_remaining_time_in_millis() / 1_000
+    return in_time(seconds, lambda: continue_if_due(warm, event, tour, function))
 
 
 def _look_once_more(drainer: Drainer, tour: Tour) -> None:
@@ -134,6 +136,14 @@ def _failed(tour: Tour) -> DrainFailed:
     )
 
 
+def _prepare(warm: Environment) -> None:
+    """Import what calls Lambda's API, where that may be called: at the end of an invocation there is little time."""
+    if warm.settings.continuations or warm.app.config.wake_function:
+        from lowkiq_lambda.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
+
+        shared_invoker().prepare()
+
+
 def _rounded(lag: float | None) -> float | None:
     return None if lag is None else round(lag, 3)
 
@@ -141,4 +151,4 @@ def _rounded(lag: float | None) -> float | None:
 if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
     # On Lambda this is done while it starts the environment; what cannot work is told by the first invocation.
     with suppress(LowkiqError):
-        environment()
+        _prepare(environment())

@@ -39,7 +39,7 @@ class Invoker(Protocol):
 
 
 class LambdaInvoker:
-    """By boto3, which is imported with the first invocation. Safe to use from several threads."""
+    """By boto3, which is imported with the first invocation, or by `prepare`. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._client: Any = None
@@ -58,6 +58,10 @@ class LambdaInvoker:
         if answer["StatusCode"] != _ACCEPTED:
             raise InvocationRefused(f"{function} was not started: Lambda answered {answer['StatusCode']}.")
 
+    def prepare(self) -> None:
+        """Import boto3 and read what it knows of the API, which takes half a second. Raises InvocationRefused."""
+        self._connected()
+
     def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes when it runs
         with self._lock:
             if self._client is None:
@@ -67,7 +71,7 @@ class LambdaInvoker:
 
 @cache
 def shared_invoker() -> LambdaInvoker:
-    """One for all invocations of a function: its connections stay open."""
+    """One for all of a process: its connections stay open."""
     return LambdaInvoker()
 
 

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from lowkiq_lambda.aws.invoker import Invoker, LambdaInvoker, LambdaUnreachable
+from lowkiq_lambda.aws.invoker import Invoker, LambdaUnreachable, shared_invoker
 from lowkiq_lambda.clock import Clock, SystemClock
 
 REST: Final = 60.0
@@ -17,7 +17,7 @@ class LambdaStarter:
 
     def __init__(self, function: str, invoker: Invoker | None = None, clock: Clock | None = None) -> None:
         self._function = function
-        self._invoker = invoker or LambdaInvoker()
+        self._invoker = invoker or shared_invoker()
         self._clock = clock or SystemClock()
         self._rests_until: float | None = None
 

@@ -127,6 +127,38 @@ def test_lambda_loads_the_app_while_it_starts(tmp_path: Path, app: str, loaded: 
     assert loaded == started.stdout
 
 
+@pytest.mark.parametrize(
+    ("setting", "imported"),
+    [({}, "False"), ({"LOWKIQ_CONTINUATIONS": "1"}, "True"), ({"LOWKIQ_WAKE_FUNCTION": "shop-drain"}, "True")],
+)
+def test_lambda_imports_the_sdk_while_it_starts_where_a_drain_may_call_it(
+    tmp_path: Path, setting: dict[str, str], imported: str
+) -> None:
+    """Continuation has seconds at the end of an invocation, and a push of a handler waits for its wake."""
+    (tmp_path / "warm_app.py").write_text(
+        "import os\n"
+        "from lowkiq_lambda import Config, Lowkiq\n"
+        "app = Lowkiq(Config.from_env(os.environ))\n"
+        "@app.worker\n"
+        "def greet(batch): pass\n"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("LOWKIQ_", "AWS_"))}
+    environ |= {"AWS_LAMBDA_FUNCTION_NAME": "shop-drain", "AWS_REGION": "eu-west-1", "PYTHONPATH": str(ROOT)}
+    environ |= {"LOWKIQ_APP": "warm_app:app", "LOWKIQ_REDIS_URL": "redis://127.0.0.1:1", **setting}
+
+    started = subprocess.run(
+        [sys.executable, "-c", "import sys, lowkiq_lambda.aws.drain_function; print('boto3.session' in sys.modules)"],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert f"{imported}\n" == started.stdout
+
+
 def test_an_app_without_workers_is_an_error(install: Install, make_app: MakeApp) -> None:
     """It would drain nothing, each minute, and nobody would know why."""
     install(make_app())

@@ -331,7 +331,7 @@ def test_the_environment_names_the_function(
     server_url: str, queue_name: str, invocations: Invocations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LOWKIQ_WAKE_FUNCTION is all that a pushing process needs."""
-    monkeypatch.setattr(waking, "LambdaInvoker", lambda: invocations)
+    monkeypatch.setattr(waking, "shared_invoker", lambda: invocations)
     environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_WAKE_FUNCTION": "shop-drain", "LOWKIQ_WAKE_WINDOW": "30"}
     app = Lowkiq(Config.from_env(environ))
     worker = declare(app, queue_name, Notes())

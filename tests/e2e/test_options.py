@@ -111,12 +111,15 @@ def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stage) -> None:
     assert {"due": 2, "started": 2} == told["drains"]
     eventually(lambda: optioned.newest(few), timeout=60, what="the drain of the shard with one job")
 
-    def ends() -> list[bool]:
-        drained = [line for line in optioned.lines_of("drain") if line.get("message") == "drained"]
-        return [line["continued"] for line in drained if line["reason"] == "out of time"]
+    def said(message: str) -> list[dict[str, Any]]:
+        return [line for line in optioned.lines_of("drain") if line.get("message") == message]
+
+    def ends() -> list[dict[str, Any]]:
+        return [line for line in said("drained") if line["reason"] == "out of time"]
 
     eventually(lambda: ends()[2:], timeout=90, what="the end of three drains, one after the other")
-    assert [False, True, True] == sorted(ends())
+    assert 3 == len(ends())
+    assert [1, 2] == sorted(line["generation"] for line in said("the drain goes on"))
     assert 0 < optioned.metrics.shards[LAST].length < MANY
 
 
