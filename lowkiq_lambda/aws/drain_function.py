@@ -13,6 +13,7 @@ from typing import Any, Final
 from lowkiq_lambda.aws.environment import Environment, environment
 from lowkiq_lambda.aws.events import selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
+from lowkiq_lambda.aws.staying import drain_and_stay
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.drainer import Drainer
@@ -96,7 +97,7 @@ def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
     drainer, config = warm.app.drainer, warm.app.config
     try:
         if not warm.settings.linger or config.redis_url is None:
-            drainer.drain(budget, tour)
+            drain_and_stay(drainer, budget, tour, warm.settings.stay)
             return
         from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
         from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above

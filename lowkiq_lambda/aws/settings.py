@@ -37,6 +37,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     reserve: Annotated[float, Meta(ge=0, le=600)] = 3.0
     """Seconds of an invocation that are kept back, for what its end takes."""
+    stay: Annotated[float, Meta(ge=0, le=60)] = 2.0
+    """Seconds, at most, that a drain waits for what becomes due within them."""
     linger: bool = False
     """Whether a drain listens for pushes until its time is over."""
 

@@ -1,0 +1,133 @@
+"""A drain stays for what becomes due within seconds, and costs nothing where nothing does."""
+
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp, close_app
+from tests.aws.functions import DrainFunction
+from tests.rules.support import Broken, Notes, declare, jobs_of, shard_of
+from tests.servers import Server
+
+
+class Staying:
+    """A drain function whose only worker notes what it performs, and how long an invocation takes."""
+
+    def __init__(self, drain: DrainFunction, app: Lowkiq, clock: Clock, queue_name: str) -> None:
+        self.app = app
+        self.clock = clock
+        self.notes = Notes()
+        self._drain = drain
+        self._queue_name = queue_name
+
+    def declare(self, fails: int = 0, retry_in: float = 600.0, **fields: Any) -> type[Worker]:
+        """The worker; its first so many batches fail, and are tried again after so many seconds."""
+
+        def then(_batch: Batch) -> None:
+            if len(self.notes.batches) <= fails:
+                raise Broken
+
+        self.notes.then = then
+        return declare(self.app, self._queue_name, self.notes, retry_in=lambda _self, _retry_count: retry_in, **fields)
+
+    def __call__(self, seconds: float = 63.0, **settings: float) -> tuple[dict[str, Any], float]:
+        """What an invocation answers that has so many seconds, of which three are kept back; and how long it took."""
+        self._drain.install(self.app, **settings)
+        began_at = self.clock.monotonic()
+        return self._drain(seconds=seconds), self.clock.monotonic() - began_at
+
+
+@pytest.fixture
+def staying(drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str) -> Staying:
+    """One whose time passes only in waits."""
+    return Staying(drain, make_app(), clock, queue_name)
+
+
+def test_a_retry_that_is_due_in_a_second_is_made_by_the_same_invocation(
+    drain: DrainFunction, server_url: str, queue_name: str
+) -> None:
+    """By the real clock: it is performed when it is due, and not a minute later."""
+    app = Lowkiq(Config(redis_url=server_url))
+    staying = Staying(drain, app, SystemClock(), queue_name)
+    staying.declare(fails=1, retry_in=1.0).perform_async(jobs_of("a"))
+
+    told, took = staying()
+
+    assert {"failed": 1, "retried": 1, "done": 1} == told["counts"]
+    assert 1.0 <= took < 10.0
+    close_app(app)
+
+
+@pytest.mark.parametrize(
+    ("due_in", "settings", "waited"),
+    [
+        (1.9, {}, 1.9),
+        (2.1, {}, 0.0),
+        (600.0, {}, 0.0),
+        (1.9, {"stay": 0}, 0.0),
+        (29.0, {"stay": 30}, 29.0),
+    ],
+)
+def test_only_what_is_due_within_the_setting_is_waited_for(
+    staying: Staying, due_in: float, settings: dict[str, float], waited: float
+) -> None:
+    """LOWKIQ_STAY, 2 seconds by default; where nothing is due within them, not a moment is billed."""
+    staying.declare().perform_async(jobs_of("a", delay=due_in))
+
+    told, took = staying(**settings)
+
+    assert "empty" == told["reason"]
+    assert ([["a"]] if waited else []) == staying.notes.ids
+    assert waited == pytest.approx(took, abs=0.01)
+
+
+def test_an_idle_drain_looks_once(staying: Staying, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P8: when the next job is due was told by the look, so nobody asks again."""
+    staying.declare().perform_async(jobs_of("a", delay=600))
+    looks: list[object] = []
+    look = staying.app.drainer.look
+
+    def noted(*args: Any, **options: Any) -> Any:
+        looks.append(args)
+        return look(*args, **options)
+
+    monkeypatch.setattr(staying.app.drainer, "look", noted)
+    staying()
+
+    assert 1 == len(looks)
+
+
+def test_p5_no_wait_goes_on_after_the_budget(staying: Staying) -> None:
+    """P5: what is due when there is no more time for it is left to the next invocation, and not waited for."""
+    staying.declare().perform_async(jobs_of("a", delay=1.5))
+
+    _, took = staying(seconds=3.0 + 1.0)
+
+    assert ([], 0.0) == (staying.notes.ids, took)
+
+
+def test_a_job_that_fails_each_second_is_not_stayed_for_for_ever(staying: Staying) -> None:
+    """The waits of an invocation are bounded in sum."""
+    staying.declare(fails=1_000, retry_in=0.5, max_retry_count=1_000).perform_async(jobs_of("a"))
+
+    _, took = staying()
+
+    assert 4 == len(staying.notes.ids)
+    assert 1.5 == pytest.approx(took, abs=0.01)
+
+
+@pytest.mark.parametrize(("obstacle", "field"), [("held", "until"), ("paused", "paused_until")])
+def test_a_shard_that_somebody_else_has_is_not_waited_for(
+    staying: Staying, server: Server, obstacle: str, field: str
+) -> None:
+    """When a lease or a pause ends is not when the work can be had."""
+    worker = staying.declare()
+    worker.perform_async(jobs_of("a"))
+    server.admin.hset(shard_of(staying.app, worker, "a").key("meta"), field, staying.clock.time() + 1.0)
+
+    told, took = staying()
+
+    assert (obstacle, 0.0) == (told["reason"], took)
