@@ -136,17 +136,12 @@ class Visit:
         if grant.pace:
             self._terms.pace.learn(grant.pace)
         if grant.recovered:
-            fields = {
-                "queue": self._terms.worker.queue_name,
-                "shard": self._holding.shard.index,
-                "recovered": grant.recovered,
-                "owner": grant.recovered_from,
-            }
-            logger.warning("took over what another holder left in flight", extra=fields)
+            shard, left = self._holding.shard, {"recovered": grant.recovered, "owner": grant.recovered_from}
+            told = {"queue": shard.queue_name, "shard": shard.index, **left}
+            logger.warning("took over what another holder left in flight", extra=told)
         self._count(Counter(recovered=grant.recovered, dead=len(grant.buried), failed=len(grant.buried)))
         if grant.buried:
-            crashed = self._holding.crashed
-            self._terms.after_burial([(job_id, entry, crashed) for job_id, entry in grant.buried])
+            self._terms.after_burial([(job_id, entry, self._holding.crashed) for job_id, entry in grant.buried])
 
     def _work_off_all(self, window: Window | None) -> None:
         try:

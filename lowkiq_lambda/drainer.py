@@ -17,10 +17,9 @@ from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.keeper import Keeper
 from lowkiq_lambda.pace import Pace
-from lowkiq_lambda.perform import Chain, Performer, named
+from lowkiq_lambda.perform import Chain, Performer, about
 from lowkiq_lambda.plugs import Observer, Silence
 from lowkiq_lambda.queue import Queue
-from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.store.history import Recorder
@@ -235,18 +234,11 @@ class Drainer:
 
     def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""
-        worker, ids = queue.worker, [job_id for job_id, _, _ in buried]
-        fields = {
-            "queue": worker.queue_name,
-            "shard": shard_for(ids[0], worker.shards_count),
-            "ids": named(ids),
-            "of": len(ids),
-        }
-        logger.warning("jobs went to the morgue", extra=fields)
+        logger.warning("jobs went to the morgue", extra=about(queue.worker, [job_id for job_id, _, _ in buried]))
         try:
-            worker().retries_exhausted([self._morgue_job(*one) for one in buried])
+            queue.worker().retries_exhausted([self._morgue_job(*one) for one in buried])
         except HOOK_ERRORS:
-            logger.exception("%s.retries_exhausted raised", worker.__name__)
+            logger.exception("%s.retries_exhausted raised", queue.worker.__name__)
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
         payload: object

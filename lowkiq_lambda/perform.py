@@ -83,19 +83,18 @@ class Performer(msgspec.Struct, frozen=True):
         except INTERRUPTIONS as error:
             return error
         except BaseException as error:
-            ids = list(batch)
-            shard = shard_for(ids[0], self.worker.shards_count)
-            fields = {"queue": self.worker.queue_name, "shard": shard, "ids": named(ids), "of": len(ids)}
-            logger.warning("a batch failed", extra=fields, exc_info=error)
+            logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=error)
             return error
         if not called:
             return HandlerError("The handler was not run: each server middleware must call call_next.")
         return None
 
 
-def named(ids: Sequence[str]) -> list[str]:
-    """The first of the ids, cut to what a line of the log has room for."""
-    return [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
+def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:
+    """The fields of a line of the log about ids of one shard: the first of them, each cut, and how many they are."""
+    named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
+    shard = shard_for(ids[0], worker.shards_count)
+    return {"queue": worker.queue_name, "shard": shard, "ids": named, "of": len(ids)}
 
 
 def call_handler(worker: Worker, batch: Batch) -> object:
@@ -121,9 +120,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     except INTERRUPTIONS:
         raise
     except BaseException as error:
-        shard = shard_for(job_id, worker.shards_count)
-        fields = {"queue": worker.queue_name, "shard": shard, "id": named([job_id])[0]}
-        logger.warning("a job failed", extra=fields, exc_info=error)
+        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=error)
         batch.fail(job_id, error)
     else:
         batch.done(job_id)
