@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from lowkiq_lambda.error_text import say_error
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.plugs import (
     BuildScheduler,
@@ -35,11 +36,6 @@ Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
 Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
 # Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
 LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
-
-
-def say_error(error: BaseException) -> str:
-    """The default text of an error kept with its job: its message, or its type where that is empty."""
-    return str(error) or type(error).__name__
 
 
 def text_to_bytes(text: str) -> bytes:
@@ -97,8 +93,8 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     max_id_bytes: Bytes = 64 * 1024
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     """A name for what `dump_payload` does; see `codec_name`."""
-    error_max_length: Count = 10_000
-    """Characters of an error's text that are kept."""
+    error_max_length: Count = 4_000
+    """Characters of an error's text that are kept: of a longer one the beginning and the end."""
     morgue_max_entries: Count = 10_000
     morgue_max_bytes: Count = 64 * _MEBIBYTE
     morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY

@@ -13,6 +13,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult, DrainTerms, Settled, Visit
+from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.keeper import Keeper
@@ -237,8 +238,8 @@ class Drainer:
         logger.warning("jobs went to the morgue", extra=about(queue.worker, [job_id for job_id, _, _ in buried]))
         try:
             queue.worker().retries_exhausted([self._morgue_job(*one) for one in buried])
-        except HOOK_ERRORS:
-            logger.exception("%s.retries_exhausted raised", queue.worker.__name__)
+        except HOOK_ERRORS as error:
+            logger.error("%s.retries_exhausted raised", queue.worker.__name__, exc_info=loggable(error))  # noqa: TRY400 - cut
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
         payload: object

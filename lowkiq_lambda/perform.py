@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lowkiq_lambda.batch import Batch, Circumstances
+from lowkiq_lambda.error_text import headline, loggable
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.job import PLACE, Delivery
 from lowkiq_lambda.sharding import shard_for
@@ -66,7 +67,7 @@ class Performer(msgspec.Struct, frozen=True):
             try:
                 payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
             except Exception as error:  # noqa: BLE001 - a failure of the id, whatever the codec raises
-                broken[delivery.id] = f"a payload cannot be decoded: {type(error).__name__}: {error}"
+                broken[delivery.id] = f"a payload cannot be decoded: {headline(error)}"
         return payloads, broken
 
     def _run(self, batch: Batch) -> BaseException | None:
@@ -83,7 +84,7 @@ class Performer(msgspec.Struct, frozen=True):
         except INTERRUPTIONS as error:
             return error
         except BaseException as error:
-            logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=error)
+            logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
             return error
         if not called:
             return HandlerError("The handler was not run: each server middleware must call call_next.")
@@ -120,7 +121,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     except INTERRUPTIONS:
         raise
     except BaseException as error:
-        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=error)
+        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
         batch.fail(job_id, error)
     else:
         batch.done(job_id)

@@ -2,20 +2,20 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from random import Random
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.error_text import call_safely, cut, headline, loggable, signature
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.retry import default_retry_in, safe_delay
 from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
 
-BEGINNING: Final = 200
-"""Characters of an error that are kept after another one has come."""
+BRIEF: Final = 200
+"""Characters of an error that are kept after another one has come: of its beginning and of its end."""
 
 Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
@@ -52,57 +52,55 @@ class ErrorText(msgspec.Struct, frozen=True):
     def dump(self, error: BaseException | str) -> bytes:
         """The error as it is kept with the job."""
         text = self.text(error)
-        try:
-            dumped: object = self.dump_error(text)
-        except HOOK_ERRORS:
-            logger.exception("dump_error raised")
+        dumped, broken = call_safely(self.dump_error, text)
+        if broken:
+            logger.error("dump_error raised", exc_info=loggable(broken))
+        elif isinstance(dumped, bytes):
+            return dumped
         else:
-            if isinstance(dumped, bytes):
-                return dumped
             logger.error("dump_error must return bytes, not %s", type(dumped).__name__)
         return text.encode(errors="backslashreplace")
 
     def read(self, dumped: bytes) -> str:
         """The text of an error that was kept."""
-        try:
-            return str(self.load_error(dumped))
-        except HOOK_ERRORS:
-            logger.exception("load_error raised")
+        text, broken = call_safely(lambda stored: str(self.load_error(stored)), dumped)
+        if broken:
+            logger.error("load_error raised", exc_info=loggable(broken))
             return dumped.decode(errors="backslashreplace")
+        return text or ""
 
     def text(self, error: BaseException | str) -> str:
         """The error in words, cut to the longest that is kept."""
         if isinstance(error, str):
-            return error[: self.max_length]
-        try:
-            return str(self.format_error(error))[: self.max_length]
-        except HOOK_ERRORS:
-            logger.exception("format_error raised")
-            return type(error).__name__
+            return cut(error, self.max_length)
+        text, broken = call_safely(lambda given: str(self.format_error(given)), error)
+        if broken:
+            logger.error("format_error raised", exc_info=loggable(broken))
+            text = headline(error)
+        return cut(text or "", self.max_length)
 
     def failure(self, error: BaseException | str, *, blamed: bool) -> "CountedFailure":
         """The error as a failure that counts."""
         text = self.text(error)
-        alike = f"{type(error).__qualname__}: {text}".encode(errors="backslashreplace")
         dumped = self.dump(text)
-        return CountedFailure(dumped, self._beginning(text, dumped), sha256(alike).hexdigest(), blamed)
+        return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
 
     def shared(self, dumped: bytes) -> "CountedFailure":
         """The error that others were kept with, as a failure that counts."""
-        return CountedFailure(dumped, self._beginning(self.read(dumped), dumped))
+        return CountedFailure(dumped, self._brief(self.read(dumped), dumped))
 
-    def _beginning(self, text: str, dumped: bytes) -> bytes:
-        return dumped if len(text) <= BEGINNING else self.dump(text[:BEGINNING])
+    def _brief(self, text: str, dumped: bytes) -> bytes:
+        return dumped if len(text) <= BRIEF else self.dump(cut(text, BRIEF))
 
 
 class CountedFailure(msgspec.Struct, frozen=True):
-    """A failure that counts: its error as it is kept, and its beginning; what makes it like another; who failed.
+    """A failure that counts: its error as it is kept, and in brief; what makes it like another; who failed.
 
     `blamed`: the id alone.
     """
 
     dumped: bytes
-    beginning: bytes
+    brief: bytes
     signature: str = ""
     blamed: bool = False
 
@@ -111,19 +109,16 @@ def of_failure(worker: type[Worker], delivery: Delivery, failure: CountedFailure
     """A retry later, or, when those are used up, the morgue for the oldest payload."""
     count = delivery.retry_count + 1
     if count >= worker.max_retry_count:
-        return delivery.id, "bury", failure.dumped, failure.signature, failure.beginning
+        return delivery.id, "bury", failure.dumped, failure.signature, failure.brief
     at = now + _delay(worker, int(count))
-    return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed, failure.beginning
+    return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed, failure.brief
 
 
 def _delay(worker: type[Worker], retry_count: int) -> float:
-    try:
-        answer: object = worker().retry_in(retry_count)
-    except HOOK_ERRORS:
-        logger.exception("%s.retry_in raised: the default delay is taken", worker.__name__)
-        answer = None
-    else:
-        if safe_delay(answer) is None:
-            logger.error("%s.retry_in returned %r: the default delay is taken", worker.__name__, answer)
+    answer, broken = call_safely(lambda count: worker().retry_in(count), retry_count)
+    if broken:
+        logger.error("%s.retry_in raised: the default delay is taken", worker.__name__, exc_info=loggable(broken))
+    elif safe_delay(answer) is None:
+        logger.error("%s.retry_in returned %r: the default delay is taken", worker.__name__, answer)
     delay = safe_delay(answer)
     return default_retry_in(retry_count, _rng) if delay is None else delay

@@ -14,3 +14,8 @@ def close_app(app: Lowkiq) -> None:
     for used in (app._client_backend, app._drainer and app._drainer._backend):
         if used:
             used.client.close()
+
+
+def message_of(error: BaseException) -> str:
+    """An error's text without its traceback, which a test can compare."""
+    return str(error) or type(error).__name__

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp, close_app
+from tests.apps import MakeApp, close_app, message_of
 from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium")
@@ -105,11 +105,11 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
-    """Builds apps on the shared server, with the settings that they are given."""
+    """Builds apps on the shared server, with the settings that they are given, and errors by their messages alone."""
     with ExitStack() as stack:
 
         def make(**settings: Any) -> Lowkiq:
-            app = Lowkiq(Config(**{"redis_url": server_url, **settings}), clock=clock)
+            app = Lowkiq(Config(**{"redis_url": server_url, "format_error": message_of, **settings}), clock=clock)
             stack.callback(close_app, app)
             return app
 
@@ -118,7 +118,7 @@ def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
 
 @pytest.fixture
 def app(make_app: MakeApp) -> Lowkiq:
-    """An app with default settings."""
+    """An app with default settings, but for the text of errors: see `make_app`."""
     return make_app()
 
 

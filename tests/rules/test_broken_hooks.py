@@ -1,5 +1,6 @@
 """Hooks and texts that break (LB-10, E-18, E-52, E-53): the bookkeeping never does."""
 
+import asyncio
 import math
 import sys
 from collections.abc import Callable
@@ -8,16 +9,25 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.error_text import say_error
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
-from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look, raising
+from tests.rules.support import Broken, Notes, counters, declare, failing, jobs_of, look, raising
 
 
 class Unspeakable(Exception):
     """An error that cannot be put into words."""
 
+    def __init__(self, kind: type[BaseException] = RuntimeError) -> None:
+        self.kind = kind
+
     def __str__(self) -> str:
-        raise RuntimeError("no words")
+        raise self.kind
+
+
+def interrupt(*_arguments: object) -> Any:
+    """Raises what Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("answer", [-1, -0.001, math.nan, math.inf, -math.inf, 1e300, None, "15", True, [], 1j])
@@ -35,7 +45,7 @@ def test_e53_a_bad_retry_in_gets_the_default(
     assert "Noting.retry_in returned" in caplog.text
 
 
-@pytest.mark.parametrize("kind", [Broken, SystemExit])
+@pytest.mark.parametrize("kind", [Broken, SystemExit, KeyboardInterrupt])
 def test_lb10_a_retry_in_that_raises_gets_the_default(
     app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
@@ -92,33 +102,59 @@ def test_retries_exhausted_comes_after_the_settling(app: Lowkiq, queue_name: str
     assert ([1], [["a"], ["after"]]) == (seen, notes.ids)
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
 @pytest.mark.parametrize("by_name", [True, False])
-def test_e52_an_error_that_cannot_be_formatted_is_its_type(app: Lowkiq, queue_name: str, *, by_name: bool) -> None:
-    """E-52, LB-10: an error whose text raises is kept by its type."""
+def test_e52_an_error_that_cannot_be_formatted_is_its_type(
+    make_app: MakeApp, queue_name: str, kind: type[BaseException], *, by_name: bool
+) -> None:
+    """E-52, LB-10, P6: an error whose text raises, whatever it raises, counts, and is kept by its type."""
 
     def fail(batch: Batch) -> None:
         if not by_name:
-            raise Unspeakable
-        batch.fail("a", Unspeakable())
+            raise Unspeakable(kind)
+        batch.fail("a", Unspeakable(kind))
 
+    app = make_app(format_error=say_error)
     worker = declare(app, queue_name, fail)
     worker.perform_async(jobs_of("a"))
-    app.drain()
+
+    assert {"failed": 1, "retried": 1} == app.drain()
 
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert "Unspeakable" == waiting.error
+    assert f"Unspeakable (its message raised {kind.__name__})" == str(waiting.error).splitlines()[0]
+
+
+def test_an_interruption_while_an_error_is_formatted_is_one(make_app: MakeApp, queue_name: str) -> None:
+    """What comes from outside, and not out of the formatter, ends the drain, and the job counts no failure."""
+    calls: list[BaseException] = []
+
+    def format_error(error: BaseException) -> str:
+        calls.append(error)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return "broken"
+
+    app = make_app(format_error=format_error)
+    worker = declare(app, queue_name, raising())
+    worker.perform_async(jobs_of("a"))
+
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    assert 0 == counters(app, worker).get("retried", 0)
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"format_error": lambda _error: 1 / 0}, "Broken"),
+        ({"format_error": lambda _error: 1 / 0}, "Broken: broken"),
         ({"format_error": lambda _error: None}, "None"),
-        ({"format_error": lambda _error: sys.exit()}, "Broken"),
+        ({"format_error": lambda _error: sys.exit()}, "Broken: broken"),
+        ({"format_error": interrupt}, "Broken: broken"),
         ({"dump_error": lambda _text: 1 / 0}, "broken"),
         ({"dump_error": lambda _text: "no bytes"}, "broken"),
         ({"dump_error": lambda _text: sys.exit()}, "broken"),
+        ({"dump_error": interrupt}, "broken"),
     ],
 )
 def test_lb10_error_callables_that_break_are_passed_over(
@@ -173,15 +209,15 @@ def test_p6_lb10_load_error_that_returns_no_text_stops_no_shard(
 
 
 def test_e52_error_texts_are_cut(make_app: MakeApp, queue_name: str) -> None:
-    """E-52, LB-23: an endless message is kept to its first `error_max_length` characters."""
+    """E-52, LB-23: of an endless message the beginning and the end are kept, `error_max_length` characters in all."""
     app = make_app(error_max_length=100)
-    worker = declare(app, queue_name, raising(Broken("день" * 1_000_000)))
+    worker = declare(app, queue_name, raising(Broken("день" * 1_000_000 + " at last")))
     worker.perform_async(jobs_of("a"))
     app.drain()
 
     waiting = look(app, worker, "a")
     assert waiting is not None
-    assert "день" * 25 == waiting.error
+    assert "день" * 9 + " [of 4,000,008 characters] " + "ь" + "день" * 7 + " at last" == waiting.error
 
 
 @pytest.mark.parametrize("text", ["\ud800 lone", "\x00", "", "a\nb"])

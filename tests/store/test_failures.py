@@ -126,18 +126,19 @@ def test_what_is_done_leaves_those_of_what_is_buried(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("load", [bytes.decode, lambda dumped: zlib.decompress(dumped).decode()], ids=["own", "packed"])
-def test_of_a_long_error_the_beginning_is_kept(make_desk: MakeDesk, load: Callable[[bytes], str]) -> None:
-    """200 characters, which the app's own codec can read; the last error stays whole beside it."""
+def test_of_a_long_error_the_beginning_and_the_end_are_kept(make_desk: MakeDesk, load: Callable[[bytes], str]) -> None:
+    """200 characters with a mark, which the app's own codec can read; the last error stays whole beside it."""
     desk = make_desk(
         load_error=load,
         dump_error=str.encode if load is bytes.decode else lambda text: zlib.compress(text.encode()),
     )
-    desk.handler.words = "é" * 500
+    desk.handler.words = "é" * 500 + " at last"
     desk.fail([{"id": "a"}])
 
     (job,) = desk.queries.fetch(["a"])
-    assert "a " + "é" * 500 == job.error
-    assert ["a " + "é" * 198] == [failure.error for failure in job.failures]
+    (brief,) = [failure.error for failure in job.failures]
+    assert "a " + "é" * 500 + " at last" == job.error
+    assert (200, "a é", " [of 510 characters] ", "é at last") == (len(brief), brief[:3], brief[89:110], brief[-9:])
 
 
 def test_what_an_older_version_leaves_does_no_harm(desk: Desk) -> None:

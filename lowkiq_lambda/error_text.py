@@ -1,0 +1,197 @@
+"""Errors in words: the text that is kept with a job, what makes two of them alike, and what a log may print."""
+
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from itertools import islice
+from typing import Final, TypeVar
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+
+MESSAGE: Final = 2_000
+"""Characters of one exception's message that its text has."""
+LONGEST_LOGGED: Final = 20_000
+"""Characters of the messages of an error, and of those that it came from, that a log prints."""
+
+_FIRST_FRAMES: Final = 1
+_LAST_FRAMES: Final = 5
+_LINE: Final = 300
+_LEAVES: Final = 5
+_CAUSES: Final = 3
+_RELATED: Final = 1_000
+"""Exceptions that are looked at: a group may hold any number, and a chain may be a circle."""
+_OURS: Final = frozenset({"lowkiq_lambda.perform", "lowkiq_lambda.middleware"})
+"""What calls a handler: its frames are the same in every traceback."""
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
+
+
+class Shortened(Exception):
+    """Stands in a log for an error whose message is too long for it, or cannot be had."""
+
+
+def cut(text: str, length: int) -> str:
+    """The text, or its beginning and its end with a mark between them, of that length at most.
+
+    >>> cut("a" * 60 + "b" * 60, 60)
+    'aaaaaaaaaaaaaaaaaaa [of 120 characters] bbbbbbbbbbbbbbbbbbbb'
+    >>> cut("KeyError: 'amount_cents'", 12)
+    "KeyEr…cents'"
+    """
+    if len(text) <= length:
+        return text
+    mark = f" [of {len(text):,} characters] "
+    if 2 * len(mark) > length:
+        mark = "…"
+    kept = length - len(mark)
+    return text[: kept // 2] + mark + text[len(text) - (kept - kept // 2) :]
+
+
+def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
+    """What the function returns, or what it raises.
+
+    While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). It is told apart by a
+    second call: what that raises too is the function's own; otherwise the interruption is raised.
+    """
+    try:
+        return function(given), None
+    except Exception as error:  # noqa: BLE001 - the caller decides
+        return None, error
+    except BaseException:
+        try:
+            function(given)
+        except BaseException as error:  # noqa: BLE001 - as above
+            return None, error
+        raise
+
+
+def say_error(error: BaseException) -> str:
+    """The default text of an error that is kept with its job.
+
+    `Type: message` in the first line, then the first and the last frames of the traceback, then so of what it was
+    caused by. A group has its leaves in the first line, and the frames of the first of them.
+    """
+    lines = [headline(error), *_notes(error)]
+    for number, one in enumerate(islice(_chain(next(_leaves(error))), 1 + _CAUSES)):
+        lines += [f"caused by {headline(one)}"] if number else []
+        lines += _frames(one)
+    return "\n".join(lines)
+
+
+def headline(error: BaseException) -> str:
+    """`Type: message`, with the leaves of a group; for any exception, also one without a message or whose `str` raises.
+
+    >>> headline(KeyError("amount_cents"))
+    "KeyError: 'amount_cents'"
+    >>> headline(ExceptionGroup("unhandled errors", [TimeoutError(), ValueError("no")]))
+    'ExceptionGroup: unhandled errors (2 sub-exceptions): TimeoutError; ValueError: no'
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return _type_and_message(error)
+    leaves = [*islice(_leaves(error), _RELATED)]
+    said = [_type_and_message(leaf) for leaf in leaves[:_LEAVES]]
+    more = [f"and {len(leaves) - _LEAVES:,} more"] if leaves[_LEAVES:] else []
+    return f"{_type_and_message(error)}: {'; '.join([*said, *more])}"
+
+
+def signature(error: BaseException | str) -> str:
+    """The same for errors that are alike: by types and messages, of the leaves and of what these were caused by.
+
+    Without addresses of objects, which differ each time, and without tracebacks, as one cause is met in many places.
+    """
+    if isinstance(error, str):
+        parts = {f"str: {error}"}
+    else:
+        parts = {_type_and_cause(leaf) for leaf in islice(_leaves(error), _RELATED)}
+    alike = _ADDRESS.sub("0x", "\n".join(sorted(parts)))
+    return sha256(alike.encode(errors="backslashreplace")).hexdigest()
+
+
+def loggable(error: BaseException) -> BaseException:
+    """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
+    left = LONGEST_LOGGED
+    for number, one in enumerate(_related(error)):
+        said, broken = call_safely(_all_text, one)
+        left -= len(said or "")
+        if broken or left < 0 or number >= _RELATED:
+            return Shortened(headline(error)).with_traceback(error.__traceback__)
+    return error
+
+
+def _type_and_message(error: BaseException) -> str:
+    message, broken = call_safely(str, error)
+    if broken:
+        return f"{type(error).__name__} (its message raised {type(broken).__name__})"
+    return f"{type(error).__name__}: {cut(message or '', MESSAGE)}" if message else type(error).__name__
+
+
+def _type_and_cause(leaf: BaseException) -> str:
+    said = []
+    for one in islice(_chain(leaf), 1 + _CAUSES):
+        message, _ = call_safely(str, one)
+        said.append(f"{type(one).__qualname__}: {message}")
+    return "\n".join(said)
+
+
+def _notes(error: BaseException) -> list[str]:
+    noted = getattr(error, "__notes__", None)
+    return [cut(note, MESSAGE) for note in noted if isinstance(note, str)] if isinstance(noted, list) else []
+
+
+def _all_text(error: BaseException) -> str:
+    return str(error) + "".join(getattr(error, "__notes__", ()))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, and of groups in it; of any other error itself."""
+    left = [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left += reversed(one.exceptions)
+        else:
+            yield one
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was caused by, and so on; it may go on for ever."""
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = _cause(one)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """What a traceback says of it: "the direct cause", or "during handling of"."""
+    if error.__cause__ is not None or error.__suppress_context__:
+        return error.__cause__
+    return error.__context__
+
+
+def _related(error: BaseException) -> Iterator[BaseException]:
+    """All that a traceback of the error prints, each once."""
+    left, seen = [error], set[int]()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        cause = _cause(one)
+        left += [] if cause is None else [cause]
+        left += one.exceptions if isinstance(one, BaseExceptionGroup) else []
+
+
+def _frames(error: BaseException) -> Iterable[str]:
+    frames = [one for one in traceback.walk_tb(error.__traceback__) if one[0].f_globals.get("__name__") not in _OURS]
+    left_out = len(frames) - _FIRST_FRAMES - _LAST_FRAMES
+    if left_out <= 0:
+        return _lines(frames)
+    first, last = _lines(frames[:_FIRST_FRAMES]), _lines(frames[-_LAST_FRAMES:])
+    return [*first, f"  [{left_out:,} frames left out]", *last]
+
+
+def _lines(frames: Iterable[tuple[object, int]]) -> list[str]:
+    formatted = "".join(traceback.StackSummary.extract(frames).format())  # type: ignore[arg-type]
+    return [cut(line, _LINE) for line in formatted.splitlines()]
