@@ -48,6 +48,18 @@ def cut(text: str, length: int) -> str:
     return text[: kept // 2] + mark + text[len(text) - (kept - kept // 2) :]
 
 
+def brief(text: str, length: int) -> str:
+    r"""Of a longer text the first line and the last, of that length at most.
+
+    >>> brief("KeyError: 'a'\n  File \"shop.py\", line 31, in sync\n    order['a']", 40)
+    "KeyError: 'a'\n…\n    order['a']"
+    """
+    if len(text) <= length:
+        return text
+    first, *rest = text.rstrip("\n").split("\n")
+    return cut("\n".join([first, *["…"][: len(rest) - 1], *rest[-1:]]), length)
+
+
 def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
     """What the function returns, or what it raises.
 

@@ -38,9 +38,9 @@ class ScoredPayload(NamedTuple):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and how its error begins.
+    """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and its error in brief.
 
-    Of an error longer than 200 characters those are kept.
+    Of an error longer than 200 characters the first and the last line are kept, and of these so many characters.
     """
 
     at: float

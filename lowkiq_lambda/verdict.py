@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.error_text import call_safely, cut, headline, loggable, signature
+from lowkiq_lambda.error_text import brief, call_safely, cut, headline, loggable, signature
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.retry import default_retry_in, safe_delay
 from lowkiq_lambda.worker import Worker
@@ -15,7 +15,7 @@ from lowkiq_lambda.worker import Worker
 logger = logging.getLogger(__name__)
 
 BRIEF: Final = 200
-"""Characters of an error that are kept after another one has come: of its beginning and of its end."""
+"""Characters of an error that are kept after another one has come: of its first line and of its last."""
 
 Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
@@ -90,7 +90,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         return CountedFailure(dumped, self._brief(self.read(dumped), dumped))
 
     def _brief(self, text: str, dumped: bytes) -> bytes:
-        return dumped if len(text) <= BRIEF else self.dump(cut(text, BRIEF))
+        return dumped if len(text) <= BRIEF else self.dump(brief(text, BRIEF))
 
 
 class CountedFailure(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ box                 zset     payloads of ids that have several: id, place, paylo
 seen                hash     id and payload (or its digest) -> place in the box, for merging
 since               zset     id -> its own time, while its next slice queues behind what is due
 retry               zset     id -> retry_count, of waiting ids that failed (>= 0)
-errors              hash     id -> last error
+errors              hash     id -> last error, or its beginning and a reference to the rest, see texts
 trouble             hash     id -> what it is suspected of or was blamed for (msgpack)
 suspects            zset     id -> perform_in, of ids that must run alone next
 groups              hash     group of suspects -> what its first members did (msgpack)
@@ -17,11 +17,12 @@ flight              hash     id -> its record as claimed, until it is settled
 held                hash     reserved: id -> cursor and delivered payloads of a checkpointed job
 morgue              zset     id -> time of its last burial
 morgue_payloads     zset     id, place, payload of what is buried; read by lex
-morgue_errors       hash     id -> error
+morgue_errors       hash     id -> error, as above
 meta                hash     lease (token, nonce, call, until, owner), arrival number, counters
 lease               string   token, with a time to live
 pushes_even, _odd   hash     push token -> the answer it was given, in turns of a minute
 failures            hash     id -> its last failures, while it has an error or a morgue_error (msgpack)
+texts               hash     what follows the beginning of long errors, each once, and how many ids refer to it
 ==================  =======  ====================================================================
 
 The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
@@ -59,6 +60,7 @@ SHARD_KEYS: Final = (
     "pushes_even",
     "pushes_odd",
     "failures",
+    "texts",
 )
 
 _POSITIONS: Final = {name: position for position, name in enumerate(SHARD_KEYS)}

@@ -4,8 +4,9 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Batch, Lowkiq
 from tests.browser.conftest import Visit
+from tests.browser.pictures import picture
 from tests.browser.steering import confirm, expect_done, tab_to
 from tests.store.support import Handler
 
@@ -78,3 +79,46 @@ def test_pages_lead_beyond_the_first_hundred(worker: Any, visit: Visit) -> None:
             expect(page.get_by_role("link", name=seen[-1], exact=True)).to_have_count(0)
 
     assert [f"{number:03}" for number in range(250)] == sorted(seen)
+
+
+def sync_order(batch: Batch) -> None:
+    """Raises out of two calls."""
+
+    def charge(order: dict[str, int]) -> int:
+        return order["amount_cents"] + 1
+
+    for _ in batch:
+        try:
+            charge({})
+        except KeyError as error:
+            raise ValueError("order 77 of the shop in Köln has no amount that could be charged") from error
+
+
+def test_an_error_of_several_lines_is_its_first_in_lists_and_all_of_it_beside_the_job(
+    app: Lowkiq, queue_name: str, visit: Visit
+) -> None:
+    """A list says `Type: message`; the job's page has the lines of the traceback one below the other."""
+    worker = app.worker(queue_name=queue_name, max_retry_count=3, retry_in=lambda _count: 60)(sync_order)
+    worker.perform_async([{"id": "order-77"}, {"id": "order-78"}])
+    app.drain()
+    app.actions(worker.worker).perform_all_jobs_now()
+    app.drain()
+
+    page = visit(f"waiting?queue={queue_name}")
+    row = page.get_by_role("row", name="order-77")
+    said = "ValueError: order 77 of the shop in Köln has no amount that could be charged"
+    expect(row.locator("td[data-name='Last error']")).to_have_text(said)
+    picture(page, "errors-list")
+    page.get_by_role("link", name="order-77", exact=True).click()
+
+    error = page.get_by_role("region", name="Last error")
+    lines = error.inner_text().splitlines()
+    assert (said, "caused by KeyError: 'amount_cents'") == (lines[0], lines[-5])
+    assert '    return order["amount_cents"] + 1' == lines[-1]
+    table = page.get_by_role("region", name="Table of errors")
+    expect(table.locator("tbody tr")).to_have_count(2)
+    expect(table.locator("pre").first).to_contain_text(said)
+    expect(table.locator("pre").first).to_contain_text('return order["amount_cents"] + 1')
+    picture(page, "errors-job")
+    page.set_viewport_size({"width": 400, "height": 800})
+    picture(page, "errors-job-small")

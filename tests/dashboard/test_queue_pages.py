@@ -266,7 +266,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
 def test_a_job_shows_how_it_failed_so_far(
     app: Lowkiq, worker: Any, handler: Handler, browser: Browser, clock: ManualClock
 ) -> None:
-    """E-76, E-84: each time with its attempt and the beginning of its error, once for all places where the id is."""
+    """E-76, E-84: each time with its attempt and its error in brief, once for all places where the id is."""
     for words in ("fell <b>", "x" * 500):
         handler.words = words
         fail(app, worker, handler, "bad")
@@ -277,7 +277,7 @@ def test_a_job_shows_how_it_failed_so_far(
     answer = browser.get(link("job", worker, id="bad"))
     assert 1 == answer.text.count("Errors so far")
     rows = re.findall(r'<td class="left half" data-name="Attempt">(.*)</td>\s*<td .*><pre>(.*)</pre></td>', answer.text)
-    assert ["bad " + "x" * 196, "bad fell &lt;b&gt;"] == [error for _, error in rows]
+    assert [f"bad {'x' * 85} [of 504 characters] {'x' * 90}", "bad fell &lt;b&gt;"] == [error for _, error in rows]
     assert ["retry 1", "first"] == [re.sub("<[^>]*>", "", attempt) for attempt, _ in rows]
     assert "Errors so far" not in browser.get(link("job", worker, id="other")).text
 

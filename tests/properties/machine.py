@@ -15,7 +15,7 @@ from tests.properties.store import PATIENCE, Holder, Shard
 from tests.servers import Server
 
 TTL = 100.0
-MORGUE = (3, 250, 500.0)
+MORGUE = (3, 400, 500.0)
 
 # Few ids and few payloads: then merges, and pushes to an id in flight with several payloads, happen often.
 IDS = st.sampled_from(["a", "b", "c", "é:{}\n"])
@@ -24,7 +24,9 @@ SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
 JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4)
 LIMITS = st.builds(Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]))
-ERRORS = st.sampled_from(["no", "never", "nö"])
+# Two long ones share what follows their first line, and the last has none.
+TRACE = "\n" + "nö" * 40
+ERRORS = st.sampled_from(["no", "nö", "no" + TRACE, "never" + TRACE, "no" * 120 + TRACE])
 BEGINNINGS = st.sampled_from(["n", "nö"])
 SIGNATURES = st.sampled_from(["s", "s", "t"])
 

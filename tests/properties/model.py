@@ -13,6 +13,9 @@ ALIKE = 3
 """So many failures alike, the first of their group, show that the failure was systemic."""
 REMEMBERED = 5
 """Failures of an id."""
+SHORTEST_SHARED = 64
+LONGEST_LINE = 200
+"""Bytes of an error's text: what others have too, and what each id has for itself."""
 
 Outcome: TypeAlias = tuple[Any, ...]
 """Id, kind, and what the method of that name takes."""
@@ -396,7 +399,7 @@ class Model:
         most, most_bytes, age = self.morgue_limits
         while self.to_trim and self.morgue:
             id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
-            size = morgue_bytes(self.morgue)
+            size = morgue_bytes(self.morgue, self.failures)
             count = sum(len(buried.entries) for buried in self.morgue.values())
             if count <= most and size <= most_bytes and self.morgue[id_].at >= self.now - age:
                 break
@@ -407,9 +410,29 @@ class Model:
         self.to_trim = False
 
 
-def morgue_bytes(morgue: Mapping[str, Buried]) -> int:
-    """What the byte limit of the morgue counts."""
-    return sum(4 + len(id_.encode()) + entry.size for id_, buried in morgue.items() for entry in buried.entries)
+def morgue_bytes(morgue: Mapping[str, Buried], failures: Mapping[str, Sequence[tuple[float, float, str]]]) -> int:
+    """What the byte limit of the morgue counts: payloads, errors, of which a long one is kept once, and failures."""
+    size = sum(4 + len(id_.encode()) + entry.size for id_, buried in morgue.items() for entry in buried.entries)
+    long: dict[str, int] = {}
+    for buried in morgue.values():
+        beginning, rest = _as_kept(buried.error)
+        size += 1 + len(beginning.encode()) + (40 if rest else 0)
+        if rest:
+            long[rest] = len(rest.encode())
+    for id_ in morgue:
+        newer = None
+        for _, _, brief in failures.get(id_, ()):
+            size += 16 + (0 if brief == newer else len(brief.encode()))
+            newer = brief
+    return size + sum(long.values())
+
+
+def _as_kept(error: str) -> tuple[str, str]:
+    """The first line, unless that is long, and what is shared with other ids; all and nothing of a short one."""
+    line, feed, rest = error.partition("\n")
+    beginning = line + feed if feed and len((line + feed).encode()) <= LONGEST_LINE else ""
+    rest = error[len(beginning) :]
+    return (error, "") if len(rest.encode()) < SHORTEST_SHARED else (beginning, rest)
 
 
 def _first(times: Mapping[str, float], most: int) -> list[str]:

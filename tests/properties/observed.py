@@ -1,7 +1,9 @@
 """A shard as it lies in Redis, and as the model has it, in one form that can be compared."""
 
 import struct
+from collections import Counter
 from collections.abc import Iterable
+from hashlib import sha1
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -23,8 +25,10 @@ COUNTERS: Final = (
     "trimmed",
 )
 _ZSETS: Final = ("due", "since", "retry", "suspects", "morgue")
-_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "failures")
+_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "failures", "texts")
 _LISTS: Final = ("box", "morgue_payloads")
+_LETTERS: Final = {"errors": b"w", "morgue_errors": b"m"}
+_DIGEST: Final = 40
 _FLIGHT_HEAD: Final = struct.Struct(">dd")
 
 
@@ -44,7 +48,8 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     box, morgue = (_by_id(reply) for reply in raw[-len(_LISTS) :])
     meta = {name.decode(): value for name, value in hashes["meta"].items()}
     flight = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
-    errors, morgue_errors = _texts(hashes["errors"]), _texts(hashes["morgue_errors"])
+    errors, morgue_errors = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
+    _check_texts(hashes)
     _check_seen(hashes["seen"], box)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
     return {
@@ -57,7 +62,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
         "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
         "morgue": {id_: (at, morgue_errors[id_], morgue[id_]) for id_, at in zsets["morgue"].items()},
         "counters": {name: int(meta.get(name, 0)) for name in COUNTERS},
-        "morgue_bytes": int(meta.get("morgue_bytes", 0)),
+        "morgue_bytes": _morgue_bytes(meta, raw[-1], hashes),
         "arrival": int(meta.get("arrival", 0)),
         "paused_until": float(meta.get("paused_until", 0)),
         "lease": (int(meta.get("token", 0)), float(meta.get("until", 0)), bool(lease_key)),
@@ -88,7 +93,7 @@ def expected(model: Model) -> State:
         },
         "morgue": {id_: (buried.at, buried.error, buried.entries) for id_, buried in model.morgue.items()},
         "counters": {name: model.counters[name] for name in COUNTERS},
-        "morgue_bytes": morgue_bytes(model.morgue),
+        "morgue_bytes": morgue_bytes(model.morgue, model.failures),
         "arrival": model.arrival,
         "paused_until": model.paused_until,
         "lease": (model.token, model.until, model.lease_key),
@@ -161,8 +166,45 @@ def _group(packed: bytes) -> tuple[Any, ...]:
 
 
 def _failures(packed: bytes) -> list[tuple[float, float, str]]:
-    return [(at, retry_count, text) for at, retry_count, text in msgspec.msgpack.decode(packed)]
+    failures: list[tuple[float, float, str]] = []
+    for at, retry_count, *brief in msgspec.msgpack.decode(packed):
+        failures.append((at, retry_count, brief[0] if brief else failures[-1][2]))
+    return failures
 
 
-def _texts(found: dict[bytes, bytes]) -> dict[str, str]:
-    return {id_.decode(): text.decode() for id_, text in found.items()}
+def _errors(found: dict[bytes, bytes], texts: dict[bytes, bytes], name: str) -> dict[str, str]:
+    return {id_.decode(): _error(stored, texts, _LETTERS[name]) for id_, stored in found.items()}
+
+
+def _error(stored: bytes, texts: dict[bytes, bytes], letter: bytes) -> str:
+    kind, rest = stored[:1], stored[1:]
+    assert kind in {b"s", b"r"}
+    return (rest if kind == b"s" else rest[_DIGEST:] + texts[letter + rest[:_DIGEST]]).decode()
+
+
+def _check_texts(hashes: dict[str, dict[bytes, bytes]]) -> None:
+    """Each text is there once, for as many ids as are noted, and none without an id."""
+    uses = Counter(
+        letter + stored[1 : 1 + _DIGEST]
+        for name, letter in _LETTERS.items()
+        for stored in hashes[name].values()
+        if stored[:1] == b"r"
+    )
+    texts = hashes["texts"]
+    assert {b"#" + name: b"%d" % times for name, times in uses.items()} == {
+        name: times for name, times in texts.items() if name[:1] == b"#"
+    }
+    assert uses.keys() == {name for name in texts if name[:1] != b"#"}
+    assert all(name[1:].decode() == sha1(texts[name], usedforsecurity=False).hexdigest() for name in uses)
+
+
+def _morgue_bytes(meta: dict[str, bytes], members: Iterable[bytes], hashes: dict[str, dict[bytes, bytes]]) -> int:
+    """What the shard has counted; AssertionError where what lies there is another number of bytes."""
+    texts = sum(len(text) for name, text in hashes["texts"].items() if name[:1] == b"m")
+    ids = hashes["morgue_errors"].keys()
+    noted = [msgspec.msgpack.decode(packed) for id_, packed in hashes["failures"].items() if id_ in ids]
+    failures = sum(16 + sum(len(brief.encode()) for brief in briefs) for one in noted for _, _, *briefs in one)
+    errors = sum(map(len, hashes["morgue_errors"].values()))
+    counted = int(meta.get("morgue_bytes", 0))
+    assert counted == sum(map(len, members)) + errors + texts + failures
+    return counted

@@ -1,9 +1,13 @@
 """The bounds of the morgue (E-77, LB-23, S-16)."""
 
-from lowkiq_lambda import Lowkiq
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
-from tests.rules.support import counters, declare, failing, jobs_of, left_behind, raising, shard_of
+from tests.properties.observed import stored
+from tests.rules.support import Broken, counters, declare, failing, jobs_of, left_behind, raising, shard_of
+from tests.servers import Server
 
 
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:
@@ -65,7 +69,9 @@ def test_s16_the_morgue_is_bounded_by_age(make_app: MakeApp, clock: ManualClock,
     assert 1 == counters(app, worker)["trimmed"]
 
 
-def test_bytes_are_counted_through_burial_and_trimming(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+def test_bytes_are_counted_through_burial_and_trimming(
+    make_app: MakeApp, server: Server, clock: ManualClock, queue_name: str
+) -> None:
     """The morgue's bytes are what lies there, so the bound neither drifts nor leaks."""
     app = make_app(morgue_max_entries=2)
     worker = declare(app, queue_name, failing("a", "b", "c"), batch_size=3, max_retry_count=0)
@@ -74,10 +80,133 @@ def test_bytes_are_counted_through_burial_and_trimming(make_app: MakeApp, clock:
         app.drain()
         clock.advance(1)
 
-    key = shard_of(app, worker, "a").key("morgue_payloads")
-    members = app.backend.client.zrange(key, 0, -1)
-    assert isinstance(members, list)
-    assert sum(len(member) for member in members) == counters(app, worker)["morgue_bytes"]
+    # Raises where the count is another than what lies there.
+    found = stored(server.admin, shard_of(app, worker, "a"))
+    assert 2 == sum(len(entries) for _, _, entries in found["morgue"].values())
+    assert found["morgue_bytes"] > 0
+
+
+def test_what_is_in_the_morgue_is_counted_to_the_byte(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Payloads, errors and failures: when all of it has left, nothing is counted, whichever way it left."""
+    app = make_app(morgue_max_bytes=30_000)
+    worker = declare(app, queue_name, fail_all)
+    for n in range(3):
+        worker.perform_async([{"id": id_, "payload": n, "score": n} for id_ in "abcdefghi"])
+        for _ in range(3):
+            app.drain()
+            clock.advance(100)
+        app.actions(worker).kill_all_failed_jobs()
+    assert 0 < counters(app, worker)["morgue_bytes"] <= 30_000
+
+    queued = app.actions(worker).morgue_queue_up(list("abcde"))
+    deleted = app.actions(worker).morgue_delete_all_jobs()
+
+    assert queued + deleted > 0
+    assert 0 == counters(app, worker)["morgue_bytes"]
+
+
+def bury(app: Lowkiq, worker: type[Worker], jobs: list[dict[str, object]]) -> None:
+    """Push jobs whose first failure is their last, and drain."""
+    worker.perform_async(jobs)
+    app.drain()
+
+
+def long_error(job_id: str) -> str:
+    """What others have not."""
+    return f"{job_id} " * 1_000
+
+
+def fail_all(batch: Batch) -> None:
+    """Each for a reason of its own."""
+    for job_id in batch:
+        batch.fail(job_id, long_error(job_id))
+
+
+@pytest.mark.parametrize("batch_size", [1, 1_000])
+def test_the_morgue_is_within_its_bounds_however_many_are_buried_at_once(
+    make_app: MakeApp, queue_name: str, batch_size: int
+) -> None:
+    """E-77, LB-23: a settling may bury a thousand: as many go, counted, and the bytes are bounded with the errors."""
+    app = make_app(morgue_max_entries=100)
+    worker = declare(app, queue_name, fail_all, max_retry_count=0, batch_size=batch_size)
+    bury(app, worker, [{"id": n} for n in range(3_000)])
+
+    told = counters(app, worker)
+    assert (3_000, 2_900, 100) == (told["dead"], told["trimmed"], app.stats()["total"]["morgue_length"])
+
+    app = make_app(morgue_max_bytes=1_000_000)
+    worker = declare(app, f"{queue_name}-bytes", fail_all, max_retry_count=0, batch_size=batch_size)
+    bury(app, worker, [{"id": n} for n in range(3_000)])
+
+    told = counters(app, worker)
+    assert 990_000 < told["morgue_bytes"] <= 1_000_000
+    assert 3_000 == told["trimmed"] + app.stats()["total"]["morgue_length"]
+
+
+def test_the_morgue_is_within_its_bounds_however_many_are_killed_at_once(
+    make_app: MakeApp, server: Server, queue_name: str
+) -> None:
+    """E-77: what operators send there, whether many ids or many payloads of one, is bounded like the rest."""
+    app = make_app(morgue_max_entries=100)
+    worker = declare(app, queue_name, fail_all)
+    worker.perform_async([*({"id": n} for n in range(2_000)), *({"id": "many", "payload": n} for n in range(1_500))])
+    app.drain()
+
+    assert 2_001 == app.actions(worker).kill_all_failed_jobs()
+
+    found = stored(server.admin, shard_of(app, worker, "a"))
+    assert 100 == sum(len(entries) for _, _, entries in found["morgue"].values())
+    assert 3_400 == found["counters"]["trimmed"]
+
+
+def test_a_morgue_above_its_bounds_comes_down_with_each_burial(make_app: MakeApp, queue_name: str) -> None:
+    """Where a limit was lowered, each burial removes more than it brings, in bounded work, until the limit holds."""
+    before = make_app()
+    worker = declare(before, queue_name, fail_all, max_retry_count=0, batch_size=1_000)
+    bury(before, worker, [{"id": n} for n in range(3_500)])
+    app, lengths = make_app(morgue_max_entries=10), [3_500]
+    worker = declare(app, queue_name, fail_all, max_retry_count=0)
+    while lengths[-1] > 10:
+        bury(app, worker, [{"id": f"more {len(lengths)}"}])
+        lengths.append(app.stats()["total"]["morgue_length"])
+
+    assert [3_500, 2_501, 1_502, 503, 10] == lengths
+
+
+def test_one_large_payload_in_the_morgue_makes_room_for_itself(make_app: MakeApp, queue_name: str) -> None:
+    """The bytes never rise above the limit: as much goes as came, though it is thousands of small ones."""
+    app = make_app(morgue_max_bytes=300_000)
+    worker = declare(app, queue_name, failing(*map(str, range(2_500)), "large"), max_retry_count=0, batch_size=1_000)
+    bury(app, worker, [{"id": n} for n in range(2_500)])
+    assert 2_500 == app.stats()["total"]["morgue_length"]
+
+    bury(app, worker, [{"id": "large", "payload": "x" * 290_000}])
+
+    assert counters(app, worker)["morgue_bytes"] <= 300_000
+    assert ["large"] == [job.id for job in app.queries(worker).morgue_fetch(["large"])]
+
+
+def test_what_is_too_old_leaves_the_morgue_however_much_it_is(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """S-16: no burial leaves anything behind that is older than the bound, unless it is more than a thousand."""
+    app = make_app(morgue_max_age=100.0)
+    worker = declare(app, queue_name, fail_all, max_retry_count=0, batch_size=1_000)
+    bury(app, worker, [{"id": n} for n in range(1_000)])
+    clock.advance(101)
+
+    bury(app, worker, [{"id": "new"}])
+
+    assert ["new"] == [job.id for job in app.queries(worker).morgue_range_by_updated_at()]
+
+
+def test_an_error_that_many_have_is_counted_once(make_app: MakeApp, queue_name: str) -> None:
+    """An outage that buries a thousand by one long text leaves all of them in the morgue."""
+    app = make_app(morgue_max_bytes=500_000)
+    worker = declare(app, queue_name, raising(Broken("x" * 4_000)), max_retry_count=0, batch_size=1_000, isolate=False)
+    bury(app, worker, [{"id": n} for n in range(1_000)])
+
+    assert (1_000, 0) == (app.stats()["total"]["morgue_length"], counters(app, worker).get("trimmed", 0))
 
 
 def test_the_morgue_keeps_ten_thousand_for_half_a_year_by_default(app: Lowkiq) -> None:

@@ -54,10 +54,16 @@ def _row(  # noqa: PLR0913, PLR0917 - what all rows share, and what one has of i
         at=at,
         ahead=at - now,
         retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,
-        error=None if job.error is None else shortened(visible(job.error)),
+        error=None if job.error is None else _line_of(job.error),
         payloads=len(job.payloads) + job.more_payloads,
         preview=reader.line(job.id, job.payloads[0]) if job.payloads else None,
     )
+
+
+def _line_of(error: str) -> str:
+    """The line of an error's text that says most: the first, or the last of what is a traceback of Python's."""
+    lines = error.strip().splitlines() or [""]
+    return shortened(visible(lines[-1 if lines[0].startswith("Traceback (") else 0]))
 
 
 def shown_id(job_id: str, length: int = _LONGEST_ID) -> str:

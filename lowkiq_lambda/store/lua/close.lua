@@ -12,6 +12,6 @@ if ARGV[4] == '' then
   call('HDEL', meta, 'closed')
   return {'OK', 1}
 end
-call('UNLINK', pushes_even, pushes_odd, failures)
+call('UNLINK', pushes_even, pushes_odd, failures, texts)
 call('HSET', meta, 'closed', 1, 'now', latest_now)
 return {'OK', 0}

@@ -1,4 +1,4 @@
---! include shard records put bury lease page operate
+--! include shard records put texts failures bury lease page operate
 -- Deletes what lies in the morgue under ids.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.

@@ -1,13 +1,17 @@
---! include shard records put bury flight lease page operate anew failures withdraw
+--! include shard records put texts failures bury flight lease page operate anew withdraw
 -- Sends what waits under ids that have failed to the morgue, with their last error.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
 --   What remains of an id starts anew. Or a refusal.
 local refused = refusal()
 if refused then return refused end
 local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])}
+local buried = 0
 local reply = act_on_each(13, function(id, after, again)
-  local error = call('HGET', errors, id) or ''
-  return withdraw(id, after, again, true, function(_, place, payload) bury(id, place, payload, error) end)
+  local error = error_of(errors, id) or ''
+  return withdraw(id, after, again, true, function(_, place, payload)
+    bury(id, place, payload, error)
+    buried = buried + 1
+  end)
 end)
-trim_morgue(morgue_limits)
+trim_morgue(morgue_limits, buried)
 return reply

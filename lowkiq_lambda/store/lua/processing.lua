@@ -1,4 +1,4 @@
---! include shard records put flight
+--! include shard records put flight texts
 -- The jobs in flight, read only. A claim's limits bound them.
 -- Returns {job, ...}, a job being {id, perform_in, retry_count, error or false, payloads, {entry, ...}}.
 local reply, records = {}, call('HGETALL', flight)
@@ -7,7 +7,7 @@ for i = 1, #records, 2 do
   local perform_in, retry_count, entries = read_flight(records[i + 1])
   local text = string.format
   reply[#reply + 1] = {
-    id, text('%.17g', perform_in), text('%.17g', retry_count), call('HGET', errors, id), #entries, entries,
+    id, text('%.17g', perform_in), text('%.17g', retry_count), error_of(errors, id), #entries, entries,
   }
 end
 return reply

@@ -1,4 +1,4 @@
---! include shard records put bury flight lease page operate anew
+--! include shard records put texts failures bury flight lease page operate anew
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.
@@ -19,13 +19,13 @@ local function touch(id)
 end
 
 return act_on_each(11, function(id, after)
-  local buried_at, error = call('ZSCORE', morgue, id), call('HGET', morgue_errors, id)
+  local buried_at, error = call('ZSCORE', morgue, id), error_of(morgue_errors, id)
   if not buried_at or tonumber(buried_at) > looked_at then return false end
   local old, more = old_entries(morgue_payloads, id, after)
   if #old == 0 then return false, more end
   for _, entry in ipairs(old) do put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
   -- Before the id leaves the morgue, as its failures are kept with an error.
-  if error then call('HSETNX', errors, id, error) end
+  if error and call('HEXISTS', errors, id) == 0 then keep_error(errors, id, error) end
   forget(id, members_of(id, old))
   touch(id)
   make_due(id)

@@ -1,11 +1,11 @@
---! include shard records put page flight failures
+--! include shard records put page flight texts failures
 -- Jobs as people look at them, read only.
 -- ARGV[4] 'waiting', 'flight' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7] bytes of the
 --   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10] '1' to show
 --   failures too, else '', [11..] ids.
 -- Returns {how many ids were looked up, job, ...}, a job being {id, perform_in or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
---   {{time, retry_count, beginning of the error}, ...}}.
+--   {{time, retry_count, the error in brief}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
 most, bytes, largest = tonumber(most), tonumber(bytes), tonumber(largest)
 most_in_all, bytes_in_all = tonumber(most_in_all), tonumber(bytes_in_all)
@@ -25,9 +25,11 @@ end
 local function failed(id, error)
   local shown = {}
   if not error or ARGV[10] == '' then return shown end
+  local brief = ''
   for i, noted in ipairs(failures_of(id)) do
-    shown[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), noted[3]}
-    bytes_in_all = bytes_in_all - #noted[3]
+    brief = noted[3] or brief
+    shown[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief}
+    bytes_in_all = bytes_in_all - #brief
   end
   return shown
 end
@@ -48,7 +50,7 @@ local function waiting(id)
     count, entries = 1, fitting({place .. payload})
   end
   local perform_in = call('ZSCORE', since, id) or call('ZSCORE', due, id)
-  local error = call('HGET', errors, id)
+  local error = error_of(errors, id)
   return {id, perform_in, call('ZSCORE', retry, id), error, count, entries, failed(id, error)}
 end
 
@@ -56,7 +58,7 @@ local function in_flight(id)
   local record = call('HGET', flight, id)
   if not record then return end
   local perform_in, retry_count, entries = read_flight(record)
-  local text, error = string.format, call('HGET', errors, id)
+  local text, error = string.format, error_of(errors, id)
   return {
     id, text('%.17g', perform_in), text('%.17g', retry_count), error, #entries, fitting(entries), failed(id, error),
   }
@@ -66,7 +68,7 @@ local function buried(id)
   local updated_at = call('ZSCORE', morgue, id)
   if not updated_at then return end
   local count, entries = paged(morgue_payloads, id)
-  local error = call('HGET', morgue_errors, id)
+  local error = error_of(morgue_errors, id)
   return {id, updated_at, false, error, count, entries, failed(id, error)}
 end
 

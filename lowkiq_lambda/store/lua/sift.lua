@@ -1,11 +1,11 @@
---! include shard
+--! include shard texts
 -- Those of these ids that a search wants, read only.
 -- ARGV[4] 'waiting' or 'morgue', [5], [6] bounds of the retry_count, a number, behind '(' or not, or '', [7], [8] bounds of
 --   the id, behind '[' or '(', or '', [9] what it begins with, [10] what its last error
 --   contains, in small letters, or '', [11..] ids.
 -- Returns {id, ...}.
 local least, most, first, last, prefix, part = unpack(ARGV, 5, 10)
-local texts = ARGV[4] == 'morgue' and morgue_errors or errors
+local kept = ARGV[4] == 'morgue' and morgue_errors or errors
 
 local function comes_before(a, b)
   for i = 1, math.min(#a, #b) do
@@ -36,7 +36,7 @@ local function wanted(id)
     if high and outside(count, most, high, more) then return false end
   end
   if part == '' then return true end
-  local text = call('HGET', texts, id)
+  local text = error_of(kept, id)
   return text and text:lower():find(part, 1, true) ~= nil
 end
 

@@ -1,20 +1,26 @@
 -- The morgue: payloads that have left the order, with the error that was their last, bounded by
--- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed.
+-- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
+-- payloads with their ids and places, of their errors, and of their ids' failures.
+local TRIMMED, MEMBERS = 1000, 100
+
 local function morgue_members(id, most)
   local from, to = box_range(box_prefix(id))
   return call('ZRANGE', morgue_payloads, from, to, 'BYLEX', 'LIMIT', 0, most)
 end
 
+-- Returns the bytes that this gives back.
 local function forget(id, members)
   if #members > 0 then call('ZREM', morgue_payloads, unpack(members)) end
   local bytes = 0
   for _, member in ipairs(members) do bytes = bytes + #member end
-  call('HINCRBY', meta, 'morgue_bytes', -bytes)
   if #morgue_members(id, 1) == 0 then
+    local _, of_error = drop_errors(morgue_errors, {id})
+    bytes = bytes + of_error + failures_size(failures_of(id))
     call('ZREM', morgue, id)
-    call('HDEL', morgue_errors, id)
     if call('HEXISTS', errors, id) == 0 then call('HDEL', failures, id) end
   end
+  count_buried(-bytes)
+  return bytes
 end
 
 local function excess_of(limits)
@@ -22,29 +28,31 @@ local function excess_of(limits)
   return count - limits[1], tonumber(bytes or 0) - limits[2]
 end
 
--- The id that was longest left alone goes first: its payloads in their order, no more than the limits ask for.
-local function trim_morgue(limits)
-  for _ = 1, 100 do
+-- The id that was longest left alone goes first: its payloads in their order, no more than the limits ask for. A call
+-- that found a limit passed by much may leave some of it to the next, but never removes less than it has buried.
+local function trim_morgue(limits, buried)
+  local count, bytes = excess_of(limits)
+  local growth, trimmed, freed = morgue_growth, 0, 0
+  while trimmed < math.max(TRIMMED, buried) or freed < growth do
     local oldest = call('ZRANGE', morgue, 0, 0, 'WITHSCORES')
-    if #oldest == 0 then return end
-    local count, bytes = excess_of(limits)
-    local expired, members = tonumber(oldest[2]) < now - limits[3], {}
-    for _, member in ipairs(morgue_members(oldest[1], 100)) do
-      if not expired and count <= 0 and bytes <= 0 then break end
-      members[#members + 1] = member
-      count, bytes = count - 1, bytes - #member
+    if #oldest == 0 then break end
+    local expired = tonumber(oldest[2]) < now - limits[3]
+    if not (expired or count > 0 or bytes > 0) then break end
+    local members, size = {}, 0
+    for _, member in ipairs(morgue_members(oldest[1], MEMBERS)) do
+      if not expired and count <= #members and bytes <= size then break end
+      members[#members + 1], size = member, size + #member
     end
-    if #members == 0 then return end
-    forget(oldest[1], members)
-    call('HINCRBY', meta, 'trimmed', #members)
+    local given_back = forget(oldest[1], members)
+    count, bytes = count - #members, bytes - given_back
+    trimmed, freed = trimmed + #members, freed + given_back
   end
+  if trimmed > 0 then call('HINCRBY', meta, 'trimmed', trimmed) end
 end
 
 local function bury(id, place, payload, error)
   local member = box_prefix(id) .. place .. payload
-  if call('ZADD', morgue_payloads, 0, member) == 1 then
-    call('HINCRBY', meta, 'morgue_bytes', #member)
-  end
-  call('ZADD', morgue, now, id)
-  call('HSET', morgue_errors, id, error)
+  local bytes = call('ZADD', morgue_payloads, 0, member) == 1 and #member or 0
+  if call('ZADD', morgue, now, id) == 1 then bytes = bytes + failures_size(failures_of(id)) end
+  count_buried(bytes + keep_error(morgue_errors, id, error))
 end

@@ -1,12 +1,12 @@
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retry', retry_count, perform_in, error, signature, blamed, beginning}     it failed and is tried again
---   {id, 'bury', error, signature, beginning}     it failed for the last time: its oldest payload leaves, the rest
+--   {id, 'retry', retry_count, perform_in, error, signature, blamed, brief}     it failed and is tried again
+--   {id, 'bury', error, signature, brief}     it failed for the last time: its oldest payload leaves, the rest
 --                                         start anew
 --   {id, 'back'}                           interrupted: as it was before the claim
 --   {id, 'behind'}                         its handler ended the holder: as it was, but what is due now goes first
 --   {id, 'suspect', batch}                 it failed in company and nobody was named
--- where error and its beginning, which is kept for longer, are the positions of their texts among the arguments that
+-- where error and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
 
@@ -60,7 +60,7 @@ function settle_one.retry(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   put_back(merge, id, entries, outcome[4], outcome[3])
   note_failure(id, record, error_text(outcome[8]))
-  call('HSET', errors, id, error_text(outcome[5]))
+  keep_error(errors, id, error_text(outcome[5]))
   clear_suspicion(id, outcome[6], error_text(outcome[5]), outcome[7])
   return 'retried'
 end
@@ -74,9 +74,9 @@ function settle_one.bury(id, record, outcome, merge)
   clear_suspicion(id, outcome[4], text)
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
     put_back(merge, id, entries, now, -1)
-    call('HSET', errors, id, text)
+    keep_error(errors, id, text)
   else
-    call('HDEL', errors, id)
+    drop_errors(errors, {id})
   end
   return 'dead'
 end
@@ -134,5 +134,5 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     counts.processed = call('HDEL', flight, unpack(done))
   end
   for counter, n in pairs(counts) do call('HINCRBY', meta, counter, n) end
-  if counts.dead then trim_morgue(morgue_limits) end
+  if counts.dead then trim_morgue(morgue_limits, counts.dead) end
 end

@@ -12,7 +12,7 @@ local function bury_crashed(id, record, entry, crashed)
     call('ZREM', since, id)
     call('ZREM', retry, id)
   else
-    call('HDEL', errors, id)
+    drop_errors(errors, {id})
   end
 end
 
@@ -57,7 +57,7 @@ local function recover(merge, limits, crashed, abandoned)
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
-    trim_morgue(limits)
+    trim_morgue(limits, #buried / 2)
     call('HINCRBY', meta, 'dead', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)

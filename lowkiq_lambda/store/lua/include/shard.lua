@@ -2,7 +2,7 @@
 local call = redis.call
 local due, jobs, box, seen, since, retry, errors, trouble, suspects, groups = unpack(KEYS, 1, 10)
 local flight, held, morgue, morgue_payloads, morgue_errors = unpack(KEYS, 11, 15)
-local meta, lease, pushes_even, pushes_odd, failures = unpack(KEYS, 16, 20)
+local meta, lease, pushes_even, pushes_odd, failures, texts = unpack(KEYS, 16, 21)
 
 -- ARGV[1] version of the caller's contract, ARGV[2] now, ARGV[3] '1' if now was measured for this very call.
 local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'

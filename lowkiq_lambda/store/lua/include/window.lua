@@ -19,15 +19,15 @@ end
 
 -- As claim returns it.
 local function window_reply(kind, window, charge)
-  local ids, texts = {}, {}
+  local ids, told = {}, {}
   for i = 1, #window, 2 do ids[#ids + 1] = window[i] end
-  for i, text in ipairs(numbers_of(errors, 'HMGET', ids)) do
-    if text then
-      texts[#texts + 1] = ids[i]
-      texts[#texts + 1] = text
+  for i, stored in ipairs(numbers_of(errors, 'HMGET', ids)) do
+    if stored then
+      told[#told + 1] = ids[i]
+      told[#told + 1] = text_of(errors, stored)
     end
   end
-  return {kind, window, texts, troubles_of(ids), charge or ''}
+  return {kind, window, told, troubles_of(ids), charge or ''}
 end
 
 -- The window in flight once more, for a call whose answer was lost.
