@@ -239,7 +239,8 @@ class Drainer:
         try:
             queue.worker().retries_exhausted([self._morgue_job(*one) for one in buried])
         except HOOK_ERRORS as error:
-            logger.error("%s.retries_exhausted raised", queue.worker.__name__, exc_info=loggable(error))  # noqa: TRY400 - cut
+            name = queue.worker.__name__
+            logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
         payload: object

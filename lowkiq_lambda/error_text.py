@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from itertools import islice
+from types import FrameType
 from typing import Final, TypeVar
 
 Given = TypeVar("Given")
@@ -204,6 +205,6 @@ def _frames(error: BaseException) -> Iterable[str]:
     return [*first, f"  [{left_out:,} frames left out]", *last]
 
 
-def _lines(frames: Iterable[tuple[object, int]]) -> list[str]:
-    formatted = "".join(traceback.StackSummary.extract(frames).format())  # type: ignore[arg-type]
+def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
+    formatted = "".join(traceback.StackSummary.extract(frames).format())
     return [cut(line, _LINE) for line in formatted.splitlines()]

@@ -93,8 +93,8 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
     worker.perform_async([{"id": "a", "payload": "old"}, {"id": "b", "payload": "newer"}, {"id": "c"}])
 
     assert {"done": 2, "failed": 1, "retried": 1} == app.drain()
-    stored = app.backend.client.hget(shard_of(app, worker, "b").key("errors"), "b")
-    assert b"a payload cannot be decoded: LookupError: unknown version" == stored
+    (waiting,) = app.queries(worker).fetch(["b"])
+    assert "a payload cannot be decoded: LookupError: unknown version" == waiting.error
     upgraded.append(True)
     clock.advance(10)
     app.drain()
