@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overlo
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.client import Checker, push
 from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.config import EMBEDDED, Config
 from lowkiq_lambda.declaring import bind, worker_of
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import ConfigError, DeclarationError
@@ -53,6 +53,7 @@ class Lowkiq:
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
         self._config = config
+        self._redis_url: str | None = None
         self._clock: Clock = clock or SystemClock()
         self._new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
         self._queues: dict[str, Queue] = {}
@@ -79,6 +80,19 @@ class Lowkiq:
             if self._drainer is not None or self._client_backend is not None:
                 raise ConfigError("The app has used Redis already, so its settings stand.")
             self._config = self.config.evolve(**changes)
+            self._redis_url = None
+
+    @property
+    def redis_url(self) -> str:
+        """The URL of the server that the app uses; an embedded one runs from then on, until the process ends.
+
+        Raises ConfigError, and EmbeddedServerError where that server does not start.
+        """
+        with self._lock:
+            if self._redis_url is None:
+                # Found once: the folder of an embedded server may depend on the current one.
+                self._redis_url = _server_of(self.config)
+            return self._redis_url
 
     @property
     def workers(self) -> list[type[Worker]]:
@@ -239,7 +253,7 @@ class Lowkiq:
         with self._lock:
             declared = bind(self, target, options, self.workers)
             worker = worker_of(declared)
-            self._queues[worker.queue_name] = Queue(worker)
+            self._queues[worker.queue_name] = Queue(worker, self._advice)
             return declared
 
     def _push(self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
@@ -270,12 +284,18 @@ class Lowkiq:
     def _with_middlewares(self, handler: Chain) -> Chain:
         return compose(self.server_middlewares, handler)
 
+    def _advice(self, queue_name: str) -> str | None:
+        """How to be rid of a queue that is declared otherwise, where nothing is lost with it."""
+        if not (self.config.redis_url or "").startswith(EMBEDDED):
+            return None
+        from lowkiq_lambda.local.embedded.shared import reset_command  # noqa: PLC0415 - only where it is used
+
+        return f"as this is the embedded server, run `{reset_command(queue_name, self.config, os.environ)}`"
+
     def _connect(self, connections: int, timeout: float) -> Backend:
         config = self.config
-        if config.redis_url is None:
-            raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL (or REDIS_URL), or give redis_url.")
         client = connect(
-            config.redis_url,
+            self.redis_url,
             max_connections=connections,
             timeout=timeout,
             pool_timeout=config.pool_timeout,
@@ -285,6 +305,22 @@ class Lowkiq:
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above
         return Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)
+
+
+def _server_of(config: Config) -> str:
+    if config.redis_url is None:
+        raise ConfigError(
+            f"No Redis is named. For development set LOWKIQ_REDIS_URL={EMBEDDED} (starts a real Valkey for this "
+            "project); else set it to your server.",
+            setting="redis_url",
+        )
+    if not config.redis_url.startswith(EMBEDDED):
+        return config.redis_url
+    from lowkiq_lambda.development import refuse_in_deployment  # noqa: PLC0415 - a deployment has no use for it
+    from lowkiq_lambda.local.embedded.shared import attach  # noqa: PLC0415 - nor for this
+
+    refuse_in_deployment(f"redis_url={config.redis_url!r} is for development", os.environ)
+    return attach(config, os.environ).url
 
 
 def _starter(function: str) -> StartDrain:

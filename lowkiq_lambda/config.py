@@ -25,6 +25,9 @@ from lowkiq_lambda.plugs import (
     StartDrain,
 )
 
+EMBEDDED: Final = "embedded:"
+"""How a `redis_url` begins that stands for a server on this machine, started on demand (`local/embedded/`)."""
+
 _MEBIBYTE: Final = 1024 * 1024
 _DAY: Final = 86_400.0
 _YEAR: Final = 366 * _DAY
@@ -56,11 +59,12 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The settings that the environment can give: texts and numbers. Times are seconds, sizes bytes."""
 
     redis_url: str | None = None
+    """Of the server; `embedded:`, or with a folder behind it, is one for development, started on demand."""
     app: str | None = None
     """`module:name` of the app that the daemon runs."""
 
     data_dir: str | None = None
-    """Where the daemon's embedded server keeps its data; `.lowkiq` in the current folder where it is not given."""
+    """Where the embedded server keeps its data; `.lowkiq` at the root of the project where it is not given."""
 
     client_pool_size: Threads = 5
     """Connections for pushing."""

@@ -55,6 +55,11 @@ class QueueMismatch(LowkiqError):
         self.declared = declared
         self.stored = stored
 
+    def advised(self, advice: str | None) -> "QueueMismatch":
+        """The same error, with another way out at its end."""
+        text = f"{str(self).removesuffix('.')}; or, {advice}." if advice else str(self)
+        return type(self)(text, queue_name=self.queue_name, declared=self.declared, stored=self.stored)
+
 
 class LeaseLost(LowkiqError):
     """The lease of the shard ended or passed to another holder: stop, the jobs will be performed again."""

@@ -16,6 +16,7 @@ from sybil import Document, Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
 import lowkiq_lambda
+from lowkiq_lambda.local.embedded.shared import leave
 from tests.servers.server import Server
 
 ROOT = Path(__file__).parents[1]
@@ -30,11 +31,13 @@ OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.fixture
-def redis_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server for one page, which `Lowkiq()` finds in the environment."""
+def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server for one page, which `Lowkiq()` finds in the environment, and a folder for an embedded one."""
+    monkeypatch.setenv("LOWKIQ_DATA_DIR", str(tmp_path / "embedded"))
     with Server() as server:
         monkeypatch.setenv("LOWKIQ_REDIS_URL", server.url)
         yield server.url
+    leave()
 
 
 def run(command: str) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,7 @@ from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.staying import drain_and_stay
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
 from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.development import ForDevelopment
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.tour import Tour
@@ -96,13 +97,13 @@ def _seconds(context: Context, warm: Environment) -> float:
 def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
     drainer, config = warm.app.drainer, warm.app.config
     try:
-        if not warm.settings.linger or config.redis_url is None:
+        if not warm.settings.linger:
             drain_and_stay(drainer, budget, tour, warm.settings.stay)
             return
         from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
         from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above
 
-        bell = Bell(config.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
+        bell = Bell(warm.app.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
         Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
     except _EXITS as error:
         raise DrainFailed(f"A handler ended with {type(error).__name__}({error}): its jobs were given back.") from error
@@ -150,6 +151,11 @@ def _rounded(lag: float | None) -> float | None:
 
 
 if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
-    # On Lambda this is done while it starts the environment; what cannot work is told by the first invocation.
-    with suppress(LowkiqError):
+    # On Lambda this is done while it starts the environment; what cannot work is told by the first invocation, but a
+    # function that would need a server for development is none.
+    try:
         _prepare(environment())
+    except ForDevelopment:
+        raise
+    except LowkiqError:
+        pass

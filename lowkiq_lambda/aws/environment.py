@@ -45,6 +45,7 @@ def find_redis(app: Lowkiq, settings: Settings) -> None:
         app.configure(redis_url=secret.url, **({"credentials": secret} if secret.login else {}))
     if app.config.redis_url is None:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
+    _ = app.redis_url  # refused here where it is for development
     if settings.redis_iam_user and settings.redis_iam_cache:
         from lowkiq_lambda.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import Config, without_password
+from lowkiq_lambda.config import EMBEDDED, Config, without_password
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import AppNotFound, load_app
 from lowkiq_lambda.local.conduct import Conductor
@@ -25,7 +26,8 @@ from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
-from lowkiq_lambda.local.embedded.server import DEFAULT_DATA_DIR
+from lowkiq_lambda.local.embedded.commands import redis, reset
+from lowkiq_lambda.local.embedded.url import default_folder
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 from lowkiq_lambda.local.serving import server_for
@@ -41,24 +43,29 @@ _SCHEDULERS: Final = {"lag": LagScheduler, "seq": SeqScheduler}
 _SHARE: Final = Number(gte=0, lt=1)
 _OPTIONS: Final = Group("Options")
 _DEMO: Final = Group("Options of the demo")
+_COMMANDS: Final = Group("Commands for the embedded server")
 
 _HELP: Final = """
 Drain the queues of an app: a fixed number of threads perform its jobs, until the process is told to stop.
 
 Without MODULE:APP, and without LOWKIQ_APP, the bundled demo runs: it replays the history of a git repository \
-into a table and compares the two. Without a Redis URL a server is started that keeps its data in a folder.
+into a table and compares the two. Without a Redis URL the embedded server is used: a Valkey on this machine that is \
+started on demand, shared by all programs of the project, and keeps its data in a folder.
 """
 _EPILOGUE: Final = """
 SETTINGS come from the app's Config, or from the environment, where each is
 called LOWKIQ_ and its name. The options above win over both.
-  LOWKIQ_REDIS_URL         the server; REDIS_URL serves too
+  LOWKIQ_REDIS_URL         the server; REDIS_URL serves too. For development
+                           embedded: or embedded:FOLDER, refused where the
+                           process is a deployment
   LOWKIQ_THREADS_PER_NODE  how many drain threads (5)
   LOWKIQ_POLL_INTERVAL     seconds after which work is found that no bell
                            was rung for (1)
   LOWKIQ_SHUTDOWN_TIMEOUT  seconds that running handlers have to end (25)
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       which of them this is, from 0
-  LOWKIQ_DATA_DIR          as --data-dir, for the embedded server
+  LOWKIQ_DATA_DIR          as --data-dir, for the embedded server; .lowkiq at
+                           the root of the project without one
   LOWKIQ_DASHBOARD_PASSWORD
                            of those who may act on the dashboard; without one
                            it serves this machine alone, with a password that
@@ -83,6 +90,8 @@ EXAMPLES
     python -m lowkiq_lambda.local
   The app called app in the module shop.jobs, with 20 threads:
     python -m lowkiq_lambda.local shop.jobs:app --threads 20
+  A look into the embedded server:
+    redis-cli -u "$(python -m lowkiq_lambda.local redis)"
   The first of two daemons, with logs for machines:
     LOWKIQ_NUMBER_OF_NODES=2 LOWKIQ_NODE_NUMBER=0 \\
       python -m lowkiq_lambda.local shop.jobs:app --log-format json
@@ -98,6 +107,8 @@ cli = cyclopts.App(
     group_parameters=_OPTIONS,
     usage="Usage: python -m lowkiq_lambda.local [OPTIONS] [MODULE:APP]",
 )
+for command in (redis, reset):
+    cli.command(command, group=_COMMANDS, help_epilogue="", usage=None)
 
 
 @Parameter(name="*")
@@ -155,35 +166,39 @@ def run(
         return _run_app(spec, options) if spec else _run_demo(environment, options)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except LowkiqError as error:
-        if isinstance(error, AppNotFound) and error.__cause__:
-            logger.error("the app cannot be imported", exc_info=error.__cause__)  # noqa: TRY400 - the user's own error
-        sys.stderr.write(f"error: {error}\n")
-        return MISUSED if isinstance(error, AppNotFound | ConfigError | DeclarationError) else FAILED
 
 
 def main() -> None:
     """Run the command line and exit."""
-    cli()
+    try:
+        cli()
+    except LowkiqError as error:
+        if isinstance(error, AppNotFound) and error.__cause__:
+            logger.error("the app cannot be imported", exc_info=error.__cause__)  # noqa: TRY400 - the user's own error
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(MISUSED if isinstance(error, AppNotFound | ConfigError | DeclarationError) else FAILED)
 
 
 def _run_app(spec: str, options: Options) -> int:
     app = load_app(spec)
     _configure(app, options)
-    with server_for(app, options.data_dir, Path(tempfile.gettempdir())) as folder:
-        config = app.config
-        logger.info(
-            "daemon",
-            extra={
-                "app": spec,
-                "queues": [worker.queue_name for worker in app.workers],
-                "threads": config.threads_per_node,
-                "redis": without_password(config.redis_url or ""),
-                "pid": os.getpid(),
-            },
-        )
-        with dashboard_at(options.dashboard, app):
-            return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
+    named = app.config.redis_url
+    folder = server_for(app, options.data_dir, Path(tempfile.gettempdir()))
+    if named is None:
+        logger.warning("no Redis is named; other programs use this server after: export %s", _variable_for(folder))
+    config = app.config
+    logger.info(
+        "daemon",
+        extra={
+            "app": spec,
+            "queues": [worker.queue_name for worker in app.workers],
+            "threads": config.threads_per_node,
+            "redis": without_password(app.redis_url),
+            "pid": os.getpid(),
+        },
+    )
+    with dashboard_at(options.dashboard, app):
+        return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
 
 
 def _run_demo(environment: Config, options: Options) -> int:
@@ -192,14 +207,18 @@ def _run_demo(environment: Config, options: Options) -> int:
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
     app.configure(number_of_nodes=1, node_number=0)
     history = choose_history(options.repository, options.limit or None)
-    with server_for(app, options.data_dir, DEFAULT_DATA_DIR) as folder:
-        faults = Faults(options.failures, options.interruptions, seed=randbits(32))
-        demo = Demo(app, Daemon, folder, Console(), faults)
-        # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
-        for number in (SIGINT, SIGTERM):
-            signal(number, lambda *_: demo.stop.set())
-        with dashboard_at(options.dashboard, app):
-            return demo.run(history)
+    folder = server_for(app, options.data_dir, default_folder())
+    faults = Faults(options.failures, options.interruptions, seed=randbits(32))
+    demo = Demo(app, Daemon, folder, Console(), faults)
+    # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
+    for number in (SIGINT, SIGTERM):
+        signal(number, lambda *_: demo.stop.set())
+    with dashboard_at(options.dashboard, app):
+        return demo.run(history)
+
+
+def _variable_for(folder: Path) -> str:
+    return f"LOWKIQ_REDIS_URL={shlex.quote(f'{EMBEDDED}{folder}')}"
 
 
 def _configure(app: Lowkiq, options: Options) -> None:

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.config import EMBEDDED, Config
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.crew import Crew, Job
 from lowkiq_lambda.local.doorbell import PROBE, Doorbell
@@ -61,6 +61,10 @@ class Daemon:
         self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
+        if (config.redis_url or "").startswith(EMBEDDED):
+            from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues  # noqa: PLC0415 - only there
+
+            redeclare_empty_queues(self._app)
         # What no waiting heals is better known before anything has begun.
         try:
             drainer.probe(shards)
@@ -134,7 +138,7 @@ class Daemon:
 
     def _doorbells(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
         shards = [shard for roster in self._rosters for shard in roster.shards]
-        if not shards or config.redis_url is None:
+        if not shards:
             logger.warning("no shard is left for this node: it has nothing to do")
             return
         yield (
@@ -142,7 +146,7 @@ class Daemon:
             Doorbell(
                 drainer=self._app.drainer,
                 rosters=self._rosters,
-                bell=Bell(config.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials),
+                bell=Bell(self._app.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials),
                 outage=outage,
                 poll_interval=config.poll_interval,
                 clock=self._clock,

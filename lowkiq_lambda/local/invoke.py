@@ -141,13 +141,13 @@ def main() -> None:
 
 def _play(spec: str, function: Function, event: object, timeout: float, data_dir: Path | None) -> int:
     os.environ["LOWKIQ_APP"] = spec
+    if not any(os.environ.get(name) for name in _SECRETS):
+        app = load_app(spec)
+        server_for(app, data_dir, Path(tempfile.gettempdir()))
+        # Found before this plays Lambda, where the embedded server is refused.
+        os.environ["LOWKIQ_REDIS_URL"] = app.redis_url
     os.environ.setdefault("AWS_LAMBDA_FUNCTION_NAME", f"lowkiq-{function}")
-    if any(os.environ.get(name) for name in _SECRETS):
-        return _invoke(function, event, timeout)
-    app = load_app(spec)
-    with server_for(app, data_dir, Path(tempfile.gettempdir())):
-        os.environ["LOWKIQ_REDIS_URL"] = str(app.config.redis_url)
-        return _invoke(function, event, timeout)
+    return _invoke(function, event, timeout)
 
 
 def _invoke(function: Function, event: object, timeout: float) -> int:

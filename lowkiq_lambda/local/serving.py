@@ -1,25 +1,24 @@
-"""A server for an app that names none."""
+"""The server of an app that a program runs, and the folder for the program's files."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from pathlib import Path
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import without_password
-from lowkiq_lambda.local.embedded import open_embedded
+from lowkiq_lambda.config import EMBEDDED
+from lowkiq_lambda.development import refuse_in_deployment
+from lowkiq_lambda.local.embedded.shared import attached
 
-logger = logging.getLogger(__name__)
 
+def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
+    """Give the app a server, the embedded one where it names none; the folder for files.
 
-@contextmanager
-def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Iterator[Path]:
-    """The app has a server inside the block, one of our own where it names none; gives the folder for files."""
-    if app.config.redis_url is not None:
-        yield data_dir or default
-        return
-    named = app.config.data_dir
-    with open_embedded(data_dir or (Path(named) if named else None)) as embedded:
-        app.configure(redis_url=embedded.url)
-        logger.info("embedded server", extra={"data": embedded.data_dir, "url": without_password(embedded.url)})
-        yield embedded.data_dir
+    Raises ConfigError and EmbeddedServerError.
+    """
+    url = app.config.redis_url
+    if url is None:
+        refuse_in_deployment("No Redis is named", os.environ)
+        app.configure(redis_url=EMBEDDED)
+    if data_dir is not None and (url is None or url.startswith(EMBEDDED)):
+        app.configure(data_dir=str(data_dir.absolute()))
+    embedded = attached(app.redis_url)
+    return embedded.data_dir if embedded else data_dir or default

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.local.daemons import DaemonProcess, Stage, clean_environment
 from tests.servers import MakeServer, Server
 from tests.waiting import eventually
@@ -151,7 +152,9 @@ def test_without_a_url_the_daemon_has_a_server_of_its_own(shop: Path) -> None:
         assert 0 == daemon.exit_code()
     finally:
         daemon.close()
-    assert f"data={folder}" in daemon.log
+    assert f"data in {folder}." in daemon.log
+    assert f"export LOWKIQ_REDIS_URL=embedded:{folder}\n" in daemon.log
+    assert not ServerFolder(folder).server_lives()
     assert "redis=redis://***@127.0.0.1:" in daemon.log
 
 

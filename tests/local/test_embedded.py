@@ -37,6 +37,34 @@ with open_embedded(Path(sys.argv[1])) as opened:
     print(opened.pid, opened.url, flush=True)
     sys.stdin.readline()
 """
+# The child of a child that ends is the last, as a program is that goes into the background.
+FAMILY = """
+import os, sys
+from pathlib import Path
+from lowkiq_lambda.local.embedded import open_embedded
+from lowkiq_lambda.local.embedded.folder import ServerFolder
+
+def tell(what):
+    print(what, ServerFolder(data_dir).server_lives(), sep=": ", flush=True)
+
+data_dir = Path(sys.argv[1])
+opened = open_embedded(data_dir)
+if os.fork() == 0:
+    opened.close()
+    os._exit(0)
+os.wait()
+tell("child left")
+ended, parent_end = os.pipe()
+if os.fork() == 0:
+    os.close(parent_end)
+    os.read(ended, 1)
+    tell("parent left")
+    opened.close()
+    tell("both left")
+    os._exit(0)
+opened.close()
+os._exit(0)
+"""
 
 
 class User:
@@ -462,17 +490,17 @@ def test_an_interrupted_start_leaves_nothing_behind(
     assert [] == list((data_dir / "users").iterdir())
 
 
-def test_a_forked_child_does_not_leave_for_its_parent(
-    open_server: Open, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that was forked holds a copy of what its parent opened, and closing that changes nothing."""
-    opened, parent = open_server(), os.getpid()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: parent + 1)
-        opened.close()
+def test_the_server_is_stopped_by_whichever_of_parent_and_child_leaves_last(data_dir: Path) -> None:
+    """A process that was forked has what its parent opened: neither takes the server from the other."""
+    family = subprocess.Popen(
+        [sys.executable, "-c", FAMILY, str(data_dir)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    reaper.watch_process(family.pid)
+    told, errors = family.communicate(timeout=60)
+    reaper.forget_process(family.pid)
 
-    assert lives(data_dir)
-    end_server(data_dir)
+    assert (0, b"") == (family.returncode, errors)
+    assert [b"child left: True", b"parent left: True", b"both left: False"] == told.splitlines()
 
 
 def test_a_removed_folder_does_not_fail_its_users(

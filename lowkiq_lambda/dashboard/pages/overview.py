@@ -66,7 +66,7 @@ def show(visit: Visit) -> Response:
         total=_total(seen.at, queues),
         rows=written if queues else "",
         servers=seen.servers,
-        address=without_password(visit.app.config.redis_url or ""),
+        address=without_password(visit.app.redis_url),
         span=span,
         spans=SPANS,
     )

@@ -8,6 +8,9 @@
 
 The kernel ends a lock with the process that holds it, whatever ended that. So no pid is ever trusted, which could
 be another process by now, and a folder that is used from two containers still has one server.
+
+A forked child shares the locks of its parent. It is a user like its parent, so the seat stays taken until both have
+left; the other locks are held for a moment, and the child lets its copies go at once.
 """
 
 import json
@@ -25,6 +28,17 @@ if sys.platform != "win32":
 
 _LAST_PORT: Final = 65_535
 _LOG_TAIL: Final = 12
+_momentary: set[int] = set()
+"""Descriptors of locks that are held for a moment."""
+
+
+def _let_go() -> None:
+    while _momentary:
+        os.close(_momentary.pop())
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_let_go)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +60,11 @@ class Seat:
 
     def __init__(self, users: Path) -> None:
         # Several users may be one process.
-        self._file, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=users)
-        self._path = Path(name)
+        self._file, _ = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=users)
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def leave(self) -> None:
-        """Give the place up."""
-        self._path.unlink(missing_ok=True)
+        """Give the place up. It stays taken as long as a process that was forked from this one has not left too."""
         os.close(self._file)
 
 
@@ -82,38 +94,32 @@ class ServerFolder:
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Nobody else joins, leaves, starts or stops meanwhile."""
-        lock = self._open("lock")
-        try:
+        with _opened(self.path / "lock", os.O_RDWR | os.O_CREAT) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(lock)
 
     def take_seat(self) -> Seat:
         """Be counted among the users."""
         return Seat(self.path / "users")
 
-    def has_users(self) -> bool:
-        """Whether any user lives; removes what the dead left."""
+    def users(self) -> list[int]:
+        """The processes of the users that live, one for each seat; removes the seats of those that left or died."""
         seats = list((self.path / "users").iterdir())
-        living = [seat for seat in seats if self._is_held(seat)]
+        living = [seat for seat in seats if _is_held(seat)]
         for seat in set(seats).difference(living):
             seat.unlink()
-        return bool(living)
+        return [int(seat.name.partition("-")[0]) for seat in living]
 
     def server_lives(self) -> bool:
         """Whether a server runs on this folder, answering or not."""
-        return self._is_held(self.path / "server.lock")
+        return _is_held(self.path / "server.lock")
 
     @contextmanager
     def server_lock(self) -> Iterator[int]:
         """The descriptor that a server must inherit, locked; no server may live."""
-        lock = self._open("server.lock")
-        try:
+        with _opened(self.path / "server.lock", os.O_RDWR | os.O_CREAT) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield lock
-        finally:
-            os.close(lock)
 
     def read_access(self) -> Access | None:
         """What was written last; None where there is nothing, or nothing that makes sense."""
@@ -139,19 +145,25 @@ class ServerFolder:
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-_LOG_TAIL:])
         return ""
 
-    def _open(self, name: str) -> int:
-        return os.open(self.path / name, os.O_RDWR | os.O_CREAT, 0o600)
 
-    def _is_held(self, path: Path) -> bool:
-        try:
-            file = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            return False
-        try:
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    file = os.open(path, flags, 0o600)
+    _momentary.add(file)
+    try:
+        yield file
+    finally:
+        _momentary.discard(file)
+        os.close(file)
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with _opened(path, os.O_RDWR) as file:
             # A shared lock, so that two who look at once don't take each other for the holder.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(file)
+    except FileNotFoundError:
         return False
+    except BlockingIOError:
+        return True
+    return False

@@ -2,8 +2,8 @@
 
 It is a process of its own, apart from the terminal: Ctrl-C ends its users, not it. It listens on loopback only,
 behind a random password that stands in the folder. Where its users were killed it runs on, and whoever comes next
-uses it again; where it was killed itself, the next user starts it on the same port, so that those who still use
-it find it again. What it answered is on disk a second later at the latest.
+uses it again; where it was killed itself, the next user, or one that watches over it (`shared.py`), starts it on the
+same port, so that those who still use it find it again. What it answered is on disk a second later at the latest.
 """
 
 import logging
@@ -19,9 +19,8 @@ from typing import Final, Self
 from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded.folder import Access, Seat, ServerFolder
 from lowkiq_lambda.local.embedded.launch import start
+from lowkiq_lambda.local.embedded.url import default_folder
 from lowkiq_lambda.store.control import ServerProcess, look_at, shut_down
-
-DEFAULT_DATA_DIR: Final = Path(".lowkiq")
 
 _STARTS: Final = 5
 _SILENCE: Final = 20.0
@@ -45,12 +44,15 @@ class EmbeddedValkey:
         self.pid = process.pid
         self._folder = folder
         self._seat: Seat | None = seat
-        self._owner = os.getpid()
+        self._opened_by = os.getpid()
 
     def close(self) -> None:
-        """Leave; the last to leave stops the server. Does nothing the second time, or in a forked child."""
+        """Leave; the last to leave stops the server. Does nothing the second time.
+
+        A forked child is a user of its own: it leaves for itself.
+        """
         seat, self._seat = self._seat, None
-        if seat is None or os.getpid() != self._owner:
+        if seat is None:
             return
         try:
             with self._folder.exclusive():
@@ -58,6 +60,27 @@ class EmbeddedValkey:
         except OSError as error:
             why = f"{error.strerror}: {error.filename}"
             logger.warning("Embedded server: left without a look whether it is still used (%s).", why)
+
+    def revive(self) -> bool:
+        """Start the server again if it has ended, and this user has not left; whether that was done.
+
+        Raises EmbeddedServerError where it does not start, OSError where its folder is gone.
+        """
+        with self._folder.exclusive():
+            if self._seat is None or self._folder.server_lives():
+                return False
+            access, _ = _found_or_started(self._folder)
+        if access.url != self.url:
+            logger.error("Embedded server: another program has its port now, so it has a new one: start this anew.")
+        return True
+
+    @contextmanager
+    def others(self) -> Iterator[list[int]]:
+        """The processes that use the server beside this user; nobody joins or leaves inside the block."""
+        with self._folder.exclusive():
+            users = self._folder.users()
+            users.remove(self._opened_by)
+            yield users
 
     def __enter__(self) -> Self:
         return self
@@ -71,13 +94,16 @@ class EmbeddedValkey:
 def open_embedded(data_dir: Path | None = None) -> EmbeddedValkey:
     """Share the server of a folder, or start it; close what is returned.
 
-    The folder is `data_dir`, else `.lowkiq` in the current one.
+    The folder is `data_dir`, else `.lowkiq` at the root of the project.
     EmbeddedServerError: no program fits the platform, the folder cannot be used, or its server does not start
     or answer.
     """
     if sys.platform == "win32":
-        raise EmbeddedServerError("There is no embedded server for Windows: set LOWKIQ_REDIS_URL to a server.")
-    folder = ServerFolder(data_dir or DEFAULT_DATA_DIR)
+        raise EmbeddedServerError(
+            "There is no embedded server for Windows: work in WSL, or start a server by `docker run --rm -p "
+            "127.0.0.1:6379:6379 valkey/valkey` and set LOWKIQ_REDIS_URL=redis://127.0.0.1:6379/0."
+        )
+    folder = ServerFolder(data_dir or default_folder())
     with _usable(folder):
         folder.create()
         with folder.exclusive():
@@ -108,7 +134,7 @@ def _found_or_started(folder: ServerFolder) -> tuple[Access, ServerProcess]:
             raise _unreachable(folder, "server.json, which tells how to reach it, is lost")
         process = _answer(folder, access)
         if process is not None:
-            logger.info("Embedded server: %s, pid %d, data in %s.", process.version, process.pid, folder.path)
+            logger.debug("Embedded server: %s, pid %d, data in %s.", process.version, process.pid, folder.path)
             return access, process
         if not lived and _BUSY_PORT not in folder.last_words():
             break
@@ -139,7 +165,7 @@ def _unreachable(folder: ServerFolder, why: str) -> EmbeddedServerError:
 
 def _leave(folder: ServerFolder, seat: Seat, patience: float) -> None:
     seat.leave()
-    if folder.has_users():
+    if folder.users():
         return
     access = folder.read_access()
     if access is None or not folder.server_lives():

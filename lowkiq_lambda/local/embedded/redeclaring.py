@@ -1,0 +1,39 @@
+"""Edits of a declaration in development: nobody is asked to redeclare a queue that has nothing to lose."""
+
+import logging
+from contextlib import suppress
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.errors import BackendError, QueueMismatch
+from lowkiq_lambda.local.embedded.shared import attached
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+
+def redeclare_empty_queues(app: Lowkiq) -> None:
+    """Declare anew each queue that is declared otherwise now, if it has no jobs and nobody else uses the server.
+
+    For an embedded server only; whatever cannot be declared anew stays as it is, and is told by its first use.
+    """
+    server = attached(app.redis_url)
+    if server is None:
+        return
+    with server.others() as others, suppress(BackendError):
+        if not others:
+            for worker in app.workers:
+                _redeclare_if_empty(app, worker)
+
+
+def _redeclare_if_empty(app: Lowkiq, worker: type[Worker]) -> None:
+    try:
+        app.queue_of(worker)
+    except QueueMismatch as error:
+        with suppress(QueueMismatch):
+            app.redeclare(worker)
+            logger.warning(
+                "queue %r has no jobs, and was declared anew: with %s instead of %s",
+                worker.queue_name,
+                error.declared,
+                error.stored,
+            )

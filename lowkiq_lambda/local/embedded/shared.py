@@ -1,0 +1,115 @@
+"""What this process has of embedded servers: one seat for each folder, from the first need to the end of the process.
+
+A thread looks after each server. One that ended, whatever ended it, is started again at once on its port: the first
+user that finds it dead does so, under the folder's lock, and all connections find it again by themselves.
+"""
+
+import atexit
+import logging
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Final
+
+from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.errors import EmbeddedServerError
+from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
+from lowkiq_lambda.local.embedded.url import folder_of
+
+LOOK_INTERVAL: Final = 0.25
+"""Seconds between two looks whether a server still runs; a look costs some ten microseconds."""
+LONGEST_PAUSE: Final = 30.0
+"""Seconds, at most, between two attempts to start a server that does not start."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Hold:
+    server: EmbeddedValkey
+    left: Event = field(default_factory=Event)
+
+
+_holds: dict[Path, _Hold] = {}
+_lock = Lock()
+
+
+def attach(config: Config, environ: Mapping[str, str]) -> EmbeddedValkey:
+    """The server that the settings mean, used by this process until it ends.
+
+    Raises ConfigError for a `redis_url` that names no folder, and EmbeddedServerError.
+    """
+    folder = _folder_of(config, environ)
+    with _lock:
+        if folder not in _holds:
+            server = open_embedded(folder)
+            logger.warning("Embedded server, for development: version %s, data in %s.", server.version, folder)
+            _holds[folder] = _Hold(server)
+            _look_after(_holds[folder])
+        return _holds[folder].server
+
+
+def attached(url: str) -> EmbeddedValkey | None:
+    """The server that this process uses under that URL; None for any other server."""
+    with _lock:
+        return next((hold.server for hold in _holds.values() if url == hold.server.url), None)
+
+
+def reset_command(queue_name: str, config: Config, environ: Mapping[str, str]) -> str:
+    """What removes the queue from the server that the settings mean."""
+    command = ["python", "-m", "lowkiq_lambda.local", "reset", queue_name]
+    folder = _folder_of(config, environ)
+    if folder != _folder_of(Config.from_env(environ), environ):
+        command += ["--data-dir", str(folder)]
+    return shlex.join(command)
+
+
+def leave() -> None:
+    """Give up all that was attached, as the end of the process does."""
+    with _lock:
+        while _holds:
+            _, hold = _holds.popitem()
+            hold.left.set()
+            hold.server.close()
+
+
+def _folder_of(config: Config, environ: Mapping[str, str]) -> Path:
+    url = config.redis_url or ""
+    # An app that names its server itself reads no other setting from the environment.
+    return folder_of(url if url.startswith(EMBEDDED) else EMBEDDED, config.data_dir or environ.get("LOWKIQ_DATA_DIR"))
+
+
+def _look_after(hold: _Hold) -> None:
+    Thread(target=_revive_until_left, args=(hold,), name="lowkiq-embedded", daemon=True).start()
+
+
+def _revive_until_left(hold: _Hold) -> None:
+    pause = LOOK_INTERVAL
+    while not hold.left.wait(pause):
+        try:
+            if hold.server.revive():
+                logger.warning("Embedded server: it had ended, and was started again.")
+            pause = LOOK_INTERVAL
+        except EmbeddedServerError as error:
+            logger.error("%s", error)  # noqa: TRY400 - the sentence says all
+            pause = min(4 * pause, LONGEST_PAUSE)
+        except OSError as error:
+            logger.error("Embedded server: nobody looks after it any more (%s).", error)  # noqa: TRY400 - as above
+            return
+
+
+def _begin_in_child() -> None:
+    """A forked child has the seat of its parent, but none of its threads, and locks in whatever state they were."""
+    global _lock  # noqa: PLW0603 - the old one may be held for ever
+    _lock = Lock()
+    for folder, hold in list(_holds.items()):
+        _holds[folder] = _Hold(hold.server)
+        _look_after(_holds[folder])
+
+
+atexit.register(leave)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,47 @@
+"""`embedded:` in place of a server's URL: the folder that it means.
+
+    embedded:          LOWKIQ_DATA_DIR, else `.lowkiq`
+    embedded:FOLDER    that folder; `~` is the user's own
+
+A relative folder lies at the root of the project, so that a program started in any folder of the project finds the
+same server.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from lowkiq_lambda.config import EMBEDDED
+from lowkiq_lambda.errors import ConfigError
+
+_DEFAULT: Final = ".lowkiq"
+_MARKS: Final = ("pyproject.toml", ".git")
+
+
+def folder_of(url: str, data_dir: str | None = None) -> Path:
+    """The folder, absolute; `data_dir` where the URL names none. Raises ConfigError."""
+    named = url.removeprefix(EMBEDDED)
+    if named.startswith("//") or any(sign in named for sign in "?#"):
+        raise ConfigError(
+            f"redis_url={url!r} is refused: behind embedded: a folder may follow, and nothing else",
+            setting="redis_url",
+        )
+    try:
+        return default_folder(Path(named or data_dir or _DEFAULT).expanduser())
+    except RuntimeError as error:
+        raise ConfigError(f"redis_url={url!r} is refused: {error}", setting="redis_url") from None
+
+
+def default_folder(name: Path = Path(_DEFAULT)) -> Path:
+    """The folder of that name at the root of the project."""
+    return _project_root(Path.cwd()) / name
+
+
+def _project_root(start: Path) -> Path:
+    """The nearest folder with a mark of a project, from here upwards; `start` where none has one."""
+    # A folder above may be closed to us.
+    with suppress(OSError):
+        for folder in (start, *start.parents):
+            if any((folder / mark).exists() for mark in _MARKS):
+                return folder
+    return start
