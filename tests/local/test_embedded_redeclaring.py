@@ -1,0 +1,194 @@
+"""Another declaration on an embedded server, and the commands that look after the server itself."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from lowkiq_lambda.local.embedded.folder import ServerFolder
+from tests.local.programs import Project, Prompt, PromptError
+from tests.waiting import eventually
+
+PUSH = "Greet.perform_async([{'id': %r}]) and None"
+RESET = "or, as this is the embedded server, run `python -m lowkiq_lambda.local reset Greet`."
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project with a queue of three shards."""
+    with Project(tmp_path) as made:
+        yield made
+
+
+def make_queue(project: Project, *ids: str) -> None:
+    """Make the queue with these jobs, and write the app anew with another number of shards."""
+    prompt = project.prompt()
+    prompt.run("app.stats() and None")
+    for job_id in ids:
+        prompt.run(PUSH % job_id)
+    prompt.end()
+    project.write(shards_count=5)
+
+
+def refusal(prompt: Prompt) -> str:
+    """What a push says that is refused."""
+    with pytest.raises(PromptError) as refused:
+        prompt.run(PUSH % "Ada")
+    return str(refused.value)
+
+
+def test_a_queue_that_is_declared_otherwise_can_be_reset(project: Project) -> None:
+    """The error ends with a command, and after that command the push is accepted."""
+    make_queue(project, "Ada", "Grace")
+    prompt = project.prompt()
+    said = refusal(prompt)
+    prompt.end()
+    assert said.startswith("QueueMismatch: Queue 'Greet' is declared with shards_count=5")
+    assert said.endswith(RESET)
+
+    command = shlex.split(said.split("`")[1])
+    done = project.command(*command[3:])
+
+    assert ["python", "-m", "lowkiq_lambda.local"] == command[:3]
+    assert f"removed the queue 'Greet' from {project.folder.path}: 2 pending, 0 in the morgue\n" == done.stdout
+    assert (0, "") == (done.returncode, done.stderr)
+    prompt = project.prompt()
+    prompt.run(PUSH % "Linus")
+    assert {"done": 1} == prompt.run("app.drain(5)")
+
+
+def test_the_command_names_the_folder_where_it_is_another(project: Project, tmp_path: Path) -> None:
+    """An app with a folder of its own is told the command for that folder."""
+    project.url, project.folder = f"embedded:{tmp_path / 'my data'}", ServerFolder(tmp_path / "my data")
+    project.write()
+    project.prompt().run(PUSH % "Ada")
+    project.write(shards_count=5)
+
+    said = refusal(project.prompt())
+
+    assert said.endswith(f"reset Greet --data-dir '{tmp_path / 'my data'}'`.")
+
+
+def test_a_server_of_ones_own_gets_no_such_advice(project: Project, server_url: str) -> None:
+    """Nobody is told to remove a queue where it may be a production's."""
+    project.url = server_url
+    project.write()
+    project.prompt().run(PUSH % "Ada")
+    project.write(shards_count=5)
+
+    said = refusal(project.prompt())
+
+    assert "QueueMismatch" in said
+    assert "reset" not in said
+
+
+def test_only_who_is_alone_may_reset(project: Project) -> None:
+    """A queue is not taken from under a program that uses it: the command names the process and changes nothing."""
+    prompt = project.prompt()
+    prompt.run(PUSH % "Ada")
+
+    done = project.command("reset", "Greet")
+
+    assert 1 == done.returncode
+    assert f"error: The embedded server is in use by the process {prompt.pid}: end it" in done.stderr
+    assert {"done": 1} == prompt.run("app.drain(5)")
+
+
+def test_a_reset_takes_one_queue(project: Project) -> None:
+    """Queues with similar names stay; one that there is not is told."""
+    prompt = project.prompt()
+    prompt.run("others = [app.worker(queue_name=name)(lambda batch: None) for name in ('Gree', 'Greet:3', 'Greeter')]")
+    prompt.run("[other.perform_async([{'id': 1}]) for other in others] and None")
+    prompt.run(PUSH % "Ada")
+    prompt.run("app.drain(0) and None")
+    prompt.end()
+
+    assert 0 == project.command("reset", "Greet").returncode
+    missing = project.command("reset", "Greet")
+
+    assert (1, f"error: {project.folder.path} has no queue 'Greet'.\n") == (missing.returncode, missing.stderr)
+    prompt = project.prompt()
+    keys = prompt.run(
+        "sorted(key.decode().split(':')[1].strip('{}') for key in app.backend.client.keys('*:declaration'))"
+    )
+    assert ["Gree", "Greet%3A3", "Greeter"] == keys
+
+
+def test_a_daemon_that_is_alone_declares_an_empty_queue_anew(project: Project) -> None:
+    """Who edits a number and starts the daemon again need not care; the log says what was done."""
+    make_queue(project)
+    daemon = project.daemon()
+
+    eventually(lambda: "INFO    daemon " in daemon.log, timeout=30)
+    prompt = project.prompt()
+    eventually(lambda: "declared anew" in daemon.log, timeout=30)
+    prompt.run(PUSH % "Ada")
+
+    project.await_greeted("Ada")
+    assert (
+        "queue 'Greet' has no jobs, and was declared anew: with shards_count=5 instead of shards_count=3" in daemon.log
+    )
+
+
+def test_a_daemon_does_not_declare_anew_a_queue_with_jobs(project: Project) -> None:
+    """Jobs would be stranded: the daemon ends with the way out, and they are there as before."""
+    make_queue(project, "Ada")
+
+    daemon = project.daemon()
+
+    assert 1 == daemon.exit_code()
+    assert daemon.log.endswith(f"{RESET}\n")
+    project.write(shards_count=3)
+    assert {"done": 1} == project.prompt().run("app.drain(5)")
+
+
+def test_a_daemon_does_not_declare_anew_what_others_use(project: Project) -> None:
+    """A program that goes by the old declaration goes on: the daemon ends with the way out."""
+    prompt = project.prompt()
+    prompt.run("app.stats() and None")
+    project.write(shards_count=5)
+
+    daemon = project.daemon()
+
+    assert 1 == daemon.exit_code()
+    assert daemon.log.endswith(f"{RESET}\n")
+    prompt.run(PUSH % "Ada")
+    assert {"done": 1} == prompt.run("app.drain(5)")
+
+
+def test_other_tools_get_the_url(project: Project) -> None:
+    """The command prints a URL that works when it has ended, and until the next user has left."""
+    prompt = project.prompt()
+    prompt.run(PUSH % "Ada")
+    prompt.end()
+
+    printed = project.command("redis")
+
+    assert (0, "") == (printed.returncode, printed.stderr)
+    with redis.Redis.from_url(printed.stdout.strip(), protocol=2) as client:
+        assert client.exists("lowkiq:{Greet}:declaration")
+    prompt = project.prompt()
+    assert printed.stdout.strip() == prompt.run("app.redis_url")
+    prompt.end()
+    assert not project.server_lives()
+
+
+@pytest.mark.parametrize("command", [("redis",), ("reset", "Greet")])
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"LOWKIQ_REDIS_URL": "redis://localhost:6379/0"}, "LOWKIQ_REDIS_URL names a server of its own"),
+        ({"LOWKIQ_ENV": "production"}, "is for development, and LOWKIQ_ENV=production says"),
+    ],
+)
+def test_the_commands_are_for_the_embedded_server_alone(
+    project: Project, command: tuple[str, ...], settings: dict[str, str], words: str
+) -> None:
+    """Where another server is meant, or the process is a deployment, nothing is started and nothing removed."""
+    done = project.command(*command, **settings)
+
+    assert 2 == done.returncode
+    assert words in done.stderr
+    assert not project.folder.path.exists()
