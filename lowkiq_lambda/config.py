@@ -1,4 +1,4 @@
-"""The settings: a frozen value, checked when it is made, and the only reader of the environment."""
+"""The settings of an app: a frozen value, checked when it is made; the environment can give most of them."""
 
 import re
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     max_runtime: Seconds = 300.0
-    """How long one visit of the daemon iterates one job before others get their turn."""
+    """How long a visit of the daemon lasts at most where no other shard waits, and `app.drain` where no time is given."""
 
     lease_ttl: LeaseSeconds = 30.0
     ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05

@@ -1,4 +1,4 @@
-"""Every exception of the library: one base, and the docstring of a class is its default message."""
+"""The exceptions that an app meets, and the base of all others; the docstring of a class is its default message."""
 
 from collections.abc import Iterable
 from inspect import cleandoc

@@ -44,7 +44,7 @@ _HELP: Final = """
 Play an event against the handler that Lambda would call, without AWS.
 
 The handler runs in this process, with this environment, and what it returns is printed as JSON; what it logs goes \
-to the standard error. Without a Redis URL a server is started that keeps its data in a folder, the same one that \
+to the standard error. Without a Redis URL, or with embedded:, it is the embedded server that \
 `python -m lowkiq_lambda.local` uses. When the time is over the process ends, as it does on Lambda.
 """
 _EPILOGUE: Final = """
