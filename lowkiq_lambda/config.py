@@ -85,7 +85,7 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     max_runtime: Seconds = 300.0
-    """How long a visit of the daemon lasts at most where no other shard waits, and `app.drain` where no time is given."""
+    """How long a visit of the daemon lasts at most, where no other shard waits; also the default of `app.drain`."""
 
     lease_ttl: LeaseSeconds = 30.0
     ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
