@@ -33,6 +33,7 @@ OUTPUT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 @pytest.fixture
 def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server for one page, which `Lowkiq()` finds in the environment, and a folder for an embedded one."""
+    monkeypatch.setenv("LOWKIQ_ENV", "development")
     monkeypatch.setenv("LOWKIQ_DATA_DIR", str(tmp_path / "embedded"))
     with Server() as server:
         monkeypatch.setenv("LOWKIQ_REDIS_URL", server.url)

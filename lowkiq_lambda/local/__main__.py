@@ -27,10 +27,9 @@ from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
 from lowkiq_lambda.local.embedded.commands import redis, reset
-from lowkiq_lambda.local.embedded.url import default_folder
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
-from lowkiq_lambda.local.serving import server_for
+from lowkiq_lambda.local.serving import server_for, server_for_demo
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +206,7 @@ def _run_demo(environment: Config, options: Options) -> int:
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
     app.configure(number_of_nodes=1, node_number=0)
     history = choose_history(options.repository, options.limit or None)
-    folder = server_for(app, options.data_dir, default_folder())
+    folder = server_for_demo(app, options.data_dir)
     faults = Faults(options.failures, options.interruptions, seed=randbits(32))
     demo = Demo(app, Daemon, folder, Console(), faults)
     # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.

@@ -144,7 +144,9 @@ def test_the_app_may_be_named_by_the_environment(shop: Path, server: Server) -> 
 def test_without_a_url_the_daemon_has_a_server_of_its_own(shop: Path) -> None:
     """The embedded server's folder is named in the log, its password is not, and it is gone after a clean end."""
     folder = shop / "data"
-    daemon = DaemonProcess(["shop.jobs:app", "--data-dir", str(folder)], {}, shop / "log", cwd=shop)
+    daemon = DaemonProcess(
+        ["shop.jobs:app", "--data-dir", str(folder)], {"LOWKIQ_ENV": "development"}, shop / "log", cwd=shop
+    )
     try:
         eventually(lambda: "INFO    daemon " in daemon.log, timeout=30)
         daemon.send(signal.SIGTERM)
@@ -165,6 +167,30 @@ def test_without_an_app_the_demo_runs_and_ends(shop: Path, server_url: str) -> N
     assert 0 == done.returncode, done.stderr
     assert "state equal" in done.stdout
     assert "" == done.stderr
+
+
+def test_the_demo_has_a_server_of_its_own_wherever_it_runs(shop: Path) -> None:
+    """It keeps nothing that a deployment would miss: it needs no URL in a container either."""
+    folder = shop / "demo"
+    container = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    done = run("--data-dir", str(folder), "--limit", "20", cwd=shop, environment=container)
+
+    assert 0 == done.returncode, done.stderr
+    assert "state equal" in done.stdout
+    assert f"data in {folder}." in done.stderr
+    assert not ServerFolder(folder).server_lives()
+
+
+def test_a_daemon_of_a_deployment_needs_a_url(shop: Path) -> None:
+    """In a container nobody is given an empty server in place of the one whose URL got lost."""
+    done = run("shop.jobs:app", cwd=shop, environment={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+
+    assert 2 == done.returncode
+    assert done.stderr.endswith(
+        "error: No Redis is named, and KUBERNETES_SERVICE_HOST says that this is a deployment: name a server, or set "
+        "LOWKIQ_ENV=development.\n"
+    )
+    assert not (shop / ".lowkiq").exists()
 
 
 def test_a_repository_that_cannot_be_replayed_is_told_in_a_sentence(shop: Path, server_url: str) -> None:
