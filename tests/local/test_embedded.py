@@ -420,6 +420,30 @@ def test_a_dead_servers_port_may_be_anothers_by_now(open_server: Open) -> None:
     assert before.password != after.password
 
 
+def test_a_living_user_is_told_that_the_port_was_lost(
+    open_server: Open, data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where another program was quicker, the server is there for the next ones, and the log says what to do."""
+    opened = open_server()
+    os.kill(opened.pid, signal.SIGKILL)
+    eventually(lambda: not lives(data_dir), what="the server's end")
+
+    with socket.create_server(("127.0.0.1", urlsplit(opened.url).port or 0)):
+        assert opened.revive()
+
+    assert "another program has its port now, so it has a new one: start this anew" in caplog.text
+
+
+def test_who_has_left_starts_nothing_again(open_server: Open, data_dir: Path) -> None:
+    """A server that the last user stopped stays stopped."""
+    opened = open_server()
+    assert not opened.revive()
+    opened.close()
+
+    assert not opened.revive()
+    assert not lives(data_dir)
+
+
 def test_a_port_that_is_taken_in_the_last_moment_is_changed(open_server: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where somebody is quicker on the port, the server starts on another one."""
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -1,5 +1,7 @@
 """`embedded:` in several programs of a project: one server for all, for as long as one of them lives."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -211,6 +213,36 @@ def test_an_idle_user_starts_a_killed_server_again(project: Project) -> None:
 
     assert 4 == len(pids)
     assert 3 == prompt.log.count("it had ended, and was started again")
+
+
+def test_a_server_that_does_not_start_again_is_tried_again(project: Project) -> None:
+    """What keeps it from starting is told, and when that is mended the server is back."""
+    prompt = project.prompt()
+    prompt.run(PUSH % "Ada")
+    (manifest,) = (project.folder.path / "appendonlydir").glob("*.manifest")
+    good = manifest.read_text()
+    manifest.write_text("nonsense\n")
+
+    project.kill_server()
+    eventually(lambda: "Invalid AOF manifest" in prompt.log, timeout=30)
+    manifest.write_text(good)
+
+    eventually(lambda: "it had ended, and was started again" in prompt.log, timeout=30)
+    assert {"done": 1} == prompt.run("app.drain(5)")
+
+
+def test_a_folder_that_is_removed_is_told(project: Project) -> None:
+    """Nobody can look after a server without its folder: the log says so, once, and the program goes on."""
+    prompt = project.prompt()
+    pid = prompt.run("server()")
+    try:
+        shutil.rmtree(project.folder.path)
+
+        eventually(lambda: "nobody looks after it any more" in prompt.log, timeout=30)
+        prompt.run(PUSH % "Ada")
+        assert {"done": 1} == prompt.run("app.drain(5)")
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_fork_goes_on_with_the_server(project: Project) -> None:
