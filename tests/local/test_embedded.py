@@ -188,7 +188,7 @@ def end_server(data_dir: Path) -> None:
 @contextmanager
 def client(url: str) -> Iterator[redis.Redis]:
     """A client that sends everything once."""
-    with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2) as connected:
+    with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=60) as connected:
         yield connected
 
 

@@ -9,6 +9,7 @@ import redis
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.local.programs import Project, Prompt, PromptError
+from tests.servers import MakeServer
 from tests.waiting import eventually
 
 PUSH = "Greet.perform_async([{'id': %r}]) and None"
@@ -71,9 +72,9 @@ def test_the_command_names_the_folder_where_it_is_another(project: Project, tmp_
     assert said.endswith(f"reset Greet --data-dir '{tmp_path / 'my data'}'`.")
 
 
-def test_a_server_of_ones_own_gets_no_such_advice(project: Project, server_url: str) -> None:
+def test_a_server_of_ones_own_gets_no_such_advice(project: Project, make_server: MakeServer) -> None:
     """Nobody is told to remove a queue where it may be a production's."""
-    project.url = server_url
+    project.url = make_server().url
     project.write()
     project.prompt().run(PUSH % "Ada")
     project.write(shards_count=5)
