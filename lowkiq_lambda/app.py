@@ -160,8 +160,10 @@ class Lowkiq:
         """
         from lowkiq_lambda.store.overview import overview  # noqa: PLC0415 - a drain has no use for it
 
+        codec = self.config.codec_name
         queues = {name: queue.shards for name, queue in self._queues.items()}
-        return overview(self._reader(), queues, self.config.codec_name, span)
+        declarations = [queue.declaration(codec) for queue in self._queues.values()]
+        return overview(self._reader(), queues, declarations, span)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
@@ -185,11 +187,11 @@ class Lowkiq:
         return Actions(source, queue.worker.merge, limits)
 
     def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
-        """Make an empty queue anew with the `shards_count` that the worker has now.
+        """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
 
-        For when producers have stopped and everything is drained: whoever still goes by the old count is refused from
-        then on (QueueMismatch). Raises QueueMismatch where jobs are left or the queue was made with another codec,
-        and BackendError; what broke off half-way is finished by another call.
+        For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
+        then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
+        another call came between, and BackendError; what broke off half-way is finished by another call.
         """
         self._declared(worker).redeclare(self.backend, self.config.codec_name, self.config.patience)
 
@@ -265,7 +267,9 @@ class Lowkiq:
             config.max_id_bytes,
             now=lambda: backend.now(queue.shards[0]),
         )
-        pusher = Pusher(backend, queue.shards, worker.merge, config.patience, self._wake or self._new_wake())
+        declare = partial(queue.declare_anew, backend, config.codec_name, 0.0)
+        wake = self._wake or self._new_wake()
+        pusher = Pusher(backend, queue.shards, worker.merge, config.patience, declare=declare, wake=wake)
         return push(checker, pusher, jobs)
 
     def _new_wake(self) -> Wake | None:

@@ -8,13 +8,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult, DrainTerms, Settled, Visit
 from lowkiq_lambda.error_text import loggable
-from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
+from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.keeper import Keeper
 from lowkiq_lambda.pace import Pace
@@ -31,6 +32,9 @@ from lowkiq_lambda.tour import Tour
 from lowkiq_lambda.verdict import HOOK_ERRORS, ErrorText
 
 logger = logging.getLogger(__name__)
+
+Seen = TypeVar("Seen", bound=ShardState | LowkiqError)
+"""What a look brings of a shard."""
 
 TURN = 0.25
 """Seconds after which a visit ends if another shard has work."""
@@ -95,7 +99,7 @@ class Drainer:
         for name in {shard.queue_name: None for shard in shards}:
             self._ensure_declared(self._queues[name], patience)
         self.history.hand_over_if_due()
-        return probe(self._backend, shards, patience)
+        return self._noting_closed(probe(self._backend, shards, patience))
 
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
         """Drain a shard as far as the budget allows; see `Visit.drain` for what it raises."""
@@ -108,6 +112,11 @@ class Drainer:
             self._running.add(visit)
         try:
             return visit.drain()
+        except ShardClosed:
+            # It has no jobs then. The queue was declared otherwise, which is an error, or its shards are opened again.
+            queue.doubt()
+            self._ensure_declared(queue, 0.0)
+            return DrainResult("empty")
         finally:
             with self._lock:
                 self._running.discard(visit)
@@ -168,7 +177,7 @@ class Drainer:
                 # What is out of reach is waited for once, not once for each queue.
                 patience = 0.0 if isinstance(error, BackendError) else patience
         known = [shard for shard in shards if shard.queue_name not in undeclared]
-        found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
+        found = dict(zip(known, self._noting_closed(probe_each(self._backend, known, patience)), strict=True))
         return tour.saw({shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards})
 
     def _due(self, tour: Tour, among: Iterable[ShardRef] | None, budget: Budget) -> list[ShardRef]:
@@ -194,6 +203,13 @@ class Drainer:
             running = list(self._running)
         for visit in running:
             visit.abandon(seconds)
+
+    def _noting_closed(self, states: list[Seen]) -> list[Seen]:
+        """The states; a shard that is not open puts its queue's declaration in doubt, and the next look reads it."""
+        for state in states:
+            if isinstance(state, ShardState) and not state.is_open:
+                self._queues[state.ref.queue_name].doubt()
+        return states
 
     def _ensure_declared(self, queue: Queue, patience: float) -> None:
         queue.ensure_declared(self._backend, self._config.codec_name, patience)

@@ -61,6 +61,10 @@ class QueueMismatch(LowkiqError):
         return type(self)(text, queue_name=self.queue_name, declared=self.declared, stored=self.stored)
 
 
+class ShardClosed(QueueMismatch):
+    """The shard is not open to this declaration: the queue was declared anew, or is being so."""
+
+
 class LeaseLost(LowkiqError):
     """The lease of the shard ended or passed to another holder: stop, the jobs will be performed again."""
 

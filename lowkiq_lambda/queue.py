@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from threading import Lock
 
-from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.errors import BackendFull, QueueMismatch
 from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.declarations import Declaration, declare, redeclare
+from lowkiq_lambda.store.declarations import Declaration, declare, declare_anew
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.redeclaring import redeclare
 from lowkiq_lambda.worker import Worker
 
 
@@ -17,20 +18,47 @@ class Queue:
         self.worker = worker
         self._advice = advice
         self.shards = [ShardRef(worker.queue_name, worker.shards_count, index) for index in range(worker.shards_count)]
-        self._declared = False
+        self._is_declared = False
+        self._is_doubtful = False
         self._lock = Lock()
 
+    def declaration(self, codec: str) -> Declaration:
+        """What it is declared with."""
+        return Declaration(self.worker.shards_count, codec, self.worker.merge)
+
     def ensure_declared(self, backend: Backend, codec: str, patience: float) -> None:
-        """Compare the declaration with the one in Redis, once. Raises QueueMismatch, BackendError."""
-        if not self._declared:
-            with self._lock:
-                declaration = Declaration(self.worker.shards_count, codec)
-                try:
-                    declare(backend, self.worker.queue_name, declaration, patience)
-                except QueueMismatch as error:
-                    raise error.advised(self._advice(self.worker.queue_name)) from None
-                self._declared = True
+        """Compare the declaration with the one in Redis: once, and again where it came into doubt.
+
+        A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
+        nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
+        """
+        if self._is_declared and not self._is_doubtful:
+            return
+        with self._lock:
+            reopen, self._is_doubtful = self._is_doubtful, False
+            try:
+                declare(backend, self.shards, self.declaration(codec), patience, reopen=reopen)
+                self._is_declared = True
+            except BackendFull:
+                self._is_declared = False
+            except QueueMismatch as error:
+                self._is_declared = False
+                raise error.advised(self._advice(self.worker.queue_name)) from None
+            except BaseException:
+                self._is_declared = False
+                raise
+
+    def doubt(self) -> None:
+        """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
+        self._is_doubtful = True
+
+    def declare_anew(self, backend: Backend, codec: str, patience: float) -> None:
+        """Open the shards where Redis agrees with the declaration.
+
+        Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
+        """
+        declare_anew(backend, self.shards, self.declaration(codec), patience)
 
     def redeclare(self, backend: Backend, codec: str, patience: float) -> None:
         """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
-        redeclare(backend, self.worker.queue_name, Declaration(self.worker.shards_count, codec), patience)
+        redeclare(backend, self.shards, self.declaration(codec), patience)

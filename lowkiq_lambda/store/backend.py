@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate, unless_error
 from lowkiq_lambda.store.keys import Place, ShardRef
@@ -172,7 +172,7 @@ class Backend:
 
 
 def accepted(reply: Reply, shard: ShardRef) -> Reply:
-    """The reply. Raises QueueMismatch where the shard refuses this library or this declaration."""
+    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
     if reply[0] == b"SKEW":
         raise BackendUnavailable("The server refused the time that it had just told.")
     if reply[0] == b"VERSION":
@@ -182,9 +182,9 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
             queue_name=shard.queue_name,
         )
     if reply[0] == b"CLOSED":
-        raise QueueMismatch(
-            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards: it was declared anew, so "
-            "deploy the new declaration here too.",
+        raise ShardClosed(
+            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "
+            "declared anew, so deploy the new declaration here too.",
             queue_name=shard.queue_name,
         )
     return reply

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-import msgspec
-
 from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.declarations import registered
 from lowkiq_lambda.store.keys import declaration_key
 from lowkiq_lambda.store.pipelines import send_each
 
@@ -33,7 +32,4 @@ def _name_of(key: str) -> str:
 def _decoded(value: object) -> Mapping[str, Any]:
     if isinstance(value, Exception):
         raise value
-    try:
-        return msgspec.json.decode(value if isinstance(value, bytes) else b"", type=dict[str, Any])
-    except msgspec.DecodeError:
-        return {}
+    return registered(value).made_with

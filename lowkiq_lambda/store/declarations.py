@@ -1,26 +1,26 @@
 """The drift guard: a queue keeps what it was made with, and refuses who declares it otherwise.
 
 With another `shards_count` an id would land in another shard while its older payloads wait in the first; with
-another codec nobody could read what is queued.
+another codec nobody could read what is queued; with another `merge` equal payloads would be looked for where they
+are not. The declaration lies in a key of the queue, and each shard is *opened* under it: what is pushed to a shard
+that is not open makes the pusher read the declaration again. docs/lease.md says why that holds.
 """
 
-from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Final
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
 
 LAYOUT: Final = 1
 HASH: Final = "crc32"
-_REPLACE: Final = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
-return redis.call('GET', KEYS[1])
-"""
+_MICROS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,92 +29,129 @@ class Declaration:
 
     shards_count: int
     codec: str
+    merge: str = "min"
     hash: str = HASH
     layout: int = LAYOUT
 
 
-def declare(backend: Backend, queue_name: str, declaration: Declaration, patience: float) -> None:
-    """Register the declaration, or compare it with the registered one. Raises QueueMismatch, BackendError."""
-    mine = _encoded(declaration)
-    stored = backend.patiently(patience, lambda: _register(backend.client, declaration_key(queue_name), mine))
-    if stored != mine:
-        raise _mismatch(queue_name, declaration, stored)
+@dataclass(frozen=True)
+class Registered:
+    """What a queue was made with, as it lies in Redis.
 
-
-def redeclare(backend: Backend, queue_name: str, declaration: Declaration, patience: float) -> None:
-    """Replace the registered declaration of a queue without jobs by one with another `shards_count`.
-
-    The shards of the old count are closed first, each if it is empty, so that nobody who still goes by the old
-    declaration can push or drain: two counts are never in use at once. What broke off half-way is finished by another
-    call. Raises QueueMismatch where jobs are left or more than `shards_count` differs, and nothing is changed then;
-    BackendError.
+    `generation` is larger than that of every declaration before. While `changing`, the shards are about to be closed
+    for another declaration, and nobody may open them.
     """
-    key, mine = declaration_key(queue_name), _encoded(declaration)
-    stored = backend.patiently(patience, lambda: _register(backend.client, key, mine))
-    before = msgspec.json.decode(stored)
-    if before | {"shards_count": declaration.shards_count} != asdict(declaration):
-        raise _mismatch(queue_name, declaration, stored)
-    if stored != mine:
-        _close_all(backend, queue_name, before["shards_count"], patience)
-    for shard in _shards(queue_name, declaration.shards_count):
-        _set_closed(backend, shard, patience, closed=False)
-    if stored != mine:
-        stored = backend.patiently(patience, lambda: backend.client.eval(_REPLACE, 1, key, stored, mine))
-    if stored != mine:
-        raise _mismatch(queue_name, declaration, stored)
+
+    made_with: Mapping[str, Any]
+    generation: int
+    changing: bool = False
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    """So that two who write the same do not take the other's for their own."""
+    stored: bytes = field(default=b"", compare=False)
+    """The bytes that it was read from."""
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """As it is kept."""
+        about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
+        return self.stored or msgspec.json.encode({**self.made_with, **about})
+
+    def agrees(self, declaration: Declaration) -> bool:
+        """Whether it was made with this."""
+        return dict(self.made_with) == asdict(declaration)
+
+    def settled(self, declaration: Declaration) -> "Registered":
+        """The same change, come to its end with this declaration."""
+        return replace(self, made_with=asdict(declaration), changing=False, stored=b"")
+
+
+def registered(stored: object) -> Registered:
+    """What the key holds; what cannot be read agrees with nothing."""
+    text = stored if isinstance(stored, bytes) else b""
+    try:
+        made_with = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        made_with = {}
+    generation, changing, nonce = (made_with.pop(name, "") for name in ("generation", "changing", "nonce"))
+    return Registered(made_with, generation if isinstance(generation, int) else 0, changing is True, str(nonce), text)
 
 
 def agrees(declaration: Declaration, stored: object) -> bool:
     """Whether what a queue was made with, as it lies in Redis, is this; where nothing is known, it may be."""
-    return not isinstance(stored, bytes) or stored == _encoded(declaration)
+    return not isinstance(stored, bytes) or registered(stored).agrees(declaration)
 
 
-@cache
-def _encoded(declaration: Declaration) -> bytes:
-    return msgspec.json.encode(asdict(declaration))
+def declare(
+    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float, *, reopen: bool = False
+) -> None:
+    """Register the declaration of the queue and open its shards, or compare it with the registered one.
+
+    With `reopen` shards are opened that are not, though the declaration is registered: it is one round trip for each
+    node. Raises QueueMismatch; BackendError, and BackendFull where it cannot be registered.
+    """
+    there, is_new = register(backend, shards, declaration, patience)
+    if not there.agrees(declaration):
+        raise mismatch(shards[0].queue_name, declaration, there)
+    if (is_new or reopen) and not there.changing:
+        open_each(backend, shards, there)
 
 
-def _close_all(backend: Backend, queue_name: str, shards_count: int, patience: float) -> None:
-    """Close the shards, or none where jobs are left. Raises QueueMismatch, BackendError."""
-    shards = _shards(queue_name, shards_count)
-    left = [shard for shard in shards if not _set_closed(backend, shard, patience, closed=True)]
-    if not left:
-        return
-    for shard in shards:
-        _set_closed(backend, shard, patience, closed=False)
-    indexes = ", ".join(str(shard.index) for shard in left)
-    raise QueueMismatch(
-        f"Queue {queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}): let them be "
-        f"drained with shards_count={shards_count}, and requeue or delete what is in the morgue.",
-        queue_name=queue_name,
-    )
+def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+    """As `declare`, for who met a shard that is not open; it is open when this returns.
+
+    Raises what `declare` does; ShardClosed while the queue is being declared anew.
+    """
+    there, _ = register(backend, shards, declaration, patience)
+    if not there.agrees(declaration):
+        raise mismatch(shards[0].queue_name, declaration, there)
+    if there.changing or not open_each(backend, shards, there):
+        raise ShardClosed(
+            f"Queue {shards[0].queue_name!r} is being declared anew. If that broke off, call app.redeclare again, "
+            "with the worker as it was or as it is to be.",
+            queue_name=shards[0].queue_name,
+        )
 
 
-def _set_closed(backend: Backend, shard: ShardRef, patience: float, *, closed: bool) -> bool:
-    """Whether the shard is closed now: it is not while it has jobs."""
-    reply = backend.run("close", shard, ["1" if closed else ""], patience=patience)
-    return not reply[1]
+def register(
+    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float
+) -> tuple[Registered, bool]:
+    """What is registered, and whether that was done just now. Raises BackendError."""
+    key = declaration_key(shards[0].queue_name)
+
+    def once() -> tuple[Registered, bool]:
+        # Read first: a full Redis refuses the write, and drains must go on there.
+        stored = backend.client.get(key)
+        if stored is not None:
+            return registered(stored), False
+        mine = Registered(asdict(declaration), next_generation(backend, shards[0], 0))
+        backend.client.set(key, mine.encoded, nx=True)
+        stored = backend.client.get(key)
+        return registered(stored), stored == mine.encoded
+
+    return backend.patiently(patience, once)
 
 
-def _shards(queue_name: str, shards_count: int) -> list[ShardRef]:
-    return [ShardRef(queue_name, shards_count, index) for index in range(shards_count)]
+def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered) -> bool:
+    """Open the shards under the declaration that was seen; whether none knew a later one. Raises BackendError."""
+    args = [there.generation, there.made_with["merge"]]
+    replies = backend.run_each([("open", shard, args) for shard in shards])
+    for reply in replies:
+        if isinstance(reply, LowkiqError):
+            raise reply
+    return all(reply[0] == b"OK" for reply in replies if not isinstance(reply, LowkiqError))
 
 
-def _register(client: Client, key: str, mine: bytes) -> bytes:
-    # Read first: a full Redis refuses the write, and drains must go on there.
-    stored = client.get(key)
-    if stored is None:
-        client.set(key, mine, nx=True)
-        stored = client.get(key)
-    return stored if isinstance(stored, bytes) else b"{}"
+def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:
+    """Larger than every one before: by the counter, and, where all was flushed, by the clock. Raises BackendError."""
+    return max(last + 1, int(backend.now(shard) * _MICROS))
 
 
-def _mismatch(queue_name: str, declaration: Declaration, stored: bytes) -> QueueMismatch:
-    there = msgspec.json.decode(stored)
-    here = asdict(declaration)
-    names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> QueueMismatch:
+    """What to do about a queue that was made with another declaration."""
+    here, then = asdict(declaration), there.made_with
+    names = sorted(name for name in {*here, *then} if here.get(name) != then.get(name))
     declared = ", ".join(f"{name}={here.get(name)!r}" for name in names)
-    made_with = ", ".join(f"{name}={there.get(name)!r}" for name in names)
+    made_with = ", ".join(f"{name}={then.get(name)!r}" for name in names)
     return QueueMismatch(
         f"Queue {queue_name!r} is declared with {declared}, but it was made with {made_with}. Restore the "
         "declaration; or give the worker another queue_name and let a worker with the old declaration push what "

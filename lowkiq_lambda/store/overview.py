@@ -15,7 +15,9 @@ _INFO: Final = ("INFO",)
 
 
 @contextmanager
-def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: str, span: Span) -> Iterator[Overview]:
+def overview(
+    reader: Reader, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
+) -> Iterator[Overview]:
     """The queues, given by their shards, with so much of their past; they come one by one until the block ends.
 
     Raises BackendError.
@@ -34,13 +36,14 @@ def overview(reader: Reader, queues: Mapping[str, Sequence[ShardRef]], codec: st
         infos, declared, pasts = _parted(told, len(nodes), len(queues))
 
         def each() -> Iterator[QueueOverview]:
-            for (name, queue), stored, done in zip(queues.items(), declared, pasts, strict=True):
+            known = zip(queues.items(), declarations, declared, pasts, strict=True)
+            for (name, queue), declaration, stored, done in known:
                 yield QueueOverview(
                     name=name,
                     shards_count=len(queue),
                     # Before the numbers are taken, as the server is still at work on them.
                     past=past(done, wanted, span, asked_at),
-                    mismatched=not agrees(Declaration(len(queue), codec), stored),
+                    mismatched=not agrees(declaration, stored),
                     now=next(measured),
                 )
 

@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from lowkiq_lambda.errors import BackendFull, BackendUnavailable, LowkiqError, PushInterrupted
+from lowkiq_lambda.errors import (
+    BackendFull,
+    BackendUnavailable,
+    LowkiqError,
+    PushInterrupted,
+    ShardClosed,
+)
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
@@ -58,17 +64,26 @@ class _Chunk:
 class Pusher:
     """Pushes checked jobs of one queue; the bell rings where a shard has work sooner than before.
 
-    `wake` is told of the shards that were written to, and of those whose bell rang.
+    `declare` opens the shards where one turns out not to be open, or raises why it may not. `wake` is told of the
+    shards that were written to, and of those whose bell rang.
     """
 
-    def __init__(
-        self, backend: Backend, shards: Sequence[ShardRef], merge: str, patience: float, wake: Wake | None = None
+    def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
+        self,
+        backend: Backend,
+        shards: Sequence[ShardRef],
+        merge: str,
+        patience: float,
+        *,
+        declare: Callable[[], None],
+        wake: Wake | None = None,
     ) -> None:
         self._backend = backend
         self._shards = shards
         self._channel = bell_channel(shards[0].queue_name)
         self._merge = merge
         self._patience = min(patience, TOKEN_LIFE / 2)
+        self._declare = declare
         self._wake = wake
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
@@ -94,11 +109,12 @@ class Pusher:
         # A single script rings by itself, a round trip sooner; of many shards one message tells.
         channel = self._channel if len(wave) == 1 else ""
         while left:
-            replies = self._backend.run_each([chunk.call(self._merge, channel) for chunk in left])
             again = []
-            for chunk, reply in zip(left, replies, strict=True):
-                if isinstance(reply, BackendUnavailable):
-                    errors[chunk.token] = reply
+            for chunk, reply in zip(left, self._sent(left, channel), strict=True):
+                if isinstance(reply, BackendUnavailable | ShardClosed):
+                    # That an attempt may have been written says more than that a later one was not.
+                    if isinstance(reply, BackendUnavailable) or chunk.token not in errors:
+                        errors[chunk.token] = reply
                     again.append(chunk)
                 elif isinstance(reply, LowkiqError):
                     errors[chunk.token] = _refused(reply, errors.get(chunk.token))
@@ -112,6 +128,23 @@ class Pusher:
             self._backend.pause(attempt)
             attempt += 1
         return errors
+
+    def _sent(self, chunks: Sequence[_Chunk], channel: str) -> list[Reply | LowkiqError]:
+        """An answer for each; shards that were not open are opened, and sent theirs again."""
+        replies = self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
+        closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
+        if closed:
+            anew = self._sent_anew([chunks[number] for number in closed], channel)
+            for number, reply in zip(closed, anew, strict=True):
+                replies[number] = reply
+        return replies
+
+    def _sent_anew(self, chunks: Sequence[_Chunk], channel: str) -> Sequence[Reply | LowkiqError]:
+        try:
+            self._declare()
+        except LowkiqError as error:
+            return [error] * len(chunks)
+        return self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
 
     def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: dict[int, int]) -> None:
         _, bell, now_text, met = reply
@@ -138,7 +171,8 @@ def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
 
     Where memory is full the script looks at the token first, so that its refusal is sure.
     """
-    return error if before is None or isinstance(error, BackendFull) else BackendUnavailable(str(error))
+    surely_not_written = before is None or isinstance(before, ShardClosed) or isinstance(error, BackendFull)
+    return error if surely_not_written else BackendUnavailable(str(error))
 
 
 def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> Iterator[list[_Chunk]]:

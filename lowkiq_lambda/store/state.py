@@ -21,6 +21,7 @@ class ShardState:
     `lag`: seconds that the oldest due job has waited, those in flight too; 0 where none is due.
     `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
     `obstacle`: why there is no work that could be had; None where there is.
+    `is_open`: whether it was opened under a declaration, and not closed since.
     """
 
     ref: ShardRef
@@ -28,6 +29,7 @@ class ShardState:
     lag: float
     next_at: float | None
     obstacle: Literal["held", "paused", "empty"] | None
+    is_open: bool
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
@@ -51,7 +53,7 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
-    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at = reply
+    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, is_open = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
@@ -69,6 +71,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
         lag=max(0.0, now - min(oldest)) if oldest else 0.0,
         next_at=None if work_at is None else max(work_at, free_at),
         obstacle=obstacle,
+        is_open=bool(is_open),
     )
 
 

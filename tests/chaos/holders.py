@@ -79,7 +79,11 @@ class Holders:
     def push(self, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Push to the shard, the only one of its queue."""
         checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
-        return Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE).push(checker.check_all(jobs), len(jobs))
+        pusher = Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE, declare=self._open)
+        return pusher.push(checker.check_all(jobs), len(jobs))
+
+    def _open(self) -> None:
+        self.backend.run("open", self._shard, [1, self._terms.merge], patience=PATIENCE)
 
     def __enter__(self) -> Self:
         return self

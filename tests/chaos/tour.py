@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.backend import Reply
+from lowkiq_lambda.store.backend import Argument, Reply
 from lowkiq_lambda.store.holding import Grant
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
@@ -107,8 +107,8 @@ class Tour:
         yield self._take()
         for _ in range(3):
             yield self._write("claim")
-        yield Step("close", lambda: self._set_closed("1"))
-        yield Step("close", lambda: self._set_closed(""))
+        yield Step("close", lambda: self._order("close", 2))
+        yield Step("open", lambda: self._order("open", 2, "min"))
 
     def start_over(self, ids: str) -> None:
         """The holder is gone, all is due, and two payloads arrive for each of the ids (each letter)."""
@@ -143,8 +143,8 @@ class Tour:
         self._nonce = woken.nonce
         return [shard.index for shard in woken.shards]
 
-    def _set_closed(self, closed: str) -> Reply:
-        return self.holders.backend.run("close", self._shard, [closed], patience=PATIENCE)
+    def _order(self, script: str, *args: Argument) -> Reply:
+        return self.holders.backend.run(script, self._shard, args, patience=PATIENCE)
 
     def _abandon(self) -> None:
         try:

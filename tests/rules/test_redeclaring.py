@@ -71,7 +71,7 @@ def test_l68_who_goes_by_the_old_number_is_refused(make_app: MakeApp, queue_name
     old.drain()
     new.redeclare(after)
 
-    with pytest.raises(QueueMismatch, match="no longer has 3 shards"):
+    with pytest.raises(QueueMismatch, match="made with shards_count=8"):
         before.perform_async(JOBS)
     assert 0 == new.stats()["total"]["length"]
 
@@ -123,7 +123,7 @@ def test_l68_what_broke_off_is_finished_by_another_call(
     workers = {3: declared(old, queue_name, 3), 8: declared(new, queue_name, 8)}
     workers[3].perform_async(JOBS)
     old.drain()
-    for calls in range(3 + 8):
+    for calls in range(3):
         with monkeypatch.context() as patch:
             patch.setattr(Backend, "run", breaking_off(Backend.run, after=calls))
             with pytest.raises(BackendUnavailable):

@@ -16,7 +16,7 @@ from lowkiq_lambda.worker import MAX_SHARDS
 def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
     """What the code says of each of its queues."""
     codec = app.config.codec_name
-    return {worker.queue_name: Declaration(worker.shards_count, codec) for worker in app.workers}
+    return {name: queue.declaration(codec) for name, queue in app.queues.items()}
 
 
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.declarations import Declaration, agrees
+from lowkiq_lambda.store.declarations import agrees
 from lowkiq_lambda.store.keys import declaration_key
 from lowkiq_lambda.store.metrics import totals_beside
 from lowkiq_lambda.store.reading import Reader
@@ -66,8 +66,8 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
     with totals_beside(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
-            name: metrics if agrees(Declaration(len(shards), codec), stored) else None
-            for (name, shards), stored, metrics in zip(queues.items(), declared, measured, strict=True)
+            name: metrics if agrees(queue.declaration(codec), stored) else None
+            for (name, queue), stored, metrics in zip(app.queues.items(), declared, measured, strict=True)
         }
 
 

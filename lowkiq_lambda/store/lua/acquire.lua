@@ -6,7 +6,7 @@
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or '', owner of what was recovered, if
 --   anything was}; {'HELD', until};
 --   {'PAUSED', until}; {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[7])
 if refused then return refused end
 local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}

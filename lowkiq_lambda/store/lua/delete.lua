@@ -2,7 +2,7 @@
 -- Deletes what waits under ids; their payloads in flight stay.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] 'failed' to delete only of ids that have failed, else '',
 --   [11..] ids. What remains of an id that had failed starts anew. Or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local failed_only = ARGV[10] == 'failed'
 return act_on_each(11, function(id, after, again)

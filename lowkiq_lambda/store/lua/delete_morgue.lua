@@ -2,7 +2,7 @@
 -- Deletes what lies in the morgue under ids.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local looked_at = tonumber(ARGV[10])
 return act_on_each(11, function(id, after)

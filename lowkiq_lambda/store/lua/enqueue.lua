@@ -7,14 +7,16 @@
 -- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where it was rung here; the list names the jobs that met their id waiting (positions from
 --   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then return cmsgpack.unpack(answered) end
 
-local arrival, last_score, max_len, generation =
-  unpack(call('HMGET', meta, 'arrival', 'last_score', 'max_len', 'push_generation'))
+local arrival, last_score, max_len, generation, opened =
+  unpack(call('HMGET', meta, 'arrival', 'last_score', 'max_len', 'push_generation', 'generation'))
+-- Nobody knows that the queue is still declared as the caller has once seen it: it may have been flushed since.
+if not opened then return {'CLOSED'} end
 arrival, max_len = tonumber(arrival or 0), tonumber(max_len or 0)
 local default_score, defaulted = math.max(now, tonumber(last_score or now)), false
 local packed = struct.pack('>d', default_score)

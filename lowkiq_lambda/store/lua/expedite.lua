@@ -3,7 +3,7 @@
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] the time after which the first is due, [11] the tick,
 --   [12] '1' if these are the first of the shard, [13..] ids. Or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local at, tick, FEW, SEEN_OF_ONE = tonumber(ARGV[10]), tonumber(ARGV[11]), 500, 100
 

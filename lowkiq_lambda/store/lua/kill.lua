@@ -2,7 +2,7 @@
 -- Sends what waits under ids that have failed to the morgue, with their last error.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
 --   What remains of an id starts anew. Or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])}
 local buried = 0

@@ -2,7 +2,7 @@
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.
-local refused = refusal()
+local refused = refusal(ARGV[5])
 if refused then return refused end
 local looked_at, arrival = tonumber(ARGV[10])
 

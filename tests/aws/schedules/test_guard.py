@@ -5,7 +5,7 @@ import pytest
 from lowkiq_lambda.aws.schedules.guard import Held, QueueFound, find_stranded
 from lowkiq_lambda.store.declarations import Declaration
 
-TEN = {"shards_count": 10, "codec": "json", "hash": "crc32", "layout": 1}
+TEN = {"shards_count": 10, "codec": "json", "merge": "min", "hash": "crc32", "layout": 1}
 WAITING, IN_FLIGHT, BURIED = Held(waiting=3), Held(in_flight=1), Held(morgue=2)
 
 
@@ -59,6 +59,13 @@ def test_another_codec_is_refused() -> None:
     (stranded,) = find_stranded({"Orders": Declaration(10, "msgpack")}, [queue("Orders", WAITING)])
 
     assert "was made with codec='json', and the code declares codec='msgpack'" in stranded.sentence
+
+
+def test_another_merge_is_refused() -> None:
+    """E-95: equal payloads are looked for where the queue's own merge keeps them, so it is compared too."""
+    (stranded,) = find_stranded({"Orders": Declaration(10, "json", "never")}, [queue("Orders", WAITING)])
+
+    assert "was made with merge='min', and the code declares merge='never'" in stranded.sentence
 
 
 def test_a_queue_without_a_worker_is_stranded_while_it_holds_jobs() -> None:

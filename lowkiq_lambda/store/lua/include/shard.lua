@@ -14,11 +14,12 @@ local latest_now, due_by = now_text, now
 local NEAR = 0.1
 
 -- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen, but for
--- what is near.
-local function refusal()
-  local least, seen_at, closed = unpack(call('HMGET', meta, 'least_version', 'now', 'closed'))
+-- what is near. A caller that merges says how: a shard was opened for one way.
+local function refusal(merges)
+  local least, seen_at, closed, merge =
+    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge'))
   if least and version < tonumber(least) then return {'VERSION', least} end
-  if closed then return {'CLOSED'} end
+  if closed or (merges and merge and merges ~= merge) then return {'CLOSED'} end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end

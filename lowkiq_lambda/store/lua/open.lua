@@ -1,0 +1,12 @@
+--! include shard
+-- Opens the shard under a declaration that its caller has seen registered. Harmless to repeat.
+-- ARGV[4] generation of the declaration, [5] merge. Returns {'OK'}; {'STALE'} where a later generation has given the
+--   shard an order; or a refusal.
+local refused = refusal()
+if refused and refused[1] ~= 'CLOSED' then return refused end
+local last, closed = unpack(call('HMGET', meta, 'generation', 'closed'))
+if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
+-- First, so that what was closed can be opened when memory is full.
+if closed then call('HDEL', meta, 'closed') end
+call('HSET', meta, 'generation', ARGV[4], 'merge', ARGV[5])
+return {'OK'}
