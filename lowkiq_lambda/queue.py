@@ -57,6 +57,7 @@ class Queue:
 
         Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
         """
+        self.doubt()
         declare_anew(backend, self.shards, self.declaration(codec), patience)
 
     def redeclare(self, backend: Backend, codec: str, patience: float) -> None:

@@ -558,3 +558,19 @@ def test_the_module_imports_no_more_than_it_needs() -> None:
     # Powertools looks whether botocore is there, to name itself in its calls; none of its modules is loaded.
     assert not {name for name in imported if name.startswith("botocore.")}
     assert not {"lowkiq_lambda.local", "lowkiq_lambda.dashboard", "lowkiq_lambda.store.queries"} & imported
+
+
+def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_drained(
+    drain: DrainFunction, make_app: MakeApp, make_server: MakeServer
+) -> None:
+    """E-41: a declaration that cannot be written is no error of an invocation, and what is queued is drained."""
+    own = make_server()
+    app = make_app(redis_url=own.url)
+    declare(app, "a never used one", Notes(), shards_count=2)
+    declare(app, "used", Notes(), shards_count=2).perform_async(jobs_of("abcdef"))
+    own.admin.config_set("maxmemory", 1)
+    drain.install(app)
+
+    told = drain()
+
+    assert ("empty", {"done": 6}) == (told["reason"], told["counts"])

@@ -1,0 +1,165 @@
+"""A declaration that was flushed away, cannot be written, or merges otherwise: who is stopped, and who is not."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lowkiq_lambda import BackendFull, Lowkiq, QueueMismatch
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.store.keys import declaration_key
+from tests.apps import MakeApp
+from tests.rules.support import Notes, declare, jobs_of, left_behind
+from tests.servers import MakeServer, Server
+from tests.waiting import eventually
+
+MANY = jobs_of([str(number) for number in range(2_000)])
+
+
+@pytest.fixture
+def own_server(make_server: MakeServer) -> Server:
+    """A server that may be flushed and filled."""
+    started: Server = make_server()
+    return started
+
+
+def test_who_pushes_after_a_flush_declares_the_queue_again(make_app: MakeApp, own_server: Server) -> None:
+    """E-49: a running producer writes the declaration anew, so that nobody else comes with another one."""
+    running, other, performed = make_app(redis_url=own_server.url), make_app(redis_url=own_server.url), Notes()
+    worker = declare(running, "queue", performed, shards_count=3)
+    worker.perform_async(jobs_of("a"))
+    own_server.admin.flushall()
+
+    worker.perform_async(jobs_of("bcdef"))
+
+    with pytest.raises(QueueMismatch, match="made with shards_count=3"):
+        declare(other, "queue", Notes(), shards_count=8).perform_async(jobs_of("x"))
+    assert {"done": 5} == running.drain()
+
+
+def test_who_looks_after_a_flush_declares_the_queue_again(make_app: MakeApp, own_server: Server) -> None:
+    """E-49: a running drain writes the declaration anew with its next look but one, though nobody pushes."""
+    running, other = make_app(redis_url=own_server.url), make_app(redis_url=own_server.url)
+    declare(running, "queue", Notes(), shards_count=3)
+    running.drain()
+    own_server.admin.flushall()
+
+    running.drain()
+    running.drain()
+
+    with pytest.raises(QueueMismatch, match="made with shards_count=3"):
+        declare(other, "queue", Notes(), shards_count=8).perform_async(jobs_of("x"))
+
+
+def test_who_was_there_before_a_flush_is_refused_where_another_declared_since(
+    make_app: MakeApp, own_server: Server
+) -> None:
+    """P1, P2: two counts are never in use at once: neither producer nor drain of the old one goes on."""
+    running, other, performed = make_app(redis_url=own_server.url), make_app(redis_url=own_server.url), Notes()
+    worker = declare(running, "queue", Notes(), shards_count=3)
+    worker.perform_async(jobs_of("abc"))
+    running.drain()
+    own_server.admin.flushall()
+    declare(other, "queue", performed, shards_count=8).perform_async(jobs_of("abc"))
+
+    with pytest.raises(QueueMismatch, match="made with shards_count=8"):
+        worker.perform_async(jobs_of("abc"))
+    with pytest.raises(QueueMismatch, match="made with shards_count=8"):
+        running.drain()
+
+    assert {} == left_behind(running, worker)
+    assert {"done": 3} == other.drain()
+
+
+def test_another_merge_is_refused_with_what_to_do(make_app: MakeApp, queue_name: str) -> None:
+    """E-95: what one keeps apart the other would look for in vain, so who comes second learns what to do."""
+    first, second = make_app(), make_app()
+    declare(first, queue_name, Notes(), merge="min").perform_async(jobs_of("a"))
+    worker = declare(second, queue_name, Notes(), merge="never")
+
+    for use in (lambda: worker.perform_async(jobs_of("a")), second.drain):
+        with pytest.raises(QueueMismatch, match=r"merge='never', but it was made with merge='min'.*app\.redeclare"):
+            use()
+
+
+def test_an_empty_queue_gets_another_merge_and_who_goes_by_the_old_one_is_refused(
+    make_app: MakeApp, queue_name: str
+) -> None:
+    """E-95: both merges are never in use at once: who was there before neither pushes nor drains nor requeues."""
+    old, new, performed = make_app(), make_app(), Notes()
+    before, after = declare(old, queue_name, Notes(), merge="min"), declare(new, queue_name, performed, merge="never")
+    before.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
+
+    with pytest.raises(QueueMismatch, match="still has jobs"):
+        new.redeclare(after)
+    old.drain()
+    new.redeclare(after)
+    after.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}])
+
+    for use in (lambda: before.perform_async(jobs_of("a")), lambda: old.actions(before).delete(["a"]), old.drain):
+        with pytest.raises(QueueMismatch):
+            use()
+    assert {"done": 1} == new.drain()
+    assert [{"a": [1, 1]}] == performed.batches
+    assert {} == left_behind(new, after)
+
+
+def test_a_queue_with_a_handler_at_work_stays_as_it_is(make_app: MakeApp, queue_name: str) -> None:
+    """P1: what is in flight would be in use under two counts, so the queue is not empty while a handler runs."""
+    old, new, refused = make_app(), make_app(), list[QueueMismatch]()
+    after = declare(new, queue_name, Notes(), shards_count=4)
+
+    def redeclare(_batch: object) -> None:
+        with pytest.raises(QueueMismatch, match="still has jobs") as caught:
+            new.redeclare(after)
+        refused.append(caught.value)
+
+    before = declare(old, queue_name, Notes(redeclare), shards_count=2)
+    before.perform_async(jobs_of("a"))
+
+    assert {"done": 1} == old.drain()
+    assert 1 == len(refused)
+    before.perform_async(jobs_of("a"))
+
+
+def in_a_drain(app: Lowkiq) -> None:
+    """`app.drain`."""
+    app.drain()
+
+
+def in_visits(app: Lowkiq) -> None:
+    """What an entrance of one's own does."""
+    for state in app.drainer.probe(app.drainer.shards()):
+        app.drainer.visit(state.ref, Budget(app._clock))
+
+
+def in_a_daemon(app: Lowkiq) -> None:
+    """A daemon that is started only now."""
+    shards = app.drainer.shards()
+    with Daemon(app):
+        eventually(lambda: not any(app.backend.client.exists(shard.key("jobs")) for shard in shards))
+
+
+@pytest.mark.parametrize("drained", [in_a_drain, in_visits, in_a_daemon])
+def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_drained(
+    make_app: MakeApp, own_server: Server, drained: Callable[[Lowkiq], None]
+) -> None:
+    """E-41: a declaration that cannot be written stops the pushes of its own queue, and neither drains nor looks."""
+    app, used, unused = make_app(redis_url=own_server.url, poll_interval=0.1), Notes(), Notes()
+    never = declare(app, "a never used one", unused, shards_count=2)
+    other = declare(app, "used", used, shards_count=2, batch_size=100)
+    other.perform_async(MANY)
+    own_server.admin.config_set("maxmemory", 1)
+
+    with pytest.raises(BackendFull):
+        never.perform_async(jobs_of("a"))
+    drained(app)
+
+    assert {job["id"] for job in MANY} == {job_id for ids in used.ids for job_id in ids}
+    assert 0 == app.stats()["total"]["length"]
+    assert [] == list(app.queries(never).range_by_id())
+    assert not own_server.admin.exists(declaration_key("a never used one"))
+
+    own_server.admin.config_set("maxmemory", 0)
+    never.perform_async(jobs_of("a"))
+    assert {"done": 1} == app.drain()
