@@ -19,7 +19,6 @@ from redis.exceptions import MaxConnectionsError
 from redis.retry import Retry
 from redis.sentinel import (
     Sentinel,
-    SentinelConnectionPool,
     SentinelManagedConnection,
     SentinelManagedSSLConnection,
 )
@@ -30,6 +29,7 @@ from lowkiq_lambda.plugs import Credentials
 from lowkiq_lambda.store.address import Address, parse_address
 from lowkiq_lambda.store.credentials import SignIns
 from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
+from lowkiq_lambda.store.primary import SentinelPool
 
 Client: TypeAlias = "redis.Redis | RedisCluster"
 
@@ -76,7 +76,7 @@ def connect(  # noqa: PLR0913 - all of it by keyword
         case "server":
             return _server(address, retry, options)
         case "sentinel":
-            return _sentinel(address, retry, options)
+            return _sentinel(address, retry, options, clock or SystemClock())
         case "cluster":
             return _cluster(address, retry, options)
 
@@ -99,10 +99,6 @@ class _FreeConnections(LifoQueue[Any]):
         if self._sign_ins is not None and connection is not None and self._sign_ins.is_over(connection):
             connection.disconnect()
         return connection
-
-
-class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
-    """Connections to whatever is the primary now; a caller waits for a free one."""
 
 
 def _begin(sign_ins: SignIns, connection: Any) -> None:  # noqa: ANN401 - any of redis-py's kinds of connection
@@ -157,7 +153,7 @@ def _server(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Re
     return redis.Redis.from_pool(pool)
 
 
-def _sentinel(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Redis:
+def _sentinel(address: Address, retry: Retry, options: dict[str, Any], clock: Clock) -> redis.Redis:
     sentinel = Sentinel(
         address.hosts,
         sentinel_kwargs={
@@ -168,9 +164,10 @@ def _sentinel(address: Address, retry: Retry, options: dict[str, Any]) -> redis.
             "retry": Retry(NoBackoff(), 0),
         },
     )
-    pool = _SentinelPool(  # type: ignore[no-untyped-call]  # its base has no types
+    pool = SentinelPool(
         address.service,
         sentinel,
+        clock,
         connection_class=SentinelManagedSSLConnection if address.tls else SentinelManagedConnection,
         db=address.db,
         retry=retry,

@@ -7,6 +7,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from lowkiq_lambda.store.faults import REDIS_ERRORS
+from lowkiq_lambda.store.primary import SentinelPool
 
 _OLDEST: Final = (6, 2)
 
@@ -19,7 +20,8 @@ def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
     warnings: dict[str, None] = {}
     try:
         for node in _nodes(client):
-            warnings.update(dict.fromkeys((*_policy_warnings(node), *version_warnings(_version(node)))))
+            found = (*_policy_warnings(node), *_replica_warnings(node), *version_warnings(_version(node)))
+            warnings.update(dict.fromkeys(found))
     except REDIS_ERRORS as error:
         warnings[f"The server could not be checked ({type(error).__name__}: {error})."] = None
     return list(warnings)
@@ -44,6 +46,15 @@ def _policy_warnings(node: redis.Redis) -> Iterator[str]:
         yield (
             f"The server's maxmemory-policy is {policy}: when memory is full it evicts keys, and jobs with "
             "them. Set it to noeviction, or use a server of its own for the queues."
+        )
+
+
+def _replica_warnings(node: redis.Redis) -> Iterator[str]:
+    # INFO tells how many replicas are good only where some are asked for.
+    if isinstance(node.connection_pool, SentinelPool) and "min_slaves_good_slaves" not in _info(node, "replication"):
+        yield (
+            "The server is named by Sentinels, and does not have min-replicas-to-write set: in a failover it goes on "
+            "taking jobs for seconds after another has taken its place, and loses them. Set it to 1 on every server."
         )
 
 

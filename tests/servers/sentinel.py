@@ -1,7 +1,7 @@
 """A primary with replicas under the watch of Sentinels."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import redis
@@ -19,20 +19,32 @@ _REPLICATION = ["repl-diskless-sync-delay 0", "repl-ping-replica-period 1"]
 class SentinelSetup(Started):
     """Servers of one service, one of them the primary that the Sentinels name.
 
-    `down_after` is how many seconds a silent primary counts as alive.
+    `down_after` is how many seconds a silent primary counts as alive. `min_replicas` are needed for a primary to take
+    writes. A Sentinel looks at the servers every ten seconds, `hurried` ones four times a second.
     """
 
     service = "lowkiq"
 
-    def __init__(self, sentinels: int = 1, replicas: int = 1, down_after: float = 1.0) -> None:
-        first = Server(settings=_REPLICATION)
-        self.servers: list[Server] = [first, *(_Replica(first) for _ in range(replicas))]
+    def __init__(
+        self,
+        *,
+        sentinels: int = 1,
+        replicas: int = 1,
+        down_after: float = 1.0,
+        min_replicas: int = 0,
+        hurried: bool = True,
+    ) -> None:
+        server_settings = [*_REPLICATION, f"min-replicas-to-write {min_replicas}"]
+        first = Server(settings=server_settings)
+        self.servers: list[Server] = [first, *(_Replica(first, server_settings) for _ in range(replicas))]
         settings = {
             "down-after-milliseconds": int(down_after * 1000),
             "failover-timeout": _FAILOVER_TIMEOUT,
             "parallel-syncs": replicas,
         }
-        self.sentinels = [_Sentinel(self.service, first, sentinels // 2 + 1, settings) for _ in range(sentinels)]
+        self.sentinels = [
+            _Sentinel(self.service, first, sentinels // 2 + 1, settings, hurried=hurried) for _ in range(sentinels)
+        ]
 
     @property
     def sentinel_addresses(self) -> list[tuple[str, int]]:
@@ -59,8 +71,12 @@ class SentinelSetup(Started):
 
     def start(self) -> Self:
         """Start all and wait until the Sentinels could fail over."""
-        for server in (*self.servers, *self.sentinels):
+        for server in self.servers:
             server.start()
+        # What a Sentinel sees first it believes until it looks again.
+        eventually(self._are_linked, timeout=_TIMEOUT, what="replicas that follow their primary")
+        for sentinel in self.sentinels:
+            sentinel.start()
         self.heal()
         return self
 
@@ -107,6 +123,9 @@ class SentinelSetup(Started):
         )
         return self.primary
 
+    def _are_linked(self) -> bool:
+        return all(_link(server) == "up" for server in self.servers[1:])
+
     def _is_healthy(self) -> bool:
         with contextlib.suppress(redis.RedisError, StopIteration):
             primary = self.primary
@@ -115,7 +134,7 @@ class SentinelSetup(Started):
 
     def _checks(self, primary: Server) -> Iterator[bool]:
         replicas = [server for server in self.servers if server is not primary]
-        yield all(replica.admin.info("replication").get("master_link_status") == "up" for replica in replicas)
+        yield all(_link(replica) == "up" for replica in replicas)
         for sentinel in self.sentinels:
             state = _state(sentinel.admin, self.service)
             yield _announced_port(sentinel.admin, self.service) == primary.port
@@ -125,8 +144,8 @@ class SentinelSetup(Started):
 
 
 class _Replica(Server):
-    def __init__(self, first: Server) -> None:
-        super().__init__(settings=_REPLICATION)
+    def __init__(self, first: Server, settings: Sequence[str]) -> None:
+        super().__init__(settings=settings)
         self._first = first
 
     def configuration(self) -> list[str]:
@@ -135,8 +154,9 @@ class _Replica(Server):
 
 
 class _Sentinel(Server):
-    def __init__(self, service: str, first: Server, quorum: int, settings: Mapping[str, int]) -> None:
+    def __init__(self, service: str, first: Server, quorum: int, settings: Mapping[str, int], *, hurried: bool) -> None:
         super().__init__()
+        self._hurried = hurried
         self._service = service
         self._first = first
         self._quorum = quorum
@@ -155,10 +175,11 @@ class _Sentinel(Server):
         ]
 
     def start(self) -> Self:
-        """Start it, and shorten its periods of ten and two seconds, where it lets one."""
+        """Start it, and, where it is to hurry and lets one, shorten its periods of ten and two seconds."""
         super().start()
-        with contextlib.suppress(redis.ResponseError):
-            self.admin.execute_command("SENTINEL DEBUG", *_PERIODS)
+        if self._hurried:
+            with contextlib.suppress(redis.ResponseError):
+                self.admin.execute_command("SENTINEL DEBUG", *_PERIODS)
         return self
 
     def arguments(self) -> list[str]:
@@ -169,6 +190,10 @@ class _Sentinel(Server):
         """Begin anew: the file names the old port."""
         super().change_port()
         (self.data_dir / "server.conf").unlink()
+
+
+def _link(replica: Server) -> str:
+    return str(replica.admin.info("replication").get("master_link_status"))
 
 
 def _is_primary(server: Server) -> bool:
