@@ -9,6 +9,7 @@ import redis
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.holding import Grant, Refused
 from lowkiq_lambda.store.server_time import GivenTime
 from lowkiq_lambda.testing import ManualClock
@@ -17,6 +18,7 @@ from tests.chaos.holders import Holders
 from tests.chaos.stage import Stage
 from tests.chaos.support import numbered, shard_of, state_of
 from tests.servers import MakeServer, Server
+from tests.waiting import eventually
 
 TTL = 30.0
 
@@ -207,3 +209,53 @@ def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer,
         clock.advance(0.001)
         assert isinstance(other.take(), Grant)
         assert holder.token < other.token
+
+
+def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no_write(
+    server: Server, stage: Stage
+) -> None:
+    """P4: the lease ends early, key and `until`; who still trusts it is refused, and has the smaller token."""
+    before, after = ManualClock(), ManualClock()
+    after.advance(TTL + 1.0)
+    with (
+        Holders(server.url, shard_of(stage), clock=before, new_time=GivenTime, ttl=TTL) as early,
+        Holders(server.url, shard_of(stage), clock=after, new_time=GivenTime, ttl=TTL) as late,
+    ):
+        early.push(numbered("a", 1))
+        first, second = early.new(), late.new()
+        assert isinstance(first.take(), Grant)
+        # The server keeps the end of a time to live by its own clock.
+        server.admin.delete(shard_of(stage).key("lease"))
+        taken = second.take()
+        assert isinstance(taken, Grant)
+        assert taken.window is not None
+        with pytest.raises(LeaseLost):
+            first.renew(TTL)
+        with pytest.raises(LeaseLost):
+            first.write()
+        assert ["a"] == [delivery.id for delivery in taken.window.deliveries]
+        assert first.token < second.token
+        assert None is second.write()
+
+
+def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(make_server: MakeServer, stage: Stage) -> None:
+    """P1: a time to live travels as the time of its end: a replica that hears of it late lets it end no later."""
+    primary = make_server(settings=["repl-diskless-sync-delay 0"])
+    replica = make_server(settings=[f"replicaof {primary.host} {primary.port}"])
+    eventually(lambda: replica.admin.info("replication").get("master_link_status") == "up")
+    key = shard_of(stage).key("lease")
+    with (
+        Holders(primary.url, shard_of(stage), ttl=TTL) as before,
+        Holders(replica.url, shard_of(stage), ttl=TTL) as after,
+    ):
+        before.push(numbered("a", 1))
+        with replica.frozen():
+            assert isinstance(before.new().take(), Grant)
+            eventually(lambda: int(primary.admin.pttl(key)) < (TTL - 0.5) * 1_000)
+        eventually(lambda: replica.admin.exists(key))
+        assert int(replica.admin.pttl(key)) <= (TTL - 0.5) * 1_000
+        primary.kill()
+        replica.admin.replicaof("NO", "ONE")
+        refused = after.new().take()
+        assert isinstance(refused, Refused)
+        assert "held" == refused.reason

@@ -1,6 +1,7 @@
 """P1, P2, P3: whoever declares a queue anew, and wherever it breaks off, two declarations are never in use at once."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 from random import Random
@@ -12,6 +13,7 @@ from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.worker import FunctionWorker
 from tests.apps import MakeApp
 from tests.rules.turnstile import Caller
+from tests.servers import Cluster
 
 COUNTS = (1, 2, 3)
 IDS = "abcd"
@@ -102,8 +104,8 @@ class World:
 class Callers:
     """Three processes of which each may want the queue to have any of the counts."""
 
-    def __init__(self, world: World, make_app: MakeApp) -> None:
-        apps = [[make_app(redis_timeout=PATIENCE) for _ in COUNTS] for _ in range(3)]
+    def __init__(self, world: World, make_app: Callable[[], Lowkiq]) -> None:
+        apps = [[make_app() for _ in COUNTS] for _ in range(3)]
         self._apps = [dict(zip(COUNTS, each, strict=True)) for each in apps]
         self._workers = [{count: world.declared(app, count) for count, app in each.items()} for each in self._apps]
 
@@ -122,7 +124,7 @@ def world(make_app: MakeApp, queue_name: str) -> World:
 @pytest.fixture
 def callers(world: World, make_app: MakeApp) -> Callers:
     """Those who declare its queue anew."""
-    return Callers(world, make_app)
+    return Callers(world, lambda: make_app(redis_timeout=PATIENCE))
 
 
 @pytest.mark.parametrize("other", COUNTS)
@@ -152,8 +154,22 @@ def test_three_who_redeclare_in_any_order_never_leave_two_counts_in_use(
     callers: Callers, world: World, seed: int
 ) -> None:
     """P1, P2, P3: their calls reach the server in any order, some of them twice, and some of them die."""
-    chance = Random(seed)
-    for _ in range(6):
+    disturb(callers, world, Random(seed), rounds=6)
+
+
+def test_two_counts_are_never_in_use_in_a_cluster_either(make_app: MakeApp, queue_name: str, cluster: Cluster) -> None:
+    """P1, P2, P3: there the declaration and the shards lie on several nodes."""
+
+    def make() -> Lowkiq:
+        return make_app(redis_url=cluster.url, redis_timeout=PATIENCE)
+
+    world = World([make() for _ in COUNTS], queue_name)
+    disturb(Callers(world, make), world, Random(0), rounds=3)
+
+
+def disturb(callers: Callers, world: World, chance: Random, rounds: int) -> None:
+    """Let three redeclare at once, as chance has it, while all push and drain; each time all comes to its end."""
+    for _ in range(rounds):
         counts = chance.choices(COUNTS, k=3)
         at_it = [callers(number, count, twice=chance.random() < 0.5) for number, count in enumerate(counts)]
         while left := [one for one in at_it if not one.is_over]:
