@@ -1,5 +1,6 @@
 """The work of one drain thread: choose a shard with work, visit it, choose again."""
 
+import logging
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -9,12 +10,14 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.drainer import TURN, Drainer
-from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.faults import backoff
 from lowkiq_lambda.store.keys import ShardRef
+
+logger = logging.getLogger(__name__)
 
 LONGEST_REST: Final = 60.0
 _DOUBLINGS: Final = 16
@@ -48,6 +51,10 @@ class DrainThread:
         except BackendUnavailable as error:
             self.roster.failed(shard, backoff(self.roster.failures(shard), self.rng))
             self.outage.failed(shard, error)
+        except QueueMismatch as error:
+            # The queue was declared anew since: the thread's others are not to wait for another thread.
+            logger.error("shard %d of queue %r may not be drained here: %s", shard.index, shard.queue_name, error)  # noqa: TRY400 - the sentence says all
+            self.roster.failed(shard, LONGEST_REST)
         except BaseException:
             # The shard rests, so that what goes wrong each time is not a busy loop; the thread's others do not.
             self.roster.failed(shard, self._rest(shard))

@@ -3,7 +3,7 @@
 import logging
 import signal
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -186,6 +186,40 @@ def test_p6_a_queue_that_may_not_be_drained_does_not_keep_others_from_it(
         eventually(lambda: messages(caplog, f"queue '{queue_name}-other' is left out"))
 
     assert [] == other.done
+
+
+def test_a_queue_that_is_declared_anew_while_the_daemon_runs_is_left_out_and_no_other(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P6: its jobs come to shards that this daemon knows, and are none of its business; no thread dies of that."""
+    app, anew = make_app(poll_interval=0.1, threads_per_node=1), make_app()
+    other, counting = Counting(app, f"{queue_name}-other"), Counting(app, queue_name)
+    with Daemon(app):
+        other.worker.perform_async([{"id": "before"}])
+        eventually(lambda: app.stats()["total"]["length"] == 0 and other.done)
+        body = {"queue_name": f"{queue_name}-other", "shards_count": 2, "merge": "never", "perform": _perform_nothing}
+        worker: type[Worker] = anew.worker(type("Anew", (Worker,), body))
+        eventually(lambda: _redeclared(anew, worker))
+        worker.perform_async([{"id": number} for number in range(20)])
+        eventually(lambda: messages(caplog, f"queue '{queue_name}-other' is left out"))
+        counting.worker.perform_async([{"id": "a"}])
+        eventually(lambda: counting.done)
+
+    assert ["before"] == other.done
+    assert [] == messages(caplog, "a thread died")
+    assert {"done": 20} == anew.drain()
+
+
+def _redeclared(app: Lowkiq, worker: type[Worker]) -> bool:
+    # What the daemon has just performed is in flight until it is settled.
+    with suppress(QueueMismatch):
+        app.redeclare(worker)
+        return True
+    return False
+
+
+def _perform_nothing(_self: Worker, _batch: Batch) -> None:
+    pass
 
 
 def test_l9_more_shards_than_threads_are_a_warning(

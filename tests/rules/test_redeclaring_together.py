@@ -19,8 +19,8 @@ COUNTS = (1, 2, 3)
 IDS = "abcd"
 STEPS = 8
 """As many as a call of `redeclare` takes between two of these counts."""
-PATIENCE = 0.1
-"""Seconds for which a push into a queue that is being declared anew is tried: by a clock that costs no time."""
+TIMEOUT = 2.0
+"""Seconds: with a longer one a push into a queue that is being declared anew is tried more often."""
 HOLDING = ("jobs", "flight", "morgue")
 
 
@@ -118,13 +118,13 @@ class Callers:
 @pytest.fixture
 def world(make_app: MakeApp, queue_name: str) -> World:
     """On one server."""
-    return World([make_app(redis_timeout=PATIENCE) for _ in COUNTS], queue_name)
+    return World([make_app(redis_timeout=TIMEOUT) for _ in COUNTS], queue_name)
 
 
 @pytest.fixture
 def callers(world: World, make_app: MakeApp) -> Callers:
     """Those who declare its queue anew."""
-    return Callers(world, lambda: make_app(redis_timeout=PATIENCE))
+    return Callers(world, lambda: make_app(redis_timeout=TIMEOUT))
 
 
 @pytest.mark.parametrize("other", COUNTS)
@@ -161,7 +161,7 @@ def test_two_counts_are_never_in_use_in_a_cluster_either(make_app: MakeApp, queu
     """P1, P2, P3: there the declaration and the shards lie on several nodes."""
 
     def make() -> Lowkiq:
-        return make_app(redis_url=cluster.url, redis_timeout=PATIENCE)
+        return make_app(redis_url=cluster.url, redis_timeout=TIMEOUT)
 
     world = World([make() for _ in COUNTS], queue_name)
     disturb(Callers(world, make), world, Random(0), rounds=3)
