@@ -38,7 +38,7 @@ class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
                 self._ask()
             finally:
                 self._asking.release()
-        return super().get_connection()  # type: ignore[no-any-return, no-untyped-call]
+        return super().get_connection()  # type: ignore[no-any-return, no-untyped-call]  # no types there
 
     def _ask(self) -> None:
         pause = ASKED_EVERY
