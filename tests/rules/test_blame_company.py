@@ -1,10 +1,13 @@
 """Who shares a batch with whom after a failure, and payloads that cannot be decoded (E-51, LB-9)."""
 
-from lowkiq_lambda import Lowkiq
+from collections.abc import Callable
+
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.store.codec import load_json
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import (
+    Broken,
     Notes,
     declare,
     failing,
@@ -130,3 +133,25 @@ def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_
 
     assert ["a"] == [job.id for job in notes.buried]
     assert look(app, worker, "a") is None
+
+
+def test_ids_that_are_performed_one_by_one_are_not_blamed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Where each job is performed by itself, those that failed come in one batch again: company does them no harm."""
+    batches: list[list[str]] = []
+
+    def noting(_worker: Worker, batch: Batch, call_next: Callable[[], object]) -> object:
+        batches.append(list(batch))
+        return call_next()
+
+    def perform_job(_self: Worker, job: BatchJob) -> None:
+        if job.retry_count < 0:
+            raise Broken(job.id)
+
+    app.server_middlewares.append(noting)
+    worker = declare(app, queue_name, Notes(), batch_size=5, perform_job=perform_job)
+    worker.perform_async(jobs_of("abc"))
+    assert {"failed": 3, "retried": 3} == app.drain()
+    clock.advance(10)
+
+    assert {"done": 3} == app.drain()
+    assert [["a", "b", "c"]] * 2 == batches
