@@ -28,6 +28,7 @@ from lowkiq_lambda.store.history import Recorder
 from lowkiq_lambda.store.holding import HolderTerms, Holding, MorgueLimits
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.state import ShardState, probe, probe_each
+from lowkiq_lambda.survivors import CRASHED, Survivors
 from lowkiq_lambda.tour import Tour
 from lowkiq_lambda.verdict import HOOK_ERRORS, ErrorText
 
@@ -40,7 +41,6 @@ TURN = 0.25
 """Seconds after which a visit ends if another shard has work."""
 PROBES = 10
 """How often, at most, all shards are probed in a poll interval."""
-CRASHED = "crashed: the process died each time that this job ran alone"
 
 
 class Drainer:
@@ -63,7 +63,7 @@ class Drainer:
         """Told of every settling, once Redis has acknowledged it."""
         self.history = Recorder(backend)
         """What the charts show; written on the way, and at the end of `drain`; who only visits calls its `flush`."""
-        self._keeper = Keeper()
+        self._keeper, self._survivors = Keeper(), Survivors()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._terms: dict[str, DrainTerms] = {}
         self._running: set[Visit] = set()
@@ -99,7 +99,10 @@ class Drainer:
         for name in {shard.queue_name: None for shard in shards}:
             self._ensure_declared(self._queues[name], patience)
         self.history.hand_over_if_due()
-        return self._noting_closed(probe(self._backend, shards, patience))
+        states = probe(self._backend, shards, patience)
+        if self._survivors.tell(shards):
+            states = probe(self._backend, shards, patience)
+        return self._noting_closed(states)
 
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
         """Drain a shard as far as the budget allows; see `Visit.drain` for what it raises."""
@@ -111,7 +114,7 @@ class Drainer:
         with self._lock:
             self._running.add(visit)
         try:
-            return visit.drain()
+            return self._survivors.watch(holding, visit.drain)
         except ShardClosed:
             # It has no jobs then. The queue was declared otherwise, which is an error, or its shards are opened again.
             queue.doubt()
@@ -177,7 +180,10 @@ class Drainer:
                 # What is out of reach is waited for once, not once for each queue.
                 patience = 0.0 if isinstance(error, BackendError) else patience
         known = [shard for shard in shards if shard.queue_name not in undeclared]
-        found = dict(zip(known, self._noting_closed(probe_each(self._backend, known, patience)), strict=True))
+        found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
+        heard = self._survivors.tell(shard for shard, state in found.items() if isinstance(state, ShardState))
+        found |= zip(heard, probe_each(self._backend, heard, patience), strict=True) if heard else ()
+        self._noting_closed([*found.values()])
         return tour.saw({shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards})
 
     def _due(self, tour: Tour, among: Iterable[ShardRef] | None, budget: Budget) -> list[ShardRef]:

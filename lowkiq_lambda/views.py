@@ -201,9 +201,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     `perform_in`: when it is due; None where nothing waits under it. `ahead`: ids that come before it.
     `suspects_ahead`: of ids that run alone, how many come before this one; None where it is no such id itself.
-    `strikes`: how often its process died while it ran alone. `buried_at`: of its last burial; None where nothing of
-    it is in the morgue. `closed`: its shard belongs to an older declaration. `least_version`: the shard wants a
-    library of this contract version at least.
+    `strikes`: how often nothing more was heard of its process while it ran alone. `buried_at`: of its last
+    burial; None where nothing of it is in the morgue. `closed`: its shard belongs to an older declaration.
+    `least_version`: the shard wants a library of this contract version at least.
     """
 
     shard: ShardView

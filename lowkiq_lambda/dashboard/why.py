@@ -170,7 +170,7 @@ def _remarks(seen: Situation) -> tuple[str, ...]:
         )
     if seen.strikes:
         remarks.append(
-            f"Its process died {_times(seen.strikes)} while it ran alone; after the {STRIKES}rd time it goes to the "
+            f"Nothing more was heard of its process {_times(seen.strikes)} while it ran alone; after the {STRIKES}rd time it goes to the "
             "morgue."
         )
     if seen.buried_at is not None:

@@ -1,4 +1,4 @@
-"""The calls of a shard's holder: acquire, settle and claim, start, renew, abandon.
+"""The calls of a shard's holder: acquire, settle and claim, start, renew, abandon, survive.
 
 A holding is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
 applied once. The number goes up only when the answer is known.
@@ -100,6 +100,8 @@ class Holding:
         self._terms = terms
         self._calls = 0
         self.token = 0
+        self.at_risk: str | None = None
+        """The lone suspect that would get a strike if nothing more were heard of this holder."""
         self.due_at: float | None = None
         """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
         self.paused = False
@@ -156,10 +158,13 @@ class Holding:
         _, window, due_at, paused = self._numbered("settle", args, patience)
         self.due_at = float(due_at) if due_at else None
         self.paused = bool(paused)
+        self.at_risk = None
         return _window(window)
 
     def start(self, job_id: str, patience: float) -> None:
         """Note that the handler of a lone suspect is about to run."""
+        # Before the call, which may be applied though its answer is lost.
+        self.at_risk = job_id
         self._numbered("start", [job_id], patience)
 
     def renew(self, patience: float) -> None:
@@ -171,6 +176,11 @@ class Holding:
         """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
         reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
         _unless_lost(reply, self.shard)
+
+    def survive(self, patience: float) -> None:
+        """After the visit: the handler of the lone suspect has ended, or never began, and the process lives."""
+        self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], patience=patience)
+        self.at_risk = None
 
     def _numbered(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
         call = [self._nonce, self._calls + 1, self._terms.ttl, *args]

@@ -31,7 +31,7 @@ def explain(source: Source, job_id: str) -> Situation:
         retry_count=float(retry_count or NEVER_FAILED),
         ahead=ahead,
         suspects_ahead=None if suspects_ahead == b"" else suspects_ahead,
-        strikes=msgspec.msgpack.decode(trouble).get("n", 0) if trouble else 0,
+        strikes=len(msgspec.msgpack.decode(trouble).get("n", ())) if trouble else 0,
         in_flight=bool(flies),
         buried_at=_time(buried_at),
         closed=bool(closed),

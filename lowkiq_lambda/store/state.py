@@ -11,6 +11,8 @@ from lowkiq_lambda.store.reading import Reader
 
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
+MISJUDGED: Final = 1.0
+"""Seconds that a lease may seem to last beyond its TTL; in lease.lua, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,13 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
-    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, is_open = reply
+    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
+    if ttl and busy_until > now + float(ttl) + MISJUDGED:
+        # The server's clock was ahead when that was written: who comes to acquire sets it right.
+        busy_until = now
     resumes_at = float(paused_until) if paused_until else 0.0
     free_at = max(busy_until, resumes_at)
     work_at = now if in_flight else waiting

@@ -152,7 +152,7 @@ def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Serve
         wait_until_free(server, stage)
         with child(stage, stops=[point]) as holder:
             holder.wait_at(point)
-            assert strikes == state_of(server, stage)["trouble"].get("a", {}).get("n", 0)
+            assert strikes == len(state_of(server, stage)["trouble"].get("a", {}).get("n", []))
             holder.kill()
     end = drain_to_the_end(server, stage)
     assert "crashed" in end["morgue"]["a"][1]

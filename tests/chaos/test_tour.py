@@ -23,7 +23,7 @@ from tests.chaos.tour import Step, Tour
 from tests.properties.observed import State, stored
 from tests.servers import FaultProxy, MakeServer, Server
 
-STEPS = 31
+STEPS = 32
 SCRIPTS = {path.stem for path in (Path(lowkiq_lambda.store.__file__).parent / "lua").glob("*.lua")}
 
 

@@ -80,8 +80,10 @@ class Tour:
         yield self._push(("a", 3), ("b", 2))
         yield self._write("claim", ("b", "suspect", 0), ("c", "suspect", 0))
         yield Step("start", lambda: self._holder.start("b", PATIENCE))
+        late = self._holder
         self._die()
         yield self._take()
+        yield Step("survive", lambda: late.survive(PATIENCE))
         yield Step("abandon", self._abandon)
         self._die()
         yield self._take()

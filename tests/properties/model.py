@@ -53,6 +53,8 @@ class Limits(NamedTuple):
 
 NEAR = 0.1
 """Seconds by which a client may misjudge the time."""
+MISJUDGED = 1.0
+"""Seconds that a lease may seem to last beyond its TTL."""
 
 
 @dataclass
@@ -61,7 +63,6 @@ class Job:
 
     entries: list[Entry]
     perform_in: float
-    retry_count: float = -1.0
     since: float | None = None
     touched: int = 0
 
@@ -114,6 +115,8 @@ class Model:
     now: float
     waiting: dict[str, Job] = field(default_factory=dict)
     flight: dict[str, Flown] = field(default_factory=dict)
+    counts: dict[int, float] = field(default_factory=dict)
+    """The retry_count of each payload that was the oldest of its id when that failed, by its arrival number."""
     errors: dict[str, str] = field(default_factory=dict)
     noted: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
     trouble: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -144,6 +147,10 @@ class Model:
         """When, with which retry_count and how each id failed, newest first: of those that have an error anywhere."""
         return {id_: noted for id_, noted in self.noted.items() if id_ in self.errors or id_ in self.morgue}
 
+    def retry_count(self, job: Job) -> float:
+        """The id's: the largest of those of its payloads."""
+        return max(self.counts.get(entry.arrival, -1.0) for entry in job.entries)
+
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
         default, answers = max(self.now, self.last_default), []
@@ -162,13 +169,15 @@ class Model:
         if self.paused_until > self.now:
             return "paused"
         if self.lease_key or self.now < self.until:
+            # No lease can last longer from now on: the clock was ahead.
+            self.until = min(self.until, self.now + self.ttl + MISJUDGED)
             return "held"
         due = any(job.perform_in <= self.due_by for job in self.waiting.values())
         if not (self.flight or due or self.suspects):
             return "empty"
-        self.evicted = False
+        self.evicted, former = False, self.holder
         self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
-        self._recover()
+        self._recover(former)
         self.go_on(limits)
         return "ok"
 
@@ -191,7 +200,7 @@ class Model:
 
     def hold(self, seconds: float) -> None:
         """The lease lasts for so long from now."""
-        self.until, self.lease_key = self.now + seconds, True
+        self.until, self.lease_key = max(self.until, self.now + seconds), True
 
     def let_go(self) -> None:
         """The lease is free."""
@@ -204,8 +213,23 @@ class Model:
 
     def abandon(self, seconds: float) -> None:
         """The holder's process is about to exit."""
-        self.abandoned, self.holder = True, None
+        self.abandoned, self.holder, self.until = True, None, 0.0
         self.hold(seconds)
+
+    def survive(self, holder: object, id_: str) -> None:
+        """One who could not settle lives: what was taken for its death is taken back."""
+        if holder is self.holder:
+            if self.until:
+                self.abandoned, self.holder = True, None
+                self.until, self.lease_key = 0.0, False
+            return
+        known = self.trouble.get(id_, {})
+        for kind in ("n", "h"):
+            if holder in known.get(kind, []):
+                left = [one for one in known[kind] if one is not holder]
+                self._note(id_, **{kind: left or None})
+                if kind == "h":
+                    self._note(id_, l=known["l"] * 2 if left else None)
 
     # Waiting
 
@@ -219,12 +243,18 @@ class Model:
                 job.touched = max(job.touched, new.arrival, old.arrival)
                 job.entries.remove(old)
                 job.entries.append((max if self.merge == "max" else min)(new, old))
+                if counts := [self.counts.pop(one.arrival) for one in {old, new} if one.arrival in self.counts]:
+                    self.counts[job.entries[-1].arrival] = max(counts)
             job.entries.sort()
         return job
 
-    def _put_back(self, id_: str, entries: Iterable[Entry], perform_in: float, retry_count: float) -> None:
+    def _put_back(self, id_: str, entries: Iterable[Entry], perform_in: float) -> None:
         job = self._put(id_, entries, perform_in)
-        job.perform_in, job.retry_count, job.since = perform_in, retry_count, None
+        job.perform_in, job.since = perform_in, None
+
+    def _forget_counts(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.counts.pop(entry.arrival, None)
 
     # Claims
 
@@ -260,46 +290,50 @@ class Model:
             taken.append(entry)
         if taken:
             time = time if job.since is None else job.since
-            self.flight[id_] = Flown(taken, time, job.retry_count)
+            self.flight[id_] = Flown(taken, time, self.counts.get(taken[0].arrival, -1.0))
             del job.entries[: len(taken)]
-            job.since, job.perform_in, job.retry_count = time, self.due_by, -1.0
+            job.since, job.perform_in = time, self.due_by
             if not job.entries:
                 del self.waiting[id_]
         return bool(taken)
 
     # Recovery
 
-    def _recover(self) -> None:
+    def _recover(self, former: object) -> None:
         self.counters["recovered"] += len(self.flight)
         for id_, flown in self.flight.items():
             if self.abandoned:
-                self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+                self._put_back(id_, flown.entries, flown.perform_in)
                 self._note(id_, x=None, r=True)
             elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("x"):
-                self._strike(id_, flown)
+                self._strike(id_, flown, former)
             else:
                 self._suspected(id_, flown, self.trouble.get(id_, {}).get("g", ""))
         self.flight, self.abandoned = {}, False
         self._trim()
 
-    def _strike(self, id_: str, flown: Flown) -> None:
-        strikes = self.trouble[id_].get("n", 0) + 1
-        if len(flown.entries) == 1 and strikes == STRIKES:
+    def _strike(self, id_: str, flown: Flown, former: object) -> None:
+        kind = "n" if len(flown.entries) == 1 else "h"
+        strikes = [*self.trouble[id_].get(kind, []), former]
+        if kind == "n" and len(strikes) == STRIKES:
             self.counters["dead"] += 1
             self._failed_once_more(id_, flown, "crashed")
             self.groups.pop(self.trouble.pop(id_)["g"], None)
             self._drop_suspect(id_)
+            self._forget_counts(flown.entries)
             if id_ in self.waiting:
-                self._put_back(id_, [], self.now, -1.0)
+                self._put_back(id_, [], self.now)
             else:
                 self.errors.pop(id_, None)
             self._to_morgue(id_, flown.entries[0], "crashed")
             return
-        self._note(id_, **({"l": len(flown.entries) // 2} if len(flown.entries) > 1 else {"n": strikes}))
+        self._note(id_, **{kind: strikes})
+        if kind == "h":
+            self._note(id_, l=len(flown.entries) // 2)
         self._suspected(id_, flown, self.trouble[id_]["g"])
 
     def _suspected(self, id_: str, flown: Flown, group: str) -> None:
-        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        self._put_back(id_, flown.entries, flown.perform_in)
         self.suspects[id_] = flown.perform_in
         self._note(id_, g=group, x=None)
 
@@ -310,8 +344,9 @@ class Model:
 
     # Outcomes
 
-    def _done(self, id_: str, _: Flown) -> None:
+    def _done(self, id_: str, flown: Flown) -> None:
         self.counters["processed"] += 1
+        self._forget_counts(flown.entries)
         self.errors.pop(id_, None)
         self._clear(id_)
 
@@ -324,15 +359,17 @@ class Model:
         self.counters["retried"] += 1
         self._failed_once_more(id_, flown, beginning)
         self.errors[id_] = error
-        self._put_back(id_, flown.entries, at, count)
+        self.counts[flown.entries[0].arrival] = count
+        self._put_back(id_, flown.entries, at)
         self._clear(id_, signature, error, blamed=blamed)
 
     def _bury(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
         self.counters["dead"] += 1
         self._failed_once_more(id_, flown, beginning)
         self._clear(id_, signature, error)
+        self._forget_counts(flown.entries[:1])
         if flown.entries[1:] or id_ in self.waiting:
-            self._put_back(id_, flown.entries[1:], self.now, -1.0)
+            self._put_back(id_, flown.entries[1:], self.now)
             self.errors[id_] = error
         else:
             self.errors.pop(id_, None)
@@ -340,12 +377,12 @@ class Model:
 
     def _back(self, id_: str, flown: Flown) -> None:
         self.counters["interrupted"] += 1
-        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        self._put_back(id_, flown.entries, flown.perform_in)
         self._note(id_, x=None)
 
     def _behind(self, id_: str, flown: Flown) -> None:
         self.counters["interrupted"] += 1
-        self._put_back(id_, flown.entries, flown.perform_in, flown.retry_count)
+        self._put_back(id_, flown.entries, flown.perform_in)
         known = self.trouble.get(id_, {})
         self._clear(id_)
         self._note(id_, b=known.get("b"), e=known.get("e", 0) + 1)

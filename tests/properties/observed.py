@@ -50,14 +50,18 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     flight = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
     errors, morgue_errors = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
     _check_texts(hashes)
+    trouble = {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()}
+    noted = {id_: note.pop("c", []) for id_, note in trouble.items()}
+    waiting = _waiting(hashes["jobs"], box, zsets)
     _check_seen(hashes["seen"], box)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
     return {
-        "waiting": _waiting(hashes["jobs"], box, zsets),
+        "waiting": waiting,
         "flight": flight,
+        "counts": _counts(waiting, flight, noted),
         "errors": errors,
         "failures": {id_.decode(): _failures(packed) for id_, packed in hashes["failures"].items()},
-        "trouble": {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()},
+        "trouble": {id_: note for id_, note in trouble.items() if note},
         "suspects": zsets["suspects"],
         "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
         "morgue": {id_: (at, morgue_errors[id_], morgue[id_]) for id_, at in zsets["morgue"].items()},
@@ -79,10 +83,11 @@ def expected(model: Model) -> State:
     """What Redis ought to hold."""
     return {
         "waiting": {
-            id_: (job.entries, job.perform_in, job.retry_count, job.since, job.touched)
+            id_: (job.entries, job.perform_in, model.retry_count(job), job.since, job.touched)
             for id_, job in model.waiting.items()
         },
         "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
+        "counts": model.counts,
         "errors": model.errors,
         "failures": model.failures,
         "trouble": model.trouble,
@@ -130,12 +135,36 @@ def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[
     return waiting
 
 
+def _counts(waiting: State, flight: State, noted: dict[str, list[float]]) -> dict[int, float]:
+    """The retry_count of each payload that has one; a note only where it tells more than the id's own count."""
+    counts = {entries[0].arrival: count for entries, _, count in flight.values() if count >= 0}
+    for id_, (entries, _, retry_count, *_) in waiting.items():
+        if not noted.get(id_) and retry_count >= 0:
+            counts[entries[0].arrival] = retry_count
+    for id_, flat in noted.items():
+        of_id = {int(arrival): count for arrival, count in zip(flat[::2], flat[1::2], strict=True)}
+        assert sorted(of_id) == list(of_id)
+        if flat and id_ in waiting:
+            entries, _, retry_count, *_ = waiting[id_]
+            assert of_id != {entries[0].arrival: retry_count}
+        counts |= of_id
+    return counts
+
+
 def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
     # Where payloads are not merged there is no such index.
     found = set(seen.values())
     places = {one.arrival for entries in box.values() for one in entries}
     assert not seen or {int.from_bytes(place[8:]) for place in found} == places
     assert not seen or len(seen) == sum(map(len, box.values()))
+
+
+def in_numbers(troubles: State) -> State:
+    """Strikes in numbers: the model names holders otherwise than the store."""
+    return {
+        id_: {name: len(value) if name in "nh" else value for name, value in known.items()}
+        for id_, known in troubles.items()
+    }
 
 
 def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:

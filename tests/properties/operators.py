@@ -77,19 +77,21 @@ class OperatedModel(Model):
         return lambda entry: self._to_morgue(id_, entry, error)
 
     def _failed(self, look: Look) -> list[str]:
-        return [id_ for id_, job in self.waiting.items() if job.retry_count >= 0] if look.failed else []
+        return [id_ for id_, job in self.waiting.items() if self.retry_count(job) >= 0] if look.failed else []
 
     def _withdraw(self, look: Look, id_: str, take: Callable[[Entry], object]) -> bool:
         job = self.waiting.get(id_)
         if job is None or job.touched > look.arrival:
             return False
         old = [entry for entry in job.entries if entry.arrival <= look.arrival]
+        had_failed = self.retry_count(job) >= 0
         for entry in old:
             take(entry)
             job.entries.remove(entry)
+        self._forget_counts(old)
         if not job.entries:
             self._forget(id_)
-        elif old and job.retry_count >= 0:
+        elif old and had_failed:
             self.errors.pop(id_, None)
             self._anew(id_, job)
         return bool(old)
@@ -102,7 +104,8 @@ class OperatedModel(Model):
             self._drop_suspect(id_)
 
     def _anew(self, id_: str, job: Job) -> None:
-        job.perform_in, job.retry_count, job.since = self.now, -1.0, None
+        job.perform_in, job.since = self.now, None
+        self._forget_counts(job.entries)
         self._note(id_, b=None)
         if id_ in self.suspects:
             self.suspects[id_] = self.now

@@ -1,10 +1,11 @@
 """The machine with somebody beside the holders who starts drains, and gives some of them up."""
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
 
 from lowkiq_lambda.store.waking import Woken, unwake, wake
+from tests.properties.disturbing import disturbance
 from tests.properties.machine import StoreMachine
+from tests.properties.model import MISJUDGED
 from tests.properties.store import PATIENCE
 
 
@@ -14,7 +15,7 @@ class WokenMachine(StoreMachine):
     noted: tuple[float, int] | None = None
     last: Woken | None = None
 
-    @rule(window=st.sampled_from([1.0, 30.0]))
+    @disturbance(window=st.sampled_from([1.0, 30.0]))
     def wake(self, window: float) -> None:
         """Somebody wants to start a drain."""
         needed = self.needs_a_drain()
@@ -24,8 +25,7 @@ class WokenMachine(StoreMachine):
         if needed:
             self.noted, self.last = (self.model.now + window, self.model.token), woken
 
-    @precondition(lambda self: self.last)
-    @rule()
+    @disturbance(lambda self: self.last)
     def give_up(self) -> None:
         """The drain could not be started; perhaps that is told twice."""
         if self.last:
@@ -35,7 +35,10 @@ class WokenMachine(StoreMachine):
     def needs_a_drain(self) -> bool:
         """Whether there is work for somebody, and nobody has the shard or is about to take it."""
         model = self.model
-        if model.lease_key or model.now < model.until or model.now < model.paused_until:
+        beyond = model.until > model.now + model.ttl + MISJUDGED
+        if (model.lease_key or model.now < model.until) and not beyond:
+            return False
+        if model.now < model.paused_until:
             return False
         told = self.noted is not None and model.now < self.noted[0] and model.token == self.noted[1]
         is_due = any(job.perform_in <= model.due_by for job in model.waiting.values())

@@ -8,5 +8,5 @@ local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'u
 if nonce ~= ARGV[4] or tonumber(held_until) == 0 then return {'LOST'} end
 free_memory_first()
 call('HSET', meta, 'abandoned', 1, 'nonce', 'abandoned ' .. nonce)
-hold(token, tonumber(ARGV[5]))
+hold(token, tonumber(ARGV[5]), 0)
 return {'OK'}

@@ -1,5 +1,5 @@
 --! include shard records lease claim
---! rarely texts put failures bury flight window slices suspects recover
+--! rarely texts put failures bury flight counts back window slices suspects recover
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
@@ -12,8 +12,8 @@ local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 
-local last_token, holder, n, held_until, paused_until, pace, abandoned =
-  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'paused_until', 'pace', 'abandoned'))
+local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned =
+  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned'))
 held_until = tonumber(held_until or 0)
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
@@ -23,7 +23,16 @@ if holder == nonce then
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
-  return {'HELD', string.format('%.6f', math.max(held_until, now + math.max(0, call('PTTL', lease)) / 1000))}
+  local seconds, longest = held_for(held_until), longest_held(held_ttl)
+  if seconds > longest then
+    -- Only the server's own clock can show it.
+    if not measured then return {'SKEW', string.format('%.6f', held_until)} end
+    seconds = longest
+    free_memory_first()
+    call('HSET', meta, 'until', now + seconds, 'now', latest_now)
+    if exists(lease) then call('PEXPIRE', lease, math.ceil(seconds * 1000)) end
+  end
+  return {'HELD', string.format('%.6f', now + seconds)}
 end
 local earliest, left = earliest_due(), exists(flight)
 if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then return {'EMPTY', earliest} end
@@ -32,12 +41,13 @@ if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(susp
 call('HDEL', meta, 'recovery', 'abandoned')
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
-call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now)
+call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
+  'ttl', ttl)
 local recovered, buried = 0, {}
 if left then
-  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned)
+  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
   call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead}))
 end
 local window = claim(merge, limits)
-if window then hold(token, ttl) else let_go() end
+if window then hold(token, ttl, held_until) else let_go() end
 return {'OK', token, recovered, buried, pace or '', window or '', dead}

@@ -1,5 +1,5 @@
 --! include shard records
---! rarely put
+--! rarely put flight counts
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4] token of the push, [5] merge, [6] the channel of the bell, '' if the caller rings it, [7] what is said on
 --   it, [8..] per job: its id, and in one text a byte of flags, if it is odd the score (8 order-preserving bytes), if
@@ -13,8 +13,8 @@ local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then return cmsgpack.unpack(answered) end
 
-local arrival, last_score, max_len, generation, opened =
-  unpack(call('HMGET', meta, 'arrival', 'last_score', 'max_len', 'push_generation', 'generation'))
+local arrival, last_score, max_len, last_minute, turns, opened =
+  unpack(call('HMGET', meta, 'arrival', 'last_score', 'max_len', 'push_minute', 'push_turns', 'generation'))
 -- Nobody knows that the queue is still declared as the caller has once seen it: it may have been flushed since.
 if not opened then return {'CLOSED'} end
 arrival, max_len = tonumber(arrival or 0), tonumber(max_len or 0)
@@ -39,7 +39,7 @@ for i = 1, count do
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
   if #payload > max_len then max_len = #payload end
   if waiting[i] or first[id] then
-    again[#again + 1] = {i - 1, id, score .. number, payload}
+    again[#again + 1] = {i - 1, id, score .. number .. payload, waiting[i]}
   else
     first[id] = true
     records[written + 1], records[written + 2] = id, 's' .. score .. number .. payload
@@ -57,9 +57,11 @@ if #records > 0 then
   call('HSET', jobs, unpack(records))
   call('ZADD', due, unpack(times))
 end
-local met = {}
+local met, failed = {}, {}
 for _, job in ipairs(again) do
-  rarely().put(merge, job[2], job[3], job[4])
+  local id, record = job[2], job[4] or nil
+  if failed[id] == nil then failed[id] = record and call('ZSCORE', retry, id) or false else record = nil end
+  rarely().put_pushed(merge, id, job[3], record, failed[id])
   met[#met + 1] = job[1]
   local perform_in = call('ZSCORE', due, job[2])
   -- Somebody deleted the times.
@@ -71,14 +73,16 @@ local bell = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0
 if bell == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then bell = 2 end
 local reply = {'OK', bell, now_text, met}
 
--- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole.
+-- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
+-- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.
 local minute = math.floor(now / 60)
-local stored = tonumber(generation or minute)
-if minute > stored then
-  call('UNLINK', minute % 2 == 0 and pushes_even or pushes_odd)
-  if minute > stored + 1 then call('UNLINK', minute % 2 == 0 and pushes_odd or pushes_even) end
-  stored = minute
+last_minute, turns = tonumber(last_minute or 0), tonumber(turns or 0)
+if minute > last_minute then
+  turns = turns + 1
+  call('UNLINK', turns % 2 == 0 and pushes_even or pushes_odd)
 end
-call('HSET', stored % 2 == 0 and pushes_even or pushes_odd, token, cmsgpack.pack(reply))
-if stored ~= tonumber(generation) then call('HSET', meta, 'push_generation', stored) end
+call('HSET', turns % 2 == 0 and pushes_even or pushes_odd, token, cmsgpack.pack(reply))
+if minute > last_minute or minute < last_minute - 1 then
+  call('HSET', meta, 'push_minute', minute, 'push_turns', turns)
+end
 return reply

@@ -1,13 +1,13 @@
 --! keys due since flight meta lease
 -- What there is to do in the shard, read only.
 -- Returns {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
---   milliseconds left on the lease key, paused until or '', the latest now that was seen or '',
+--   milliseconds left on the lease key, paused until or '', the latest now that was seen or '', TTL of the lease or '',
 --   1 if the shard is open, else 0}.
 local due, since, flight, meta, lease = unpack(KEYS)
 local call = redis.call
 local in_flight = call('HLEN', flight)
-local flight_since, held_until, paused_until, seen_at, closed, opened =
-  unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'closed', 'generation'))
+local flight_since, held_until, paused_until, seen_at, ttl, closed, opened =
+  unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation'))
 return {
   call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
   call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
@@ -17,5 +17,6 @@ return {
   math.max(0, call('PTTL', lease)),
   paused_until or '',
   seen_at or '',
+  ttl or '',
   opened and not closed and 1 or 0,
 }

@@ -6,5 +6,5 @@ if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))
 if nonce ~= ARGV[4] or token ~= ARGV[5] or tonumber(held_until) == 0 then return {'LOST'} end
 free_memory_first()
-hold(token, tonumber(ARGV[6]))
+hold(token, tonumber(ARGV[6]), tonumber(held_until))
 return {'OK'}

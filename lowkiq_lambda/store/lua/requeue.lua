@@ -1,4 +1,4 @@
---! include shard records put texts failures bury flight lease page operate anew
+--! include shard records put texts failures bury flight counts lease page operate anew
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs.
 -- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.

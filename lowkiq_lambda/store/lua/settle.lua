@@ -1,5 +1,5 @@
 --! include shard records lease claim
---! rarely texts put failures bury flight window slices suspects outcomes
+--! rarely texts put failures bury flight counts back window slices suspects outcomes
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not
@@ -20,7 +20,7 @@ local function paused()
   return paused_until and tonumber(paused_until) > now
 end
 
-local verdict, token = turn(nonce, n)
+local verdict, token, held_until = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'AGAIN' then
   return {'OK', next_step == 'claim' and rarely().window_again() or '', earliest_due(), paused() and 1 or 0}
@@ -42,5 +42,5 @@ call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
 local window
 if next_step == 'claim' and not paused() then window = claim(merge, limits) end
-if window or next_step == 'part' then hold(token, ttl) else let_go() end
+if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
 return {'OK', window or '', window and '' or earliest_due(), not window and paused() and 1 or 0}

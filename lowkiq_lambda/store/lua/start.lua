@@ -1,9 +1,9 @@
---! include shard records put flight lease
+--! include shard flight lease
 -- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id gets a strike.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id. Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
-local verdict, token = turn(ARGV[4], tonumber(ARGV[5]))
+local verdict, token, held_until = turn(ARGV[4], tonumber(ARGV[5]))
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'NEXT' then
   free_memory_first()
@@ -11,6 +11,6 @@ if verdict == 'NEXT' then
   t.x = true
   write_trouble(ARGV[7], t)
   call('HSET', meta, 'call', ARGV[5])
-  hold(token, tonumber(ARGV[6]))
+  hold(token, tonumber(ARGV[6]), held_until)
 end
 return {'OK'}

@@ -5,5 +5,6 @@ local function make_due(id)
   call('ZREM', since, id)
   local t = read_trouble(id)
   t.b = nil
+  keep_counts(id, t, true)
   write_trouble(id, t)
 end

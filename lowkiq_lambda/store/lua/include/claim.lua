@@ -73,13 +73,13 @@ local function take(merge, ids, times, limits, first, plain)
       local single = untouched(record)
       left, bytes = left - 1, bytes - (#single - 1)
       if bytes < 0 and n > 0 then break end
+      if counts[i] then count = rarely().take_count(id, count, single:sub(2)) end
       value = struct.pack('>dd', perform_in, count) .. single
       whole[#whole + 1] = id
     end
     if value then
       n = n + 2
       window[n - 1], window[n] = id, value
-      if counts[i] then call('ZREM', retry, id) end
       if perform_in < oldest then oldest = perform_in end
     end
   end

@@ -25,7 +25,8 @@ end
 
 -- What an id's troubles are, kept only while it has any: g group of suspects, n strikes, l most payloads of
 -- the next slice, b blamed alone for its last failure, e how often in a row its handler ended the holder, x its
--- handler was started as a lone suspect, r its process left while it ran.
+-- handler was started as a lone suspect, r its process left while it ran. Strikes, and in h those that halved its slice,
+-- are the nonces of holders of which nothing more was heard. c: counts of its payloads (counts.lua).
 local function read_trouble(id)
   local packed = call('HGET', trouble, id)
   return packed and cmsgpack.unpack(packed) or {}
@@ -35,28 +36,12 @@ local function write_trouble(id, t)
   if next(t) then call('HSET', trouble, id, cmsgpack.pack(t)) else call('HDEL', trouble, id) end
 end
 
--- Puts delivered payloads back among what waits, due at a time and with a count that the caller decides.
-local function put_back(merge, id, entries, perform_in, retry_count)
-  for _, entry in ipairs(entries) do put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
-  call('ZADD', due, perform_in, id)
-  call('ZREM', since, id)
-  if retry_count >= 0 then call('ZADD', retry, retry_count, id) else call('ZREM', retry, id) end
-end
-
--- As it was before the claim: the same time, the same count.
-local function give_back(merge, id, record)
-  local perform_in, retry_count, entries = read_flight(record)
-  put_back(merge, id, entries, perform_in, retry_count)
-  return perform_in, entries
-end
-
 -- Groups are of use while any suspect is left.
 local function drop_suspect(id)
   if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end
 end
 
-local function suspect(id, perform_in, group)
-  local t = read_trouble(id)
+local function suspect(id, t, perform_in, group)
   t.g, t.x = group, nil
   write_trouble(id, t)
   call('ZADD', suspects, perform_in, id)

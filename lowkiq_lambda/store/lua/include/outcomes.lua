@@ -46,10 +46,9 @@ local function tell_group(id, group, signature, error)
   end
 end
 
--- Any outcome clears suspicion; what remains is whether the id alone was to blame.
-local function clear_suspicion(id, signature, error, blamed)
-  local t = read_trouble(id)
-  write_trouble(id, blamed and {b = true} or {})
+-- Any outcome clears suspicion; what remains is whether the id alone was to blame, and what its payloads have failed.
+local function clear_suspicion(id, t, signature, error, blamed)
+  write_trouble(id, {b = blamed or nil, c = t.c})
   tell_group(id, t.g, signature, error)
   drop_suspect(id)
 end
@@ -58,32 +57,33 @@ local settle_one = {}
 
 function settle_one.retry(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
-  put_back(merge, id, entries, outcome[4], outcome[3])
+  local t = read_trouble(id)
+  put_back(merge, id, t, entries, outcome[4], outcome[3])
   note_failure(id, record, error_text(outcome[8]))
   keep_error(errors, id, error_text(outcome[5]))
-  clear_suspicion(id, outcome[6], error_text(outcome[5]), outcome[7])
+  clear_suspicion(id, t, outcome[6], error_text(outcome[5]), outcome[7])
   return 'retried'
 end
 
 function settle_one.bury(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   local oldest = table.remove(entries, 1)
-  local text = error_text(outcome[3])
+  local text, t = error_text(outcome[3]), read_trouble(id)
   note_failure(id, record, error_text(outcome[5]))
   bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text)
-  clear_suspicion(id, outcome[4], text)
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
-    put_back(merge, id, entries, now, -1)
+    put_back(merge, id, t, entries, now, -1)
     keep_error(errors, id, text)
   else
     drop_errors(errors, {id})
   end
+  clear_suspicion(id, t, outcome[4], text)
   return 'dead'
 end
 
 function settle_one.back(id, record, _, merge)
-  give_back(merge, id, record)
   local t = read_trouble(id)
+  give_back(merge, id, t, record)
   t.x = nil
   write_trouble(id, t)
   return 'interrupted'
@@ -91,9 +91,10 @@ end
 
 -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
 function settle_one.behind(id, record, _, merge)
-  local perform_in, t = give_back(merge, id, record), read_trouble(id)
-  clear_suspicion(id)
-  write_trouble(id, {b = t.b, e = (t.e or 0) + 1})
+  local t = read_trouble(id)
+  local perform_in = give_back(merge, id, t, record)
+  clear_suspicion(id, t)
+  write_trouble(id, {b = t.b, c = t.c, e = (t.e or 0) + 1})
   leave_rest(id, perform_in)
   return 'interrupted'
 end
@@ -104,14 +105,19 @@ function settle_one.suspect(id, record, outcome, merge, groups_of_call)
   state = state and cmsgpack.unpack(state) or {left = 0, ids = {}}
   state.left = state.left + 1
   call('HSET', groups, group, cmsgpack.pack(state))
-  suspect(id, (give_back(merge, id, record)), group)
+  local t = read_trouble(id)
+  suspect(id, t, give_back(merge, id, t, record), group)
   return 'suspected'
 end
 
 local function clear(ids)
   forget_errors(ids)
   for i, troubled in ipairs(call('HMGET', trouble, unpack(ids))) do
-    if troubled then clear_suspicion(ids[i]) end
+    if troubled then
+      local t = cmsgpack.unpack(troubled)
+      keep_counts(ids[i], t, false)
+      clear_suspicion(ids[i], t)
+    end
   end
 end
 

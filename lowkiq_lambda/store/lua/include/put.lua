@@ -22,9 +22,10 @@ local function seen_field(prefix, payload)
   return prefix .. (#payload < 40 and payload or redis.sha1hex(payload))
 end
 
+-- Of two places of equal payloads the one that is kept, and the other.
 local function preferred(merge, a, b)
-  if merge == 'max' then return later(a, b) end
-  return before(a, b) and a or b
+  if before(a, b) == (merge == 'max') then return b, a end
+  return a, b
 end
 
 local function box_add(merge, prefix, place, payload)
@@ -53,34 +54,36 @@ local function put_in_box(merge, id, touched, place, payload)
   local prefix = box_prefix(id)
   local known = merge ~= 'never' and call('HGET', seen, seen_field(prefix, payload))
   if known and call('ZSCORE', box, prefix .. known .. payload) then
-    local kept = preferred(merge, place, known)
+    local kept, gone = preferred(merge, place, known)
     if kept ~= known then
       call('ZREM', box, prefix .. known .. payload)
       box_add(merge, prefix, kept, payload)
     end
     local last = later(touched, later(arrival_of(place), arrival_of(known)))
     if last ~= touched then call('HSET', jobs, id, 'm' .. last) end
-  else
-    box_add(merge, prefix, place, payload)
+    return gone, kept
   end
+  box_add(merge, prefix, place, payload)
 end
 
--- Unites one payload with what waits under the id; the caller sees to due, retry and the rest.
-local function put(merge, id, place, payload)
-  local record = call('HGET', jobs, id)
+-- Unites one payload with what waits under the id; the caller sees to due, retry and the rest. `record`: that of the
+-- id in jobs, where it is known. Returns the places, gone and kept, of two that became one.
+local function put(merge, id, place, payload, record)
+  if record == nil then record = call('HGET', jobs, id) end
   if not record then
     call('HSET', jobs, id, 's' .. place .. payload)
   elseif record:byte(1) == SEVERAL then
-    put_in_box(merge, id, record:sub(2), place, payload)
+    return put_in_box(merge, id, record:sub(2), place, payload)
   else
     local old_place, old_payload, touched = read_single(record)
     if merge ~= 'never' and old_payload == payload then
       touched = later(touched, later(arrival_of(place), arrival_of(old_place)))
-      call('HSET', jobs, id, 't' .. touched .. preferred(merge, place, old_place) .. payload)
-    else
-      box_add(merge, box_prefix(id), old_place, old_payload)
-      call('HSET', jobs, id, 'm' .. touched)
-      put_in_box(merge, id, touched, place, payload)
+      local kept, gone = preferred(merge, place, old_place)
+      call('HSET', jobs, id, 't' .. touched .. kept .. payload)
+      return gone, kept
     end
+    box_add(merge, box_prefix(id), old_place, old_payload)
+    call('HSET', jobs, id, 'm' .. touched)
+    put_in_box(merge, id, touched, place, payload)
   end
 end

@@ -1,57 +1,54 @@
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
--- Only a lone suspect whose handler had started gets a strike; the third of a single payload buries it.
+-- Only a lone suspect whose handler had started gets a strike, under its holder's nonce, as that may be alive and say
+-- so later (survive.lua); the third of a single payload buries it.
 local STRIKES = 3
 
-local function bury_crashed(id, record, entry, crashed)
+local function bury_crashed(merge, id, t, record, entry, crashed)
   note_failure(id, record, crashed)
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed)
   drop_suspect(id)
-  call('HDEL', trouble, id)
-  if call('HEXISTS', jobs, id) == 1 then
-    call('ZADD', due, now, id)
-    call('ZREM', since, id)
-    call('ZREM', retry, id)
-  else
-    drop_errors(errors, {id})
-  end
+  local rest = {c = t.c}
+  if call('HEXISTS', jobs, id) == 1 then put_back(merge, id, rest, {}, now, -1) else drop_errors(errors, {id}) end
+  write_trouble(id, rest)
 end
 
 -- Returns the entry that was buried, if the strike was the last.
-local function strike(merge, id, record, t, crashed)
+local function strike(merge, id, record, t, crashed, holder)
   local _, _, entries = read_flight(record)
   if #entries > 1 then
-    t.l = math.floor(#entries / 2)
+    t.l, t.h = math.floor(#entries / 2), t.h or {}
+    t.h[#t.h + 1] = holder
   else
-    t.n = (t.n or 0) + 1
-    if t.n >= STRIKES then
+    t.n = t.n or {}
+    t.n[#t.n + 1] = holder
+    if #t.n >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.g then call('HDEL', groups, t.g) end
-      bury_crashed(id, record, entries[1], crashed)
+      bury_crashed(merge, id, t, record, entries[1], crashed)
       return entries[1]
     end
   end
-  write_trouble(id, t)
-  suspect(id, (give_back(merge, id, record)), t.g or '')
+  suspect(id, t, give_back(merge, id, t, record), t.g or '')
 end
 
--- `abandoned`: the holder itself gave up. Returns how many ids were recovered, and {id, entry, ...} of what was buried.
-local function recover(merge, limits, crashed, abandoned)
+-- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, and {id, entry, ...} of what was buried.
+local function recover(merge, limits, crashed, abandoned, holder)
   local kind, left, buried = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
     if abandoned then
-      give_back(merge, id, record)
+      give_back(merge, id, t, record)
       t.x, t.r = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.x then
-      local entry = strike(merge, id, record, t, crashed)
+      local entry = strike(merge, id, record, t, crashed, holder)
       if entry then
         buried[#buried + 1] = id
         buried[#buried + 1] = entry
       end
     else
-      suspect(id, (give_back(merge, id, record)), t.g or '')
+      suspect(id, t, give_back(merge, id, t, record), t.g or '')
     end
   end
   call('DEL', flight)

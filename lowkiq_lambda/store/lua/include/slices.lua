@@ -34,11 +34,13 @@ end
 
 -- Its record in flight and what it takes up; the slice is nil where nothing of the id fits, or nothing is there.
 local function take_several(merge, id, perform_in, count, left, bytes, passes)
-  local most = math.min(left, read_trouble(id).l or left)
+  local t = read_trouble(id)
+  local most = math.min(left, t.l or left)
   local entries, size, more = slice_of(id, most, bytes, passes)
   if #entries == 0 then return nil end
   take_slice(merge, id, entries)
   if more then leave_rest(id, perform_in) end
+  if t.c then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(perform_in, count, entries), #entries, size, more
 end
 

@@ -4,7 +4,11 @@ local function touched_since(touched) return struct.unpack('>I6', touched) > loo
 local function forget_waiting(id)
   call('HDEL', jobs, id)
   for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
-  if call('HEXISTS', flight, id) == 1 then return end
+  if call('HEXISTS', flight, id) == 1 then
+    local t = read_trouble(id)
+    keep_counts(id, t, true)
+    return write_trouble(id, t)
+  end
   forget_errors({id})
   call('HDEL', trouble, id)
   drop_suspect(id)

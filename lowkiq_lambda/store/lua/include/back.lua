@@ -1,0 +1,21 @@
+-- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
+-- decides; the caller writes the troubles.
+local function put_back(merge, id, t, entries, perform_in, retry_count)
+  local record = call('HGET', jobs, id)
+  local counts = counts_of(id, t, record)
+  if retry_count >= 0 then counts[number_of_arrival(entries[1])] = retry_count end
+  for _, entry in ipairs(entries) do
+    put_counted(counts, merge, id, entry, record)
+    record = nil
+  end
+  call('ZADD', due, perform_in, id)
+  call('ZREM', since, id)
+  if next(counts) then note_counts(id, t, counts) end
+end
+
+-- As it was before the claim: the same time, the same counts.
+local function give_back(merge, id, t, record)
+  local perform_in, retry_count, entries = read_flight(record)
+  put_back(merge, id, t, entries, perform_in, retry_count)
+  return perform_in
+end

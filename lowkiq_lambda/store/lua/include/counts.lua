@@ -1,0 +1,108 @@
+-- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed, so
+-- that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
+-- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `c` among the
+-- id's troubles names each payload of the id that has failed, but for the oldest in flight: {arrival number,
+-- retry_count, ...}, by arrival.
+local function number_of_arrival(entry)
+  local number = struct.unpack('>I6', entry, 9)
+  return number
+end
+
+local function oldest_waiting(id)
+  local record = call('HGET', jobs, id)
+  if not record then return nil end
+  if record:byte(1) ~= SEVERAL then return number_of_arrival((read_single(record))) end
+  local prefix = box_prefix(id)
+  local from, to = box_range(prefix)
+  local member = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1)[1]
+  return member and number_of_arrival(member:sub(#prefix + 1))
+end
+
+-- {arrival number = retry_count, ...} of an id with these troubles. `waits`: whether anything does.
+local function counts_of(id, t, waits)
+  local counts = {}
+  for i = 1, t.c and #t.c or 0, 2 do counts[t.c[i]] = t.c[i + 1] end
+  local count = waits and not t.c and call('ZSCORE', retry, id)
+  local oldest = count and oldest_waiting(id)
+  if oldest then counts[oldest] = tonumber(count) end
+  return counts
+end
+
+-- Into `retry`, and into the troubles, which the caller writes. `flying`: arrival numbers of what is in flight.
+local function note_counts(id, t, counts, flying)
+  local largest, known, waits = -1, {}, true
+  for arrival, count in pairs(counts) do
+    known[#known + 1] = arrival
+    if flying and flying[arrival] then waits = false else largest = math.max(largest, count) end
+  end
+  t.c = nil
+  if largest >= 0 then call('ZADD', retry, largest, id) else call('ZREM', retry, id) end
+  if #known == 0 or (#known == 1 and waits and known[1] == oldest_waiting(id)) then return end
+  table.sort(known)
+  t.c = {}
+  for i, arrival in ipairs(known) do t.c[2 * i - 1], t.c[2 * i] = arrival, counts[arrival] end
+end
+
+-- As put does; where it unites two payloads, the one that is kept has the larger count.
+local function put_counted(counts, merge, id, entry, record)
+  local gone, kept = put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), record)
+  if not gone then return end
+  local from, to = number_of_arrival(gone), number_of_arrival(kept)
+  if from ~= to and counts[from] then
+    counts[to], counts[from] = math.max(counts[from], counts[to] or -1), nil
+  end
+end
+
+-- What is known of payloads in flight that have been the oldest, but are not now, or of those that wait, stays noted.
+-- Returns the retry_count of the oldest, the first of these that are claimed.
+local function take_counts(id, t, entries)
+  local counts, flying, oldest = counts_of(id, t), {}, number_of_arrival(entries[1])
+  local count = counts[oldest] or -1
+  counts[oldest] = nil
+  for i = 2, #entries do flying[number_of_arrival(entries[i])] = true end
+  note_counts(id, t, counts, flying)
+  write_trouble(id, t)
+  return count
+end
+
+local function counted_in_flight(id)
+  local record, flying = call('HGET', flight, id), {}
+  if not record then return flying end
+  local _, _, entries = read_flight(record)
+  for _, entry in ipairs(entries) do flying[number_of_arrival(entry)] = true end
+  return flying
+end
+
+-- Only what waits, or only what is in flight, has failed from now on; the caller writes the troubles.
+local function keep_counts(id, t, in_flight)
+  if not t.c then return end
+  local counts, flying = counts_of(id, t), counted_in_flight(id)
+  for arrival in pairs(counts) do
+    if (flying[arrival] or false) ~= in_flight then counts[arrival] = nil end
+  end
+  note_counts(id, t, counts, flying)
+end
+
+local troubled
+
+-- The retry_count with which the only payload of an id that has failed is claimed.
+local function take_count(id, count, entry)
+  if troubled == nil then troubled = exists(trouble) end
+  local t = troubled and read_trouble(id) or {}
+  if t.c then return take_counts(id, t, {entry}) end
+  call('ZREM', retry, id)
+  return count
+end
+
+-- A push onto what waits.
+local function put_pushed(merge, id, entry, record, failed)
+  if not failed then
+    put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), record)
+    return
+  end
+  local t = read_trouble(id)
+  local counts = counts_of(id, t, true)
+  put_counted(counts, merge, id, entry, record)
+  note_counts(id, t, counts, counted_in_flight(id))
+  write_trouble(id, t)
+end

@@ -1,0 +1,32 @@
+--! include shard flight lease
+-- A holder that could not settle says that it lives, once its handlers have ended: it leaves no strike on the lone
+-- suspect that it had. What is in flight under it counts as interrupted; what was taken for its death is taken back.
+-- Harmless to repeat, and to say when the settling had been written after all.
+-- ARGV[4] nonce, [5] id. Returns {'OK'}, or a refusal.
+local refused = refusal()
+if refused then return refused end
+local nonce, id = ARGV[4], ARGV[5]
+free_memory_first()
+local holder, held_until = unpack(call('HMGET', meta, 'nonce', 'until'))
+if holder == nonce then
+  if tonumber(held_until) > 0 then
+    call('HSET', meta, 'abandoned', 1, 'nonce', 'abandoned ' .. nonce)
+    let_go()
+  end
+  return {'OK'}
+end
+
+local t = read_trouble(id)
+local function take_back(nonces)
+  for i, one in ipairs(nonces or {}) do
+    if one == nonce then return table.remove(nonces, i) end
+  end
+end
+if take_back(t.n) and #t.n == 0 then t.n = nil end
+if take_back(t.h) then
+  -- What halved its slice without a reason.
+  t.l = t.l * 2
+  if #t.h == 0 then t.h, t.l = nil, nil end
+end
+write_trouble(id, t)
+return {'OK'}

@@ -1,0 +1,70 @@
+"""Holders that live, though they could not settle: what they were about to be blamed for is taken back.
+
+Who comes next takes the holder of a lone suspect for dead, and gives that id a strike. See docs/lease.md.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final, TypeVar
+
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.holding import Holding
+from lowkiq_lambda.store.keys import ShardRef
+
+logger = logging.getLogger(__name__)
+
+CRASHED: Final = "crashed: nothing more was heard of the process, each time that this job ran alone in one"
+Result = TypeVar("Result")
+
+
+class Survivors:
+    """The holders of this process that have to say that they live; safe to use from several threads at once."""
+
+    def __init__(self) -> None:
+        self._unheard: dict[ShardRef, list[Holding]] = {}
+        self._lock = Lock()
+
+    def watch(self, holding: Holding, drain: Callable[[], Result]) -> Result:
+        """What the drain of a visit returns or raises; raises BackendError before where others have not been heard.
+
+        So no holder takes one of its own process for dead.
+        """
+        self._tell(holding.shard)
+        try:
+            result = drain()
+        except LowkiqError:
+            self._note(holding)
+            raise
+        self._note(holding)
+        # That the drain came to its end shows that Redis can be reached.
+        self.tell([holding.shard])
+        return result
+
+    def tell(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
+        """Let those of the shards be heard, which just answered; the shards that are free now, as one was.
+
+        Where that fails, it is tried again another time.
+        """
+        heard: list[ShardRef] = []
+        for shard in self._unheard.keys() & set(shards) if self._unheard else ():
+            try:
+                self._tell(shard)
+            except LowkiqError as error:
+                logger.warning("a holder that lives could not say so: %s", error)
+            else:
+                heard.append(shard)
+        return heard
+
+    def _note(self, holding: Holding) -> None:
+        if holding.at_risk is not None:
+            with self._lock:
+                self._unheard.setdefault(holding.shard, []).append(holding)
+
+    def _tell(self, shard: ShardRef) -> None:
+        for holding in list(self._unheard.get(shard, ())):
+            holding.survive(patience=0.0)
+            with self._lock:
+                self._unheard[shard].remove(holding)
+                if not self._unheard[shard]:
+                    del self._unheard[shard]

@@ -1,0 +1,148 @@
+"""Calls that come late, and server clocks that were ahead: what a lease's times, and those of pushes, make of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lowkiq_lambda.store.holding import Grant, Refused
+from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.store.state import probe
+from lowkiq_lambda.store.waking import wake
+from lowkiq_lambda.testing import ManualClock
+from tests.chaos.holders import PATIENCE, Holder, Holders
+from tests.chaos.stage import Stage
+from tests.chaos.support import numbered, shard_of, state_of
+from tests.servers import Server
+
+TTL = 30.0
+LATE = 0.9
+"""Seconds by which a call may be late that the shard still takes: less than what it would refuse."""
+Call = Callable[[Holder], object]
+
+
+@contextmanager
+def at(server: Server, stage: Stage, clock: ManualClock, ttl: float = TTL) -> Iterator[Holders]:
+    """Holders whose time, the server's too, is that clock's."""
+    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=ttl) as holders:
+        yield holders
+
+
+def renew(holder: Holder) -> None:
+    """Renew."""
+    holder.renew(PATIENCE)
+
+
+def settle(holder: Holder) -> None:
+    """Settle a part."""
+    holder.write([("a", "done")], "part")
+
+
+def start(holder: Holder) -> None:
+    """Note that a handler starts."""
+    holder.start("a", PATIENCE)
+
+
+@pytest.mark.parametrize("late", [renew, settle, start])
+def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stage, late: Call) -> None:
+    """What was sent before the last renewal, and comes after it, leaves the lease as long as its holder believes."""
+    clock, behind = ManualClock(), ManualClock()
+    key = shard_of(stage).key("lease")
+    with at(server, stage, clock) as holders, at(server, stage, behind) as slow:
+        holders.push(numbered("ab", 1))
+        holder = holders.new()
+        granted = holder.take()
+        assert isinstance(granted, Grant)
+        clock.advance(5)
+        behind.advance(5)
+        holder.renew(PATIENCE)
+        behind.set_wall(clock.time() - LATE)
+        server.admin.pexpire(key, 1_000)
+        holder._backend = slow.backend
+        late(holder)
+
+        assert clock.time() + TTL == state_of(server, stage)["lease"][1]
+        assert TTL - 5 < server.admin.pttl(key) / 1_000 <= TTL
+        # A full cache drops keys with a time to live.
+        server.admin.delete(key)
+        clock.advance(TTL - LATE / 2)
+        refused = holders.new().take()
+        assert isinstance(refused, Refused)
+        assert "held" == refused.reason
+
+
+def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server: Server, stage: Stage) -> None:
+    """E-7: a holder died while the server's clock was an hour ahead: its shard is free a lease's time from now."""
+    clock = ManualClock()
+    shard = shard_of(stage)
+    with at(server, stage, clock) as holders:
+        holders.push(numbered("a", 1))
+        holders.new().take()
+        clock.set_wall(clock.time() - 3_600)
+        server.admin.pexpire(shard.key("lease"), 3_600_000)
+        (state,) = probe(holders.backend, [shard], 0.0)
+        assert state.has_work
+        assert [shard] == wake(holders.backend, [shard], 1.0, PATIENCE).shards
+
+        refused = holders.new().take()
+        assert isinstance(refused, Refused)
+        assert refused.until is not None
+        assert clock.time() + TTL <= refused.until <= clock.time() + TTL + 1
+        assert TTL - 5 < server.admin.pttl(shard.key("lease")) / 1_000 <= TTL + 1
+        (state,) = probe(holders.backend, [shard], 0.0)
+        assert ("held", refused.until) == (state.obstacle, state.next_at)
+        clock.set_wall(refused.until)
+        server.admin.delete(shard.key("lease"))
+        assert isinstance(holders.new().take(), Grant)
+
+
+def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(server: Server, stage: Stage) -> None:
+    """E-7: whoever finds that its lease lasts too long leaves it for as long as it is believed in; renewals count."""
+    clock = ManualClock()
+    with at(server, stage, clock) as holders:
+        holders.push(numbered("a", 1))
+        holder, other = holders.new(), holders.new()
+        holder.take()
+        clock.set_wall(clock.time() - 3_600)
+        other.take()
+        clock.advance(TTL - 1)
+        holder.renew(PATIENCE)
+        clock.advance(TTL - 0.001)
+        server.admin.delete(shard_of(stage).key("lease"))
+        refused = other.take()
+        assert isinstance(refused, Refused)
+        assert "held" == refused.reason
+
+
+@pytest.mark.parametrize("ahead", [0.0, 3_600.0])
+def test_push_tokens_are_forgotten_after_two_minutes_whatever_the_clock_did(
+    server: Server, stage: Stage, ahead: float
+) -> None:
+    """Also after the server's clock was ahead for a while: what is kept of pushes does not grow without bound."""
+    clock, shard = ManualClock(), shard_of(stage)
+    with at(server, stage, clock) as holders:
+        clock.advance(ahead)
+        holders.push(numbered("a", 1))
+        clock.set_wall(clock.time() - ahead)
+        kept = []
+        for number in range(12):
+            holders.push(numbered("a", number))
+            clock.advance(20)
+            kept.append(sum(server.admin.hlen(shard.key(f"pushes_{turn}")) for turn in ("even", "odd")))
+    assert max(kept) <= 8
+    assert 4 <= kept[-1]
+
+
+def test_push_tokens_last_a_minute_whatever_the_clock_did(server: Server, stage: Stage) -> None:
+    """A push that is sent again within a minute is known, also where the server's clock was put back in between."""
+    clock, shard = ManualClock(), shard_of(stage)
+    clock.set_wall(60.0 * 30_000_000 + 59.0)
+    with at(server, stage, clock) as holders:
+        holders.push(numbered("a", 1))
+        tokens = {field for turn in ("even", "odd") for field in server.admin.hkeys(shard.key(f"pushes_{turn}"))}
+        clock.set_wall(clock.time() - 3_600)
+        for _ in range(6):
+            holders.push(numbered("b", 1))
+            clock.advance(10)
+        kept = {field for turn in ("even", "odd") for field in server.admin.hkeys(shard.key(f"pushes_{turn}"))}
+    assert tokens <= kept

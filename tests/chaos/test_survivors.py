@@ -1,0 +1,181 @@
+"""P6: only the death of a process is held against what ran alone in it, not an outage that it lived through."""
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.store.holding import Grant
+from lowkiq_lambda.store.scripts import script
+from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.testing import ManualClock
+from tests.chaos.holders import PATIENCE, Holders
+from tests.chaos.stage import Stage
+from tests.chaos.support import (
+    child,
+    disturbed,
+    drain_to_the_end,
+    journal_of,
+    numbered,
+    opened,
+    push,
+    shard_of,
+    state_of,
+    visit,
+    wait_until_free,
+)
+from tests.servers import FaultProxy, Server
+from tests.waiting import eventually
+
+TTL = 30.0
+
+
+def strikes_of(server: Server, stage: Stage) -> int:
+    """How many holders of the lone id were taken for dead."""
+    return len(state_of(server, stage)["trouble"].get("a", {}).get("n", []))
+
+
+def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
+    """From now on nobody hears what became of the calls of a script."""
+    server.admin.script_load(script(name).source)
+    proxy.drop_reply_after(script(name).sha.encode(), times=10_000)
+
+
+def make_suspect(server: Server, stage: Stage) -> None:
+    """Push an id whose process dies while it runs, so that it runs alone next."""
+    push(stage, numbered("a", 1))
+    with child(stage, stops=["in handler"]) as holder:
+        holder.wait_at("in handler")
+        holder.kill()
+    wait_until_free(server, stage)
+
+
+def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: Stage) -> None:
+    """E-43: a handler that ended well five times, and could not be settled four times, is done and not buried."""
+    stage = msgspec.structs.replace(stage, redis_timeout=0.2)
+    push(stage, numbered("a", 1))
+    with disturbed(stage, (1, 2, 3, 4), server.freeze) as app:
+        for _ in range(4):
+            with pytest.raises(BackendUnavailable):
+                visit(app)
+            server.thaw()
+            wait_until_free(server, stage)
+        assert "empty" == visit(app).reason
+    end = state_of(server, stage)
+    assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["processed"])
+    assert [[1]] * 5 == journal_of(stage).performed()["a"]
+
+
+def test_p6_a_start_whose_reply_is_lost_is_no_strike(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+    """Nobody knows whether it was noted, and no handler ran: the next holder takes nobody for dead."""
+    make_suspect(server, stage)
+    with opened(msgspec.structs.replace(stage, url=fault_proxy.url)) as app:
+        for _ in range(4):
+            drop_replies(server, fault_proxy, "start")
+            with pytest.raises(BackendUnavailable):
+                visit(app)
+            fault_proxy.heal()
+            assert state_of(server, stage)["trouble"]["a"]["x"]
+        assert {"recovered": 1, "done": 1} == app.drain()
+    end = state_of(server, stage)
+    assert ({}, {}) == (end["morgue"], end["trouble"])
+    assert [[1]] == journal_of(stage).performed()["a"]
+
+
+def test_p6_a_look_is_enough_to_be_heard(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+    """Who could not settle says that it lives when Redis answers again, and frees the shard, before it comes back."""
+    make_suspect(server, stage)
+    behind = msgspec.structs.replace(stage, url=fault_proxy.url, lease_ttl=2.0)
+    with opened(behind) as app, opened(stage) as other:
+        drop_replies(server, fault_proxy, "start")
+        with pytest.raises(BackendUnavailable):
+            visit(app)
+        fault_proxy.heal()
+        app.drainer.probe(app.drainer.shards())
+        assert "empty" == visit(other).reason
+    assert [False, True] == [line.repeated for line in journal_of(stage).lines("begin")]
+    assert {} == state_of(server, stage)["trouble"]
+
+
+def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Server, stage: Stage) -> None:
+    """Frozen for longer than its lease it is taken for dead by the next holder; thawed it says that it lives."""
+    make_suspect(server, stage)
+    with child(stage, stops=["in handler"]) as frozen:
+        frozen.wait_at("in handler")
+        frozen.freeze()
+        wait_until_free(server, stage)
+        with child(stage, stops=["in handler"]) as successor:
+            successor.wait_at("in handler")
+            assert 1 == strikes_of(server, stage)
+            frozen.go_on()
+            frozen.thaw()
+            assert "lease lost" == frozen.ended().reason
+            assert 0 == strikes_of(server, stage)
+            assert state_of(server, stage)["trouble"]["a"]["x"]
+            successor.kill()
+    wait_until_free(server, stage)
+    with child(stage, stops=["in handler"]) as third:
+        third.wait_at("in handler")
+        assert 1 == strikes_of(server, stage)
+        third.kill()
+    end = drain_to_the_end(server, stage)
+    assert ({}, {}) == (end["morgue"], end["trouble"])
+
+
+def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
+    server: Server, stage: Stage, fault_proxy: FaultProxy
+) -> None:
+    """It was written, and the next window claimed, before the server stood still: that window was only interrupted."""
+    make_suspect(server, stage)
+    push(stage, numbered("b", 1))
+    with opened(msgspec.structs.replace(stage, url=fault_proxy.url)) as app:
+        drop_replies(server, fault_proxy, "settle")
+        with pytest.raises(BackendUnavailable):
+            visit(app)
+        fault_proxy.heal()
+        assert {"b"} == state_of(server, stage)["flight"].keys()
+        assert {"recovered": 1, "done": 1} == app.drain()
+    end = state_of(server, stage)
+    assert ({}, {}, {}) == (end["morgue"], end["trouble"], end["suspects"])
+    assert 2 == end["counters"]["processed"]
+
+
+def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, stage: Stage) -> None:
+    """An id with several payloads is not searched for a culprit where no process has died."""
+    clock = ManualClock()
+    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
+        holders.push(numbered("a", *range(8)))
+        former = [holders.new() for _ in range(3)]
+        former[0].take()
+        window = former[0].write([("a", "suspect", 0)])
+        assert window is not None
+        former[0].start("a", PATIENCE)
+        sizes = [len(window.deliveries[0].entries)]
+        for holder in former[1:]:
+            clock.advance(TTL)
+            server.admin.delete(shard_of(stage).key("lease"))
+            granted = holder.take()
+            assert isinstance(granted, Grant)
+            assert granted.window is not None
+            sizes.append(len(granted.window.deliveries[0].entries))
+            holder.start("a", PATIENCE)
+        for holder in (former[1], former[0]):
+            holder.survive(PATIENCE)
+        window = former[2].write([("a", "back")])
+        assert window is not None
+        sizes.append(len(window.deliveries[0].entries))
+    assert [8, 4, 2, 8] == sizes
+
+
+def test_p6_what_is_buried_says_what_is_known(server: Server, stage: Stage) -> None:
+    """E-50: after three processes of which nothing more was heard the payload is buried; its error says just that."""
+    make_suspect(server, stage)
+    for number in range(3):
+        with child(stage, stops=["in handler"]) as holder:
+            holder.wait_at("in handler")
+            assert number == strikes_of(server, stage)
+            holder.kill()
+        wait_until_free(server, stage)
+    with opened(stage) as app:
+        eventually(lambda: visit(app).reason == "empty")
+    error = state_of(server, stage)["morgue"]["a"][1]
+    assert error.startswith("crashed: nothing more was heard of the process")
