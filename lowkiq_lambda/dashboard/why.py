@@ -170,8 +170,8 @@ def _remarks(seen: Situation) -> tuple[str, ...]:
         )
     if seen.strikes:
         remarks.append(
-            f"Nothing more was heard of its process {_times(seen.strikes)} while it ran alone; after the {STRIKES}rd time it goes to the "
-            "morgue."
+            f"Nothing more was heard of its process {_times(seen.strikes)} while it ran alone; after the {STRIKES}rd "
+            "time it goes to the morgue."
         )
     if seen.buried_at is not None:
         remarks.append(f"Other payloads of it came to the morgue {_ago(seen.shard, seen.buried_at)} ago.")
