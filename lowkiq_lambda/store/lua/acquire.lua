@@ -29,8 +29,8 @@ if now < held_until or exists(lease) then
     if not measured then return {'SKEW', string.format('%.6f', held_until)} end
     seconds = longest
     free_memory_first()
-    call('HSET', meta, 'until', now + seconds, 'now', latest_now)
-    if exists(lease) then call('PEXPIRE', lease, math.ceil(seconds * 1000)) end
+    call('HSET', meta, 'until', math.min(held_until, now + seconds), 'now', latest_now)
+    if call('PTTL', lease) > seconds * 1000 then call('PEXPIRE', lease, math.ceil(seconds * 1000)) end
   end
   return {'HELD', string.format('%.6f', now + seconds)}
 end
