@@ -17,8 +17,8 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store import backend
-from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.holding import Holding
+from lowkiq_lambda.store.pushing import Pusher
 from lowkiq_lambda.store.scripts import Script, script
 from tests.chaos.stage import Ended, Reach, Stage
 
@@ -26,7 +26,7 @@ CALLS: Sequence[tuple[type, str, str]] = (
     (Holding, "acquire", "acquire"),
     (Holding, "settle", "settle"),
     (Holding, "start", "start"),
-    (Backend, "run_each", "push"),
+    (Pusher, "push", "push"),
 )
 
 

@@ -58,7 +58,7 @@ def numbered(ids: str, *numbers: int) -> list[dict[str, Any]]:
 
 
 def push(stage: Stage, jobs: Sequence[dict[str, Any]]) -> None:
-    """Push them from this process."""
+    """Push them from this process; the queue is declared then, also where there are none."""
     with opened(stage) as app:
         app.push(app.workers[0], jobs)
 

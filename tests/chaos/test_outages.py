@@ -127,6 +127,7 @@ def test_a_broken_off_push_says_what_was_written(
     server, stage = lasting
     stage = msgspec.structs.replace(stage, shards_count=4, redis_timeout=0.2)
     jobs = [{"id": number, "payload": number} for number in range(20_000)]
+    push(stage, [])
     waves = itertools.count(1)
     send = Backend.run_each
 
@@ -159,6 +160,7 @@ def test_a_push_refused_after_a_lost_reply_may_be_written(
     server: Server, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-70, E-38: the first attempt was written, its answer lost, and the second is refused: that says nothing."""
+    push(stage, [])
     send = Backend.run_each
 
     def lost(self: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
@@ -177,6 +179,7 @@ def test_a_push_refused_after_a_lost_reply_may_be_written(
 def test_a_push_that_some_shards_refuse_says_what_was_written(server: Server, stage: Stage) -> None:
     """E-70: while a queue is being declared anew, the shards that still take jobs are told from those that do not."""
     stage = msgspec.structs.replace(stage, shards_count=2)
+    push(stage, [])
     allow_only_newer_versions(server, shard_of(stage, 1))
     with pytest.raises(PushInterrupted) as raised:
         push(stage, [{"id": number, "payload": number} for number in range(20)])

@@ -61,11 +61,11 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: St
                 reason = visit(app).reason
             except BackendUnavailable:
                 outages += 1
-                server.thaw()
-                wait_until_free(server, stage)
             else:
                 if reason == "empty":
                     break
+            server.thaw()
+            wait_until_free(server, stage)
     assert 4 == outages
     end = state_of(server, stage)
     assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["processed"])

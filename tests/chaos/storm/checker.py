@@ -25,6 +25,8 @@ class Execution(msgspec.Struct):
     outcome: str = ""
     settled: bool = False
     """Whether nothing happened that could have kept its outcome from Redis."""
+    was_frozen: bool = False
+    """Whether it died in a process that had stood still: it may have outlived its lease, and could not tell."""
 
 
 class Story(msgspec.Struct):
@@ -55,6 +57,7 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
     told: dict[str, Story] = defaultdict(Story)
     running: dict[tuple[int, str], Execution] = {}
     faults = [note for note in notes if note.what in ("killed", "frozen", "thawed", "cut")]
+    frozen = {note.pid for note in faults if note.what == "frozen"}
     for note in notes:
         story = told[note.id] if note.id else Story()
         if note.what == "pushing":
@@ -71,7 +74,8 @@ def stories(notes: Sequence[Note], settling: float) -> dict[str, Story]:
             execution.settled = note.what != "stale" and not _disturbed(execution, faults, settling)
         elif note.what == "killed":
             for key in [key for key in running if key[0] == note.pid]:
-                running.pop(key).ended_at = note.at
+                execution = running.pop(key)
+                execution.ended_at, execution.was_frozen = note.at, note.pid in frozen
     return told
 
 
@@ -83,8 +87,8 @@ def _disturbed(execution: Execution, faults: Sequence[Note], settling: float) ->
 
 
 def overlaps(story: Story) -> Iterator[str]:
-    """P1: two executions at one time, none of which had outlived its lease."""
-    fresh = [execution for execution in story.executions if execution.outcome != "stale"]
+    """P1: two executions at one time, none of which had outlived its lease, or died too late to tell."""
+    fresh = [one for one in story.executions if one.outcome != "stale" and (one.outcome or not one.was_frozen)]
     for before, after in pairwise(fresh):
         if after.began_at < before.ended_at:
             yield f"{after.payloads} began in process {after.pid} while process {before.pid} ran {before.payloads}"

@@ -35,7 +35,8 @@ class Notebook:
 
     def read(self) -> list[Note]:
         """All notes, in the order of their times."""
-        lines = self._path.read_bytes().splitlines()
+        # The last one may be half written yet.
+        lines = self._path.read_bytes().rpartition(b"\n")[0].splitlines()
         return sorted((msgspec.json.decode(line, type=Note) for line in lines), key=lambda note: note.at)
 
     def close(self) -> None:
