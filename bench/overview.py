@@ -26,7 +26,6 @@ from bench.table import MILLISECONDS, markdown, ratio, whole
 from bench.usage import processor_time
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from lowkiq_lambda.store.history import BUCKETS, SECONDS, Slot, commands
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.worker import FunctionWorker
@@ -104,7 +103,7 @@ def measure(admin: redis.Redis, app: Lowkiq, repeats: int) -> Iterator[Looks]:
     """Ask for each kind of answer, so often."""
     auth = Auth([Account("operator", _PASSWORD, "operator")])
     browser = Browser(dashboard(app, auth=auth))
-    browser.cookies[COOKIE] = str(auth.sign_in(_PASSWORD, time.time()))
+    browser.come_in(auth, _PASSWORD, time.time())
     yield _looks("overview", browser.get, repeats, admin)
     yield _looks("overview, its refresh", browser.part, repeats, admin)
     yield _looks("`/api/v1/stats`", lambda: browser.get("/api/v1/stats"), repeats, admin)

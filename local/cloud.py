@@ -21,7 +21,7 @@ from lowkiq_lambda.local.demo.source import bundled_history
 from tests.servers import LocalCloud, Server
 
 APP: Final = Path(__file__).parent / "replay"
-PASSWORD: Final = "local"  # noqa: S105 - of a page that only this machine can see
+PASSWORD: Final = "of this machine"  # noqa: S105 - of a page that only this machine can see
 SUCCESS, FAILURE = 0, 1
 
 _LOOK_INTERVAL: Final = 1.0

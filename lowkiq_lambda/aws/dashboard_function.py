@@ -17,6 +17,7 @@ from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.secrets import secret_text
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.errors import LowkiqError
 
@@ -65,6 +66,8 @@ class Entrance:
         if self._served is None:
             settings = self._settings
             if self._password is not None:
+                called = "The text of the secret of LOWKIQ_DASHBOARD_SECRET_ARN"
+                passwords.check(self._password, called, "dashboard_secret_arn")
                 settings = msgspec.structs.replace(settings, dashboard_password=self._password)
             pages = dashboard(self._load, auth=settings.auth(), base_path=settings.dashboard_base_path)
             _ensure_loop()

@@ -10,10 +10,11 @@ from lowkiq_lambda.errors import ConfigError
 
 
 class Entry(NamedTuple):
-    """Who may come in; and the password that was made up for this run, to be told to whoever started it."""
+    """Who may come in, and which proxies may name them; `password` was made up for this run, for whoever started it."""
 
     auth: Auth
     password: str | None
+    proxies: list[str]
 
 
 def entry_for(host: str, environ: Mapping[str, str]) -> Entry:
@@ -24,9 +25,9 @@ def entry_for(host: str, environ: Mapping[str, str]) -> Entry:
     """
     settings = DashboardSettings.from_env(environ)
     if settings.names_anybody():
-        return Entry(settings.auth(), None)
+        return Entry(settings.auth(), None, settings.trusted_proxies())
     if is_loopback(host):
-        return Entry(*generated())
+        return Entry(*generated(), settings.trusted_proxies())
     raise ConfigError(
         f"The dashboard would listen on {host}, where others can reach it, and has no authentication: set "
         "LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1.",

@@ -69,6 +69,9 @@ called LOWKIQ_ and its name. The options above win over both.
                            of those who may act on the dashboard; without one
                            it serves this machine alone, with a password that
                            is made up for the run
+  LOWKIQ_DASHBOARD_TRUSTED_PROXIES
+                           addresses of the proxies in front of the dashboard,
+                           which tell from where a request comes
 
 SIGNALS
   TERM, INT  Stop: start nothing new, and let running handlers end. What has

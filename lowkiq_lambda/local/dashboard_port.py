@@ -5,10 +5,10 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import Thread
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import ConfigError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import uvicorn
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +70,10 @@ def _served(address: Address, app: Lowkiq) -> Iterator[None]:
     entry = entry_for(address.host, os.environ)
     with _listening(address) as listening:
         config = uvicorn.Config(
-            dashboard(app, auth=entry.auth),
+            _behind(entry.proxies, dashboard(app, auth=entry.auth)),
             lifespan="off",
+            # It would believe whatever comes from this machine, so every caller where a proxy runs on it.
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -101,6 +104,20 @@ def _listening(address: Address) -> socket.socket:
         return socket.create_server(address, family=family, backlog=128)
     except OSError as error:
         raise ConfigError(f"The dashboard cannot listen on {address.host}:{address.port}: {error}.") from error
+
+
+def _behind(proxies: Sequence[str], app: "ASGIApp") -> "ASGIApp":
+    """The app where these proxies, and nobody else, say from where a request comes and whether it came over TLS."""
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: PLC0415 - as above
+
+    from lowkiq_lambda.dashboard.security.sources import PEER  # noqa: PLC0415 - as above
+
+    believing = ProxyHeadersMiddleware(cast("Any", app), [*proxies])
+
+    async def served(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        await cast("ASGIApp", believing)({**scope, PEER: scope.get("client")}, receive, send)
+
+    return served
 
 
 def _serve(server: "uvicorn.Server", listening: socket.socket) -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq, LowkiqError
 from lowkiq_lambda.aws.dashboard_function import KEPT, Entrance
+from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
 
 EVENT = json.loads((Path(__file__).parents[2] / "local" / "events" / "dashboard.json").read_text())
 ARN = "arn"
-PASSWORD = "pä:ss"  # noqa: S105 - of a page that only the tests see
+PASSWORD = "pä:ss, and more"  # noqa: S105 - of a page that only the tests see
 TOKEN = "t" * 20
 ENVIRON = {"LOWKIQ_DASHBOARD_SECRET_ARN": ARN, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
 
@@ -40,11 +41,13 @@ class Client:
         self._entrance = entrance
         self._context: Any = None  # nobody looks at it
         self.cookies: dict[str, str] = {}
+        self.address: str = EVENT["requestContext"]["http"]["sourceIp"]
 
     def ask(self, path: str = "/", *, method: str = "GET", body: str = "", **headers: str) -> dict[str, Any]:
         """The answer, its body as bytes, unpacked; `path` with its query."""
         path, _, query = path.partition("?")
-        about = {**EVENT["requestContext"], "http": {**EVENT["requestContext"]["http"], "method": method, "path": path}}
+        http = {**EVENT["requestContext"]["http"], "method": method, "path": path}
+        about = {**EVENT["requestContext"], "http": {**http, "sourceIp": self.address}}
         sent = {"host": "example.org", "x-forwarded-proto": "https", "accept-encoding": "gzip", **headers}
         cookies = [f"{name}={value}" for name, value in self.cookies.items()]
         event = {
@@ -63,11 +66,11 @@ class Client:
             self.cookies |= {name: morsel.value for name, morsel in SimpleCookie(cookie).items()}
         return {**answer, "raw": gzip.decompress(raw) if packed else raw, "packed": packed}
 
-    def sign_in(self, password: str) -> int:
+    def sign_in(self, password: str, **headers: str) -> int:
         """The status of the answer."""
         kind = "application/x-www-form-urlencoded"
         status: int = self.ask(
-            "/sign-in", method="POST", body=urlencode({"password": password}), **{"content-type": kind}
+            "/sign-in", method="POST", body=urlencode({"password": password}), **{"content-type": kind, **headers}
         )["statusCode"]
         return status
 
@@ -163,16 +166,16 @@ def test_a_password_that_cannot_be_read_lets_nobody_in(app: Lowkiq, caplog: pyte
 
 def test_a_changed_secret_ends_sessions(app: Lowkiq) -> None:
     """What the reader of secrets says counts at once; sessions of the old password end. It keeps texts for a while."""
-    secrets = {ARN: "first"}
+    secrets = {ARN: "the first of two"}
     client = Client(Entrance(ENVIRON, lambda: app, secrets.__getitem__))
-    assert 303 == client.sign_in("first")
+    assert 303 == client.sign_in("the first of two")
     assert 200 == client.ask()["statusCode"]
 
-    secrets[ARN] = "second"
+    secrets[ARN] = "the second of two"
 
     assert 300 == KEPT
     assert 303 == client.ask()["statusCode"]
-    assert (401, 303) == (client.sign_in("first"), client.sign_in("second"))
+    assert (401, 303) == (client.sign_in("the first of two"), client.sign_in("the second of two"))
 
 
 def test_an_app_that_cannot_be_loaded_is_told_to_those_who_signed_in() -> None:
@@ -190,6 +193,32 @@ def test_an_app_that_cannot_be_loaded_is_told_to_those_who_signed_in() -> None:
     assert "There is no module" in page["raw"].decode()
     assert 503 == health["statusCode"]
     assert {"status": "out of reach", "app": "out of reach", "redis": "unknown"} == json.loads(health["raw"])
+
+
+def test_the_event_tells_the_address_and_no_header_does(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
+    """Who writes another `X-Forwarded-For` with each guess is locked out after ten; each try leaves a line."""
+    client = client_of(app)
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
+        statuses = [client.sign_in("wrong", **{"x-forwarded-for": f"10.0.0.{n}"}) for n in range(FROM_ONE + 2)]
+        client.address = "203.0.113.8"
+        statuses.append(client.sign_in(PASSWORD))
+    lines = [record.__dict__ for record in caplog.records]
+
+    assert [*[401] * FROM_ONE, 429, 429, 303] == statuses
+    told = ["wrong password"] * FROM_ONE, ["locked out"] * 2, ["signed in"]
+    assert [one for part in told for one in part] == [line["outcome"] for line in lines]
+    assert [EVENT["requestContext"]["http"]["sourceIp"]] * (FROM_ONE + 2) == [line["address"] for line in lines[:-1]]
+    assert ("203.0.113.8", "operator") == (lines[-1]["address"], lines[-1]["account"])
+    assert not any("proxy" in line for line in lines)
+
+
+def test_a_secret_that_others_could_guess_lets_nobody_in(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
+    """It is too short for a password: the log names the setting, and not the secret."""
+    client = client_of(app, "elevenchars")
+
+    assert [503, 503] == [client.ask()["statusCode"], client.ask()["statusCode"]]
+    assert 2 == caplog.text.count("LOWKIQ_DASHBOARD_SECRET_ARN has 11 characters")
+    assert "elevenchars" not in caplog.text
 
 
 def test_no_secret_is_logged(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:

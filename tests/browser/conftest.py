@@ -3,18 +3,18 @@
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from tests.browser.serving import Served
 from tests.browser.windows import OpenWindow, running_browser, windows
 from tests.store.support import Handler, declare
 
-OPERATOR, READER = "open sesame", "only look"
+OPERATOR, READER = "open sesame, please", "only to look at it"
 AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
 
 Visit: TypeAlias = Callable[..., Page]
@@ -75,10 +75,13 @@ def visit(site: str, open_window: OpenWindow) -> Visit:
     """Opens a page of the site in a window of somebody who has signed in before."""
 
     def visit(path: str = "", password: str = OPERATOR, **options: Any) -> Page:
-        # A wrong password has no cookie, and the page would be the form.
-        cookie = AUTH.sign_in(password, time.time()) or ""
+        scope = {"headers": [(b"host", urlsplit(site).netloc.encode())]}
+        found = AUTH.sign_in(scope, password, time.time())
         page = open_window(**options)
-        page.context.add_cookies([{"name": COOKIE, "value": cookie, "url": site}])
+        # A wrong password has no cookie, and the page would be the form.
+        if found is not None:
+            _, cookie = found
+            page.context.add_cookies([{"name": cookie.name, "value": cookie.value, "url": site}])
         page.goto(site + path)
         return page
 

@@ -7,13 +7,12 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import close_app
 from tests.dashboard.support import Browser
 from tests.store.support import Handler, declare
 
-OPERATOR, READER = "open sesame", "only look"
+OPERATOR, READER = "open sesame, please", "only to look at it"
 AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
 
 MakeBrowser: TypeAlias = Callable[..., Browser]
@@ -53,8 +52,7 @@ def make_browser(app: Lowkiq, clock: ManualClock) -> MakeBrowser:
         shown, auth = options.pop("app", app), options.pop("auth", AUTH)
         browser = Browser(dashboard(shown, **{"auth": auth, "clock": clock, **options}))
         if password is not None:
-            # As if by the form, which counts tries.
-            browser.cookies[COOKIE] = str(auth.sign_in(password, clock.time()))
+            browser.come_in(auth, password, clock.time())
         return browser
 
     return make

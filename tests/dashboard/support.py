@@ -10,7 +10,9 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp, Message, Scope
+
+from lowkiq_lambda.dashboard import Auth
 
 ORIGIN = "http://127.0.0.1:8000"
 
@@ -85,6 +87,14 @@ class Browser:
         """Come in."""
         return self.post("/sign-in", {"password": password})
 
+    def come_in(self, auth: Auth, password: str, now: float, root_path: str | None = None) -> None:
+        """As if by the form, which counts tries; `root_path` where that is not all of what it is mounted at."""
+        root_path = self.mounted_at if root_path is None else root_path
+        found = auth.sign_in({**self.scope("GET", "/", {}), "root_path": root_path}, password, now)
+        if found is not None:
+            _, cookie = found
+            self.cookies[cookie.name] = cookie.value
+
     def follow(self, answer: Answer) -> Answer:
         """Go where the answer sends the browser."""
         parts = urlsplit(answer.location)
@@ -94,12 +104,13 @@ class Browser:
         """Any request; `path` is the mount's own, with its query, percent-encoded as on the wire."""
         return asyncio.run(self._ask(method, self.mounted_at + path, headers or {}, body))
 
-    async def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+    def scope(self, method: str, path: str, headers: dict[str, str]) -> Scope:
+        """What a server would tell of the request."""
         parts = urlsplit(ORIGIN + path)
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         sent = {"host": parts.netloc, "accept-encoding": "gzip", **({"cookie": cookie} if cookie else {})}
         sent |= {name.replace("_", "-"): value for name, value in {**self.headers, **headers}.items()}
-        scope = {
+        return {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
@@ -113,6 +124,8 @@ class Browser:
             "client": (self.client, 50_000),
             "server": ("127.0.0.1", 8000),
         }
+
+    async def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         messages: list[Message] = []
 
         async def receive() -> Message:
@@ -121,7 +134,7 @@ class Browser:
         async def send(message: Message) -> None:
             messages.append(dict(message))
 
-        await self.app(scope, receive, send)
+        await self.app(self.scope(method, path, headers), receive, send)
         pairs = [(name.decode().lower(), value.decode("latin-1")) for name, value in messages[0]["headers"]]
         cookies = tuple(value for name, value in pairs if name == "set-cookie")
         self._keep(cookies)

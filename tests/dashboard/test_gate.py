@@ -1,5 +1,6 @@
 """P10, closed by default: who gets in, who may act, and that no page of another site can."""
 
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -11,8 +12,9 @@ from starlette.routing import Mount
 
 from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, Token, TrustedClaims, Visitor, dashboard, hashed
+from lowkiq_lambda.dashboard.security import throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.dashboard.security.passwords import LEAST
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
 from lowkiq_lambda.dashboard.serving import entry_for
@@ -51,8 +53,9 @@ def test_p10_a_strange_program_gets_a_problem(make_browser: MakeBrowser, path: s
 @pytest.mark.parametrize("cookie", ["", "x", "x.y", "é", "W10.W10", "." * 99, "WyJvbGdhIiwieCIsOWU5OV0.AAAA"])
 def test_p10_a_cookie_of_ones_own_making_opens_nothing(make_browser: MakeBrowser, cookie: str) -> None:
     """P10: what we have not signed is no session."""
-    browser = make_browser(None)
-    browser.cookies[COOKIE] = cookie
+    browser = make_browser()
+    (name,) = browser.cookies
+    browser.cookies[name] = cookie
 
     assert 303 == browser.get("/").status
 
@@ -139,11 +142,44 @@ def test_a_session_ends_however_much_it_is_used(make_browser: MakeBrowser, clock
 
 def test_another_password_ends_all_sessions(make_browser: MakeBrowser, clock: ManualClock) -> None:
     """The account's own password is what sessions hang on; another account's key opens nothing."""
-    cookie = AUTH.sign_in(OPERATOR, clock.time())
-    changed = make_browser(None, auth=Auth([Account("olga", "another", "operator")]))
-    changed.cookies[COOKIE] = str(cookie)
+    changed = make_browser(None, auth=Auth([Account("olga", "another password", "operator")]))
+    changed.come_in(AUTH, OPERATOR, clock.time())
 
     assert 303 == changed.get("/").status
+
+
+def test_each_value_of_a_cookie_that_comes_twice_is_tried(make_browser: MakeBrowser) -> None:
+    """An outer folder's cookie of the same name shuts nobody out, whichever of the two comes first."""
+    browser, stranger = make_browser(), make_browser(None)
+    ((name, good),) = browser.cookies.items()
+    for values in ((good, "bad"), ("bad", good), ("", "x.y", "bad", good)):
+        sent = "; ".join(f"{name}={value}" for value in values)
+        assert 200 == stranger.get("/", cookie=f"theme=dark; {sent}").status, values
+    assert 303 == stranger.get("/", cookie=f"{name}=bad; {name}=x.y").status
+
+
+def test_a_dashboards_cookie_is_no_other_dashboards(make_browser: MakeBrowser) -> None:
+    """By port, path and password: so nobody is signed out by signing in next door, or in by it."""
+    browser = make_browser()
+    beside = Auth([Account("olga", OPERATOR + "!", "operator")])
+    names = {*browser.cookies}
+    others: list[tuple[dict[str, Any], dict[str, str]]] = [
+        ({}, {"host": "127.0.0.1:8001"}),
+        ({}, {"host": "127.0.0.1"}),
+        ({"base_path": "/ops/jobs"}, {}),
+        ({"auth": beside}, {}),
+    ]
+    for options, headers in others:
+        other = make_browser(None, **options)
+        other.mounted_at = options.get("base_path", "")
+        other.cookies |= browser.cookies
+        other.headers |= headers
+        assert 303 == other.get("/").status, options
+        assert 303 == other.sign_in(OPERATOR + "!" * ("auth" in options)).status
+        assert 200 == other.get("/").status
+        names |= {*other.cookies}
+
+    assert 5 == len(names)
 
 
 def test_the_way_on_stays_in_the_dashboard(make_browser: MakeBrowser) -> None:
@@ -290,6 +326,93 @@ def test_what_is_refused_is_no_guess(make_browser: MakeBrowser) -> None:
     assert [401] * FROM_ONE == [other.sign_in("guess").status for _ in range(FROM_ONE)]
 
 
+def test_a_proxy_that_lets_callers_choose_their_address_has_a_limit(
+    make_browser: MakeBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a thousand wrong ones through it nobody gets in, but those who have come in from that browser before."""
+    # A thousand take a while.
+    monkeypatch.setattr(throttle, "THROUGH_ONE", most := 120)
+    browser, known = make_browser(None), make_browser()
+    statuses = []
+    for number in range(most + 1):
+        browser.client = f"10.{number // 250}.0.{number % 250}"
+        statuses.append(browser.post("/sign-in", {"password": "guess"}, x_forwarded_for=browser.client).status)
+    assert [*[401] * most, 429] == statuses
+
+    def enter(browser: Browser, address: str, **headers: str) -> int:
+        browser.client = address
+        return browser.post("/sign-in", {"password": OPERATOR}, **headers).status
+
+    assert 429 == enter(browser, "10.9.0.1", x_forwarded_for="10.9.0.1")
+    assert 303 == enter(known, "10.9.0.2", x_forwarded_for="10.9.0.2")
+    assert 303 == enter(browser, "10.9.0.3")
+
+
+def test_who_came_in_before_guesses_no_more_than_others(
+    make_browser: MakeBrowser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that has ended still tells the browser apart; its tries count for its address and its account."""
+    monkeypatch.setattr(throttle, "THROUGH_ONE", most := 120)
+    known, other = make_browser(READER), make_browser(None)
+    clock.advance(AUTH.session_lifetime)
+    assert 303 == known.get("/").status
+    other.client = "10.0.0.1"
+    for browser in (known, other):
+        statuses = [
+            browser.post("/sign-in", {"password": "guess"}, x_forwarded_for="x").status for _ in range(FROM_ONE + 1)
+        ]
+        assert [*[401] * FROM_ONE, 429] == statuses
+
+    known.headers["x-forwarded-for"] = "x"
+    for number in range(most - FROM_ONE):
+        known.client = f"10.{1 + number // 250}.0.{number % 250}"
+        assert 401 == known.sign_in("guess").status
+    known.client = "10.9.0.1"
+    assert 429 == known.sign_in(OPERATOR).status
+
+
+def test_each_sign_in_leaves_a_line(make_browser: MakeBrowser, caplog: pytest.LogCaptureFixture) -> None:
+    """Good, bad and locked out, with address and account, never with what was tried; a line has an end."""
+    browser = make_browser(None)
+    browser.client = "10.0.0.1"
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
+        browser.sign_in(OPERATOR)
+        for _ in range(FROM_ONE + 1):
+            browser.sign_in("guess")
+        browser.client = "\n" * 5_000
+        browser.sign_in("guess")
+    lines = [record.__dict__ for record in caplog.records]
+
+    assert ["signed in", *["wrong password"] * FROM_ONE, "locked out", "wrong password"] == [
+        line["outcome"] for line in lines
+    ]
+    assert ("olga", "10.0.0.1", "INFO") == tuple(lines[0][name] for name in ("account", "address", "levelname"))
+    assert {"WARNING"} == {line["levelname"] for line in lines[1:]}
+    assert not any("account" in line for line in lines[1:])
+    assert not [word for word in (OPERATOR, "guess") if word in caplog.text]
+    assert len(lines) == len([line for line in caplog.text.splitlines() if "sign-in" in line])
+    assert all(len(record.getMessage()) < 300 for record in caplog.records)
+
+
+@pytest.mark.parametrize("setting", ["DASHBOARD_PASSWORD", "DASHBOARD_READER_PASSWORD"])
+def test_a_password_that_others_could_guess_is_refused(setting: str) -> None:
+    """Less than twelve characters are an error that names the variable, and not the password."""
+    with pytest.raises(ConfigError, match=f"LOWKIQ_{setting} has 11 characters") as refused:
+        DashboardSettings.from_env({f"LOWKIQ_{setting}": "elevenchars"})
+
+    assert setting.lower() == refused.value.setting
+    assert "elevenchars" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "proxies", ["*", "example.org", "10.0.0.1, 0.0.0.0/0", "::/0", "10.0.0.0/33", "10.0.0.1 10.0.0.2"]
+)
+def test_a_proxy_is_an_address(proxies: str) -> None:
+    """What is none, and what would be everybody, is refused by the name of its setting."""
+    with pytest.raises(ConfigError, match="LOWKIQ_DASHBOARD_TRUSTED_PROXIES is refused at"):
+        DashboardSettings.from_env({"LOWKIQ_DASHBOARD_TRUSTED_PROXIES": proxies})
+
+
 def test_guesses_are_counted_without_redis(clock: ManualClock, make_browser: MakeBrowser) -> None:
     """Each process counts for itself where they cannot count together, and takes back what was right."""
     away = Lowkiq(Config(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1), clock=clock)
@@ -339,7 +462,7 @@ def test_the_gateways_word_counts_where_it_is_trusted(
     claims: TrustedClaims, event: Mapping[str, Any], role: str | None
 ) -> None:
     """What the authorizer found out stands in the event; rules say what it is worth, and without one it is nothing."""
-    visitor = Auth(claims=claims).visitor({"aws.event": event}, None, None, 0.0)
+    visitor = Auth(claims=claims).visitor({"aws.event": event}, (), None, 0.0)
 
     assert role == (visitor and visitor.role)
 
@@ -359,10 +482,12 @@ REFUSED: Mapping[str, Callable[[], object]] = {
     "nobody": Auth,
     "empty password": lambda: Auth([Account("a", "")]),
     "blank password": lambda: Auth([Account("a", "  ")]),
+    "short password": lambda: Auth([Account("a", "x" * (LEAST - 1))]),
+    "short password, hashed": lambda: hashed("x" * (LEAST - 1)),
     "broken hash": lambda: Auth([Account("a", "scrypt:broken")]),
     "odd hash": lambda: Auth([Account("a", "scrypt:3:AAAA:AAAA")]),
-    "two of a name": lambda: Auth([Account("a", "x"), Account("a", "y")]),
-    "no lifetime": lambda: Auth([Account("a", "x")], session_lifetime=0),
+    "two of a name": lambda: Auth([Account("a", SECRET), Account("a", SECRET)]),
+    "no lifetime": lambda: Auth([Account("a", SECRET)], session_lifetime=0),
     "short token": lambda: Auth(tokens=[Token("a", "short")]),
     "broken digest": lambda: Auth(tokens=[Token("a", "sha256:xyz")]),
     "no rule": lambda: TrustedClaims(source="jwt"),
@@ -397,40 +522,44 @@ def test_a_machine_of_ones_own_has_a_password_of_its_own(make_browser: MakeBrows
 
     assert 200 == browser.get("/").status
     assert 403 == browser.get("/", host="rebound.example:8000").status
+    assert 200 == browser.get("/", x_forwarded_for="127.0.0.1, ::1").status
+    assert 403 == browser.get("/", x_forwarded_for="10.0.0.9").status
     browser.client = "10.0.0.9"
     assert 403 == browser.get("/").status
     assert entry_for("::1", {}).password != entry.password
-    assert entry_for("10.0.0.9", {"LOWKIQ_DASHBOARD_PASSWORD": "x"}).password is None
+    assert entry_for("10.0.0.9", {"LOWKIQ_DASHBOARD_PASSWORD": SECRET}).password is None
 
 
 def test_the_environment_says_who_may_come_in(make_browser: MakeBrowser) -> None:
     """Two passwords, tokens and claims; nothing of it is printed."""
     settings = DashboardSettings.from_env(
         {
-            "LOWKIQ_DASHBOARD_PASSWORD": hashed("first"),
-            "LOWKIQ_DASHBOARD_READER_PASSWORD": "second",
+            "LOWKIQ_DASHBOARD_PASSWORD": hashed("the first of them"),
+            "LOWKIQ_DASHBOARD_READER_PASSWORD": "the second one",
             "LOWKIQ_DASHBOARD_TOKENS": f"ci:reader:{SECRET}, ops:operator:{SECRET}2",
         }
     )
     auth = settings.auth()
 
     assert "olga" not in auth.accounts
-    assert make_browser("first", auth=auth).get("/").words.count("read only") == 0
-    assert "read only" in make_browser("second", auth=auth).get("/").words
+    assert make_browser("the first of them", auth=auth).get("/").words.count("read only") == 0
+    assert "read only" in make_browser("the second one", auth=auth).get("/").words
     assert 200 == make_browser(None, auth=auth).get("/", authorization=f"Bearer {SECRET}2").status
-    for secret in ("second", SECRET):
+    for secret in ("the second one", SECRET):
         assert secret not in repr(settings)
         assert secret not in repr([*auth.accounts.values()])
 
 
 def test_a_wrong_password_takes_as_long_as_a_right_one(clock: ManualClock) -> None:
     """All accounts are compared, whichever fits."""
-    auth = Auth([Account("a", hashed("a")), Account("b", hashed("b"))])
+    first, second = "the first of them", "the second one"
+    auth = Auth([Account("a", hashed(first)), Account("b", hashed(second))])
+    scope: dict[str, Any] = {"headers": []}
     took = {}
-    for password in ("a", "b", "c"):
-        auth.sign_in(password, clock.time())
+    for password in (first, second, "neither of them"):
+        auth.sign_in(scope, password, clock.time())
         began = time.process_time()
-        auth.sign_in(password, clock.time())
+        auth.sign_in(scope, password, clock.time())
         took[password] = time.process_time() - began
 
     assert max(took.values()) < 3 * min(took.values())
@@ -481,7 +610,7 @@ def test_it_works_under_any_prefix(
     browser = Browser(served, mounted_at=mounted_at, root_path=root_path)
     refused = browser.get("/?span=1h")
     form = browser.follow(refused)
-    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+    browser.come_in(AUTH, OPERATOR, clock.time())
 
     assert f"{mounted_at}/sign-in" in refused.location
     assert 200 == form.status
@@ -494,19 +623,16 @@ def test_it_works_under_any_prefix(
         bare = browser.get("")
         assert 307 == bare.status
         assert bare.location.endswith(f"{mounted_at}/")
-        assert (
-            404
-            == Browser(served, mounted_at=f"{mounted_at}x", root_path=root_path, cookies=browser.cookies)
-            .get("/x")
-            .status
-        )
+        beside = Browser(served, mounted_at=f"{mounted_at}x", root_path=root_path)
+        beside.come_in(AUTH, OPERATOR, clock.time(), root_path)
+        assert 404 == beside.get("/x").status
 
 
 def test_it_can_be_mounted_in_another_app(app: Lowkiq, clock: ManualClock) -> None:
     """In any ASGI app, below any path, with the host's own pages beside it."""
     host = Starlette(routes=[Mount("/ops/queues", app.dashboard(auth=AUTH))])
     browser = Browser(host, mounted_at="/ops/queues")
-    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+    browser.come_in(AUTH, OPERATOR, clock.time())
 
     assert 200 == browser.get("/").status
     assert browser.get("/static/x/dashboard.css").text
@@ -525,9 +651,9 @@ def test_an_apps_dashboard_is_made_as_any_other(app: Lowkiq, clock: ManualClock,
     served = app.dashboard(auth=AUTH, base_path="/jobs", mask=lambda *_: "hidden", clock=later)
     browser = Browser(served, mounted_at="/jobs")
 
-    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, clock.time()))
+    browser.come_in(AUTH, OPERATOR, clock.time())
     assert 303 == browser.get("/").status
-    browser.cookies[COOKIE] = str(AUTH.sign_in(OPERATOR, later.time()))
+    browser.come_in(AUTH, OPERATOR, later.time())
     words = browser.get(f"/job?queue={queue_name}&id=a").words
     assert "hidden" in words
     assert "secret" not in words

@@ -19,7 +19,7 @@ from tests.e2e.inventory import inventory
 from tests.servers import LocalCloud, Server
 from tests.waiting import eventually
 
-PASSWORD: Final = "geheim"  # noqa: S105 - of a page that only the tests see
+PASSWORD: Final = "streng geheim"  # noqa: S105 - of a page that only the tests see
 QUEUE: Final = ApplyChanges.queue_name
 SCHEDULED: Final = (0, 1, 2, 3)
 """The shards that have a schedule at first: all but the last."""

@@ -4,20 +4,25 @@ import json
 import re
 import signal
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard.security.throttle import FROM_ONE, WINDOW
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
 from tests.apps import close_app
 from tests.local.daemons import DaemonProcess
 from tests.waiting import eventually
 
+GUESSES = 60
+PASSWORD = "a long password"  # noqa: S105 - of a page that only the tests see
 APP = """
 import os
 from lowkiq_lambda import Config, Lowkiq
@@ -53,6 +58,67 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
     finally:
         connection.close()
+
+
+def sign_in(port: int, password: str, **headers: str) -> int:
+    """The status of the answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        form = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        connection.request("POST", "/sign-in", urlencode({"password": password}), form)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    finally:
+        connection.close()
+
+
+def await_room_in_the_minute() -> None:
+    """Tries are counted by the minute of the clock on the wall: wait until one has room for all of a test."""
+    eventually(lambda: time.time() % WINDOW < WINDOW - 15, 20, "a minute with room")
+
+
+def forwarded(*addresses: str) -> dict[str, str]:
+    """What a proxy, or somebody who plays one, says of its callers."""
+    return {"X-Forwarded-For": ", ".join(addresses)}
+
+
+def logged(process: DaemonProcess, *words: str) -> list[str]:
+    """The lines that have all of these words."""
+    return [line for line in process.log.splitlines() if all(word in line for word in words)]
+
+
+def test_a_header_of_the_callers_own_makes_no_new_address(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """Who names another address with each guess is locked out after ten; the log tells each try, and no password."""
+    environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_PASSWORD": PASSWORD}
+    with daemon(tmp_path, queue_name, "0", environment) as process:
+        port = port_of(process)
+        await_room_in_the_minute()
+        statuses = [sign_in(port, f"guess-{n}", **forwarded(f"10.0.0.{n}")) for n in range(GUESSES)]
+        statuses.append(sign_in(port, PASSWORD, **forwarded("10.0.1.1")))
+
+        assert [*[401] * FROM_ONE, *[429] * (GUESSES + 1 - FROM_ONE)] == statuses
+        for words, number in (("wrong password", FROM_ONE), ("locked out", GUESSES + 1 - FROM_ONE)):
+            assert number == len(logged(process, "WARNING", words, "address=127.0.0.1")), words
+        assert not [word for word in ("guess-", PASSWORD, "10.0.0.") if word in process.log]
+
+
+def test_the_header_of_a_named_proxy_tells_the_address(server_url: str, queue_name: str, tmp_path: Path) -> None:
+    """Each caller of the proxy is counted alone, by what the proxy has added; what callers wrote is not believed."""
+    environment = {
+        "LOWKIQ_REDIS_URL": server_url,
+        "LOWKIQ_DASHBOARD_PASSWORD": PASSWORD,
+        "LOWKIQ_DASHBOARD_TRUSTED_PROXIES": "10.1.0.0/16, 127.0.0.1",
+    }
+    with daemon(tmp_path, queue_name, "0", environment) as process:
+        port = port_of(process)
+        await_room_in_the_minute()
+        through = [sign_in(port, "guess", **forwarded(f"192.0.2.{n}", "203.0.113.7", "10.1.2.3")) for n in range(15)]
+
+        assert [*[401] * FROM_ONE, *[429] * 5] == through
+        assert 303 == sign_in(port, PASSWORD, **forwarded("203.0.113.8"))
+        assert 15 == len(logged(process, "WARNING", "address=203.0.113.7", "proxy=127.0.0.1"))
+        assert 1 == len(logged(process, "INFO", "address=203.0.113.8", "proxy=127.0.0.1", "account=operator"))
 
 
 def test_the_daemon_serves_its_queues(server_url: str, queue_name: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Nothing, Operation
-from lowkiq_lambda.dashboard.security.sessions import COOKIE
+from lowkiq_lambda.dashboard.security import cookies
 from lowkiq_lambda.dashboard.visit import Visit
 
 VERSION: Final = "1"
@@ -82,7 +82,12 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
             "responses": {status.name: _problem(status) for status in _PROBLEMS},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": f"{cookies.PREFIX}…",
+                    "description": "What signing in gives to a browser; the end of its name differs by dashboard.",
+                },
             },
         },
     }

@@ -6,7 +6,9 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.security.sessions import give
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.security.cookies import Cookie, brought_by
+from lowkiq_lambda.dashboard.security.sources import source_of
 from lowkiq_lambda.dashboard.visit import Visit
 
 _OURS: Final = re.compile(r"[a-z][a-z0-9/-]*(\?[!-~]*)?", re.ASCII)
@@ -21,28 +23,33 @@ def show(visit: Visit) -> Response:
 
 
 def sign_in(visit: Visit) -> Response:
-    """A cookie for who knows a password, and on to where he wanted to go."""
-    site, wanted = visit.site, _next(visit.form.get("next", ""))
-    client = visit.request.client
-    source = client.host if client else ""
-    wait = site.throttle.seconds_to_wait(source)
+    """A cookie for those who know a password, and on to where they wanted to go."""
+    site, scope, wanted = visit.site, visit.request.scope, _next(visit.form.get("next", ""))
+    source = source_of(scope)
+    before = site.auth.came_before_as(scope, [*brought_by(visit.request.headers)])
+    wait = site.throttle.seconds_to_wait(source, before)
     if wait > 0:
+        audit.note_sign_in("locked out", source)
         answer = _form(visit, wanted, 429, "Too many tries: wait a minute, then try again.")
         answer.headers["retry-after"] = str(ceil(wait))
         return answer
-    cookie = site.auth.sign_in(visit.form.get("password", ""), site.now())
-    if cookie is None:
+    found = site.auth.sign_in(scope, visit.form.get("password", ""), site.now())
+    if found is None:
+        audit.note_sign_in("wrong password", source)
         return _form(visit, wanted, 401, "That is not the password.")
-    site.throttle.take_back(source)
+    account, cookie = found
+    site.throttle.take_back(source, before)
+    audit.note_sign_in("signed in", source, account)
     answer = visit.go_to(visit.root + wanted)
-    give(answer.headers, cookie, visit.request.url.scheme)
+    cookie.give(answer.headers, visit.request.url.scheme)
     return answer
 
 
 def sign_out(visit: Visit) -> Response:
     """The cookie is taken back."""
     answer = visit.go("sign-in")
-    give(answer.headers, "", visit.request.url.scheme)
+    if visit.visitor is not None and visit.visitor.signed_in is not None:
+        Cookie(visit.visitor.signed_in.cookie, "").give(answer.headers, visit.request.url.scheme)
     return answer
 
 

@@ -5,7 +5,7 @@ import hmac
 import math
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
+from lowkiq_lambda.dashboard.security.cookies import Cookie, name_of
 from lowkiq_lambda.dashboard.security.sessions import SignedIn, account_of, as_cookie, new_session, session_of
 from lowkiq_lambda.errors import ConfigError
 
@@ -103,28 +104,34 @@ class Auth:
         self._lock = threading.Lock()
         _check([*accounts], [*tokens], session_lifetime)
 
-    def visitor(self, scope: Scope, cookie: str | None, authorization: str | None, now: float) -> Visitor | None:
+    def visitor(self, scope: Scope, cookies: Sequence[Cookie], authorization: str | None, now: float) -> Visitor | None:
         """Who sends the request; None where nobody knows."""
         if authorization is not None and (visitor := self._by_token(authorization)):
             return visitor
-        if cookie is not None and (visitor := self._by_cookie(cookie, now)):
-            return visitor
+        for account, signed_in in self._sessions(scope, cookies, now):
+            return Visitor(account.name, account.role, signed_in)
         if self._claims is not None and (found := self._claims.role_and_name(scope.get("aws.event"))):
             role, name = found
             return Visitor(name, role)
         return self._trust(scope) if self._trust else None
 
-    def sign_in(self, password: str, now: float) -> str | None:
-        """The value of a cookie for whoever has the password; None where nobody has it."""
+    def came_before_as(self, scope: Scope, cookies: Sequence[Cookie]) -> str | None:
+        """The account that the browser has signed in to before, though the session may have ended; None for others."""
+        return next((account.name for account, _ in self._sessions(scope, cookies, -math.inf)), None)
+
+    def sign_in(self, scope: Scope, password: str, now: float) -> tuple[str, Cookie] | None:
+        """The account whose password it is, and a cookie of a session; None where nobody has it."""
         # All are compared, so that the time it takes tells nothing.
         found = [one for one in self.accounts.values() if passwords.matches(password, one.password)]
         if not found:
             return None
         account = found[0].name
-        return as_cookie(new_session(account, now, now + self.session_lifetime), self._key(account))
+        key = self._key(account)
+        session = new_session(account, now, now + self.session_lifetime)
+        return account, Cookie(name_of(key, scope), as_cookie(session, key))
 
-    def renewed(self, visitor: Visitor, now: float) -> str | None:
-        """The value of a cookie that lasts longer than the visitor's; None where his does, or can be no longer."""
+    def renewed(self, visitor: Visitor, now: float) -> Cookie | None:
+        """A cookie that lasts longer than the visitor's; None where theirs does, or can be no longer."""
         if visitor.signed_in is None:
             return None
         session = visitor.signed_in.session
@@ -133,7 +140,8 @@ class Auth:
         # Not with each of the many answers to a page that refreshes itself.
         if ends_at - session.ends_at < self.session_lifetime / 10:
             return None
-        return as_cookie(msgspec.structs.replace(session, ends_at=ends_at), visitor.signed_in.key)
+        value = as_cookie(msgspec.structs.replace(session, ends_at=ends_at), visitor.signed_in.key)
+        return Cookie(visitor.signed_in.cookie, value)
 
     def _by_token(self, authorization: str) -> Visitor | None:
         scheme, _, secret = authorization.partition(" ")
@@ -141,13 +149,16 @@ class Auth:
         found = [token for digest, token in self._tokens if hmac.compare_digest(digest, given)]
         return Visitor(found[0].name, found[0].role) if found and scheme.lower() == _BEARER else None
 
-    def _by_cookie(self, cookie: str, now: float) -> Visitor | None:
-        account = self.accounts.get(account_of(cookie) or "")
-        if account is None:
-            return None
-        key = self._key(account.name)
-        session = session_of(cookie, key, now)
-        return None if session is None else Visitor(account.name, account.role, SignedIn(session, key))
+    def _sessions(self, scope: Scope, cookies: Sequence[Cookie], now: float) -> Iterator[tuple[Account, SignedIn]]:
+        """The sessions that the cookies keep."""
+        for cookie in cookies:
+            account = self.accounts.get(account_of(cookie.value) or "")
+            if account is None:
+                continue
+            key = self._key(account.name)
+            session = session_of(cookie.value, key, now) if cookie.name == name_of(key, scope) else None
+            if session is not None:
+                yield account, SignedIn(session, key, cookie.name)
 
     def _key(self, account: str) -> bytes:
         with self._lock:

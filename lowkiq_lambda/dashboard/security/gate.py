@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
+from lowkiq_lambda.dashboard.security.cookies import brought_by
 from lowkiq_lambda.dashboard.security.forms import NO_FORM, BodyTooLarge, form_of, read_body, replayed
 from lowkiq_lambda.dashboard.security.origin import is_foreign, is_loopback
 from lowkiq_lambda.dashboard.security.paths import path_of
-from lowkiq_lambda.dashboard.security.sessions import COOKIE, give
 
 OPEN: Final = frozenset({"/sign-in", "/healthz"})
 OPEN_FOLDER: Final = "/static/"
@@ -64,8 +64,7 @@ class Gate:
         await app(scope, receive, send)
 
     def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
-        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        return self._auth.visitor(scope, cookie, headers.get("authorization"), self._now())
+        return self._auth.visitor(scope, [*brought_by(headers)], headers.get("authorization"), self._now())
 
     def _renewing(self, visitor: Visitor, scheme: str, send: Send) -> Send:
         """Sends the visitor's cookie anew with the answer, where it is time for that."""
@@ -75,7 +74,7 @@ class Gate:
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
-                give(MutableHeaders(scope=message), cookie, scheme)
+                cookie.give(MutableHeaders(scope=message), scheme)
             await send(message)
 
         return send_with_cookie
@@ -115,5 +114,8 @@ def _is_page(scope: Scope, path: str) -> bool:
 
 def _is_local(scope: Scope, headers: Headers) -> bool:
     client = scope.get("client")
+    # A proxy of this machine tells for whom it asks, whether its word is believed or not.
+    callers = [one.strip() for line in headers.getlist("x-forwarded-for") for one in line.split(",")]
     # The name that was asked for, too: another site's name may lead here.
-    return client is not None and is_loopback(client[0]) and is_loopback(headers.get("host", ""))
+    names = [client[0] if client else "", headers.get("host", ""), *callers]
+    return all(is_loopback(name) for name in names)

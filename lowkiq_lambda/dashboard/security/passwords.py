@@ -8,6 +8,8 @@ from typing import Final
 
 from lowkiq_lambda.errors import ConfigError
 
+LEAST: Final = 12
+"""Characters of a password: what a thousand guesses a minute do not find."""
 _SCHEME: Final = "scrypt"
 _COST: Final = 2**14
 _MOST_COST: Final = 2**20
@@ -20,9 +22,12 @@ _PARTS: Final = 4
 def hashed(password: str) -> str:
     """A line to configure in place of the password, from which nobody can tell what it was.
 
-    >>> hashed("open sesame").partition(":")[0]
+    Raises ConfigError for a password that is too short.
+
+    >>> hashed("open sesame, please").partition(":")[0]
     'scrypt'
     """
+    _check_length(password, "The password")
     salt = secrets.token_bytes(_SALT_LENGTH)
     return ":".join([_SCHEME, str(_COST), _text(salt), _text(_scrypt(password.encode(), salt, _COST))])
 
@@ -35,17 +40,17 @@ def matches(given: str, configured: str) -> bool:
     return hmac.compare_digest(_scrypt(given.encode(errors="surrogatepass"), salt, cost), expected)
 
 
-def check(configured: str, setting: str) -> None:
-    """Raises ConfigError where nobody could sign in with it, or everybody."""
-    if not configured.strip():
-        raise ConfigError(f"{setting} is empty: anybody could guess it.", setting=setting)
-    if is_hashed(configured):
-        try:
-            cost, salt, expected = _parts(configured)
-        except ValueError:
-            raise ConfigError(f"{setting} looks like a hashed password, but is none.", setting=setting) from None
-        if not (1 < cost <= _MOST_COST and cost & (cost - 1) == 0 and salt and len(expected) == _LENGTH):
-            raise ConfigError(f"{setting} looks like a hashed password, but is none.", setting=setting)
+def check(configured: str, called: str, setting: str | None = None) -> None:
+    """Raises ConfigError where nobody could sign in with it, or everybody who guesses for long enough."""
+    if not is_hashed(configured):
+        _check_length(configured, called, setting)
+        return
+    try:
+        cost, salt, expected = _parts(configured)
+    except ValueError:
+        raise ConfigError(f"{called} looks like a hashed password, but is none.", setting=setting) from None
+    if not (1 < cost <= _MOST_COST and cost & (cost - 1) == 0 and salt and len(expected) == _LENGTH):
+        raise ConfigError(f"{called} looks like a hashed password, but is none.", setting=setting)
 
 
 def signing_key(configured: str) -> bytes:
@@ -62,6 +67,14 @@ def signing_key(configured: str) -> bytes:
 def is_hashed(configured: str) -> bool:
     """Whether it is a line of `hashed`."""
     return configured.startswith(f"{_SCHEME}:")
+
+
+def _check_length(password: str, called: str, setting: str | None = None) -> None:
+    if len(password.strip()) < LEAST:
+        raise ConfigError(
+            f"{called} has {len(password.strip())} characters: give it at least {LEAST}, or others could guess it.",
+            setting=setting,
+        )
 
 
 def _parts(configured: str) -> tuple[int, bytes, bytes]:

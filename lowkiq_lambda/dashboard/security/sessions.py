@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-from starlette.datastructures import MutableHeaders
 
 from lowkiq_lambda.dashboard.security.signing import content_of, sign, verified
 
-COOKIE: Final = "lowkiq_session"
 _SESSION: Final = "session"
 _FORM: Final = "form"
 _RANDOM: Final = 16
@@ -31,10 +29,11 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session that was verified, with the key that it was verified by."""
+    """A session that was verified, with the key that it was verified by, and the name of the cookie that keeps it."""
 
     session: Session
     key: bytes
+    cookie: str
 
     def form_token(self) -> str:
         """Proof that a form came from a page of this session."""
@@ -54,16 +53,6 @@ def new_session(account: str, began_at: float, ends_at: float) -> Session:
 def as_cookie(session: Session, key: bytes) -> str:
     """The cookie's value."""
     return sign(key, _SESSION, msgspec.json.encode(session))
-
-
-def give(headers: MutableHeaders, cookie: str, scheme: str) -> None:
-    """Gives the cookie with an answer; an empty one has it forgotten.
-
-    Without a path it is good for the folder of the address that is answered, wherever that is mounted: so all answers
-    that give it must be of the same folder.
-    """
-    secure, gone = "; Secure" * (scheme == "https"), "; Max-Age=0" * (not cookie)
-    headers.append("set-cookie", f"{COOKIE}={cookie}; HttpOnly; SameSite=lax{secure}{gone}")
 
 
 def account_of(cookie: str) -> str | None:

@@ -1,12 +1,14 @@
 """What the environment says of the dashboard, and the auth that comes of it."""
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.config import checked_setting, read_settings
+from lowkiq_lambda.config import checked_setting, read_settings, variable_of
+from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.errors import ConfigError
@@ -28,6 +30,9 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     dashboard_readers: str | None = None
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a look at a page, after which one has to sign in again."""
+    dashboard_trusted_proxies: str = ""
+    """Addresses and networks, several after commas: the proxies whose `X-Forwarded-For` tells the daemon's port from
+    where a request comes, and whose `X-Forwarded-Proto` whether it came over TLS."""
     dashboard_base_path: str = ""
     """The path in front of all of the dashboard's, where nobody takes it off on the way."""
 
@@ -35,6 +40,10 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Check each setting."""
         for name, kind in _kinds().items():
             msgspec.structs.force_setattr(self, name, checked_setting(name, getattr(self, name), kind))
+        for name in ("dashboard_password", "dashboard_reader_password"):
+            if password := getattr(self, name):
+                passwords.check(password, variable_of(name), name)
+        self.trusted_proxies()
 
     def __repr__(self) -> str:
         """Without what opens the door."""
@@ -47,16 +56,20 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def auth(self) -> Auth:
         """Who may come in by these settings. Raises ConfigError where that is nobody."""
-        passwords: tuple[tuple[str, str | None, Role], ...] = (
+        people: tuple[tuple[str, str | None, Role], ...] = (
             ("operator", self.dashboard_password, "operator"),
             ("reader", self.dashboard_reader_password, "reader"),
         )
         return Auth(
-            [Account(name, password, role) for name, password, role in passwords if password],
+            [Account(name, password, role) for name, password, role in people if password],
             tokens=[*_tokens(self.dashboard_tokens or "")],
             claims=self._trusted_claims(),
             session_lifetime=self.dashboard_session_lifetime,
         )
+
+    def trusted_proxies(self) -> list[str]:
+        """The networks of the proxies that may name a caller. Raises ConfigError."""
+        return [_network(text) for text in _listed(self.dashboard_trusted_proxies)]
 
     def names_anybody(self) -> bool:
         """Whether there is an auth to be had."""
@@ -73,6 +86,21 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _network(text: str) -> str:
+    try:
+        network = ip_network(text, strict=False)
+    except ValueError:
+        network = None
+    # With everybody trusted each caller would name himself.
+    if network is None or not network.prefixlen:
+        raise ConfigError(
+            f"{variable_of('dashboard_trusted_proxies')} is refused at {text!r}: expected the address or the network "
+            "of a proxy, as in 127.0.0.1 or 10.1.0.0/16, several after commas.",
+            setting="dashboard_trusted_proxies",
+        )
+    return str(network)
 
 
 def _tokens(text: str) -> Iterator[Token]:

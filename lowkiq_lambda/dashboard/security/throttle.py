@@ -7,6 +7,10 @@ Each address has a limit of its own. Beyond the limit of all, an address has a s
 elsewhere with the right password gets in, however many others guess, while somebody who guesses from many addresses
 has one guess for each of them in a minute. Addresses of IPv6 count by their network of 64 bits, which is what one
 household has: a single machine could take a new one from it for every guess.
+
+Where a proxy names the addresses, it is counted as well, with a limit far beyond that of all: it is reached by many
+hundred addresses, or by one caller whose proxy passes on what callers write. A browser that came in before is counted
+apart from the others of its proxy, with those of its account.
 """
 
 import threading
@@ -16,11 +20,13 @@ from contextlib import suppress
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final
 
+from lowkiq_lambda.dashboard.security.sources import Source
 from lowkiq_lambda.errors import LowkiqError
 
 WINDOW: Final = 60.0
 FROM_ONE: Final = 10
 FROM_ALL: Final = 100
+THROUGH_ONE: Final = 1_000
 _ALL: Final = "all"
 
 _NETWORK: Final = 64
@@ -40,25 +46,26 @@ class Throttle:
         self._window = -1
         self._tries: Counter[str] = Counter()
 
-    def seconds_to_wait(self, source: str) -> float:
-        """Counts a try; 0 where it may be made, else how long none may."""
-        now = self._now()
-        counts = self._count(now, source, 1)
-        # This try is the first of the one, where it has not failed before.
-        refused = any(one > FROM_ONE or (one > 1 and every > FROM_ALL) for one, every in counts)
-        if not refused:
+    def seconds_to_wait(self, source: Source, came_before_as: str | None = None) -> float:
+        """Counts a try; 0 where it may be made, else how long none may.
+
+        `came_before_as`: the account that the browser has signed in to before.
+        """
+        now, counted = self._now(), _counted(source, came_before_as)
+        counts = self._count(now, counted, 1)
+        if not any(_too_many(*each) for each in counts):
             return 0.0
         # It is no guess: whoever goes on all the same does not fill the limit of all by himself.
-        self._count(now, source, -1)
+        self._count(now, counted, -1)
         return WINDOW - now % WINDOW
 
-    def take_back(self, source: str) -> None:
+    def take_back(self, source: Source, came_before_as: str | None = None) -> None:
         """The try that was counted last was right."""
-        self._count(self._now(), source, -1)
+        self._count(self._now(), _counted(source, came_before_as), -1)
 
-    def _count(self, now: float, source: str, more: int) -> Sequence[Sequence[int]]:
-        window, sources = int(now // WINDOW), [f"from {_whole(source)}", _ALL]
-        return self._count_here(window, sources, more), self._count_with_others(window, sources, more)
+    def _count(self, now: float, counted: Sequence[str], more: int) -> Sequence[Sequence[int]]:
+        window = int(now // WINDOW)
+        return self._count_here(window, counted, more), self._count_with_others(window, counted, more)
 
     def _count_here(self, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
         with self._lock:
@@ -76,12 +83,21 @@ class Throttle:
             return [0] * len(sources)
 
 
-def _whole(source: str) -> str:
+def _counted(source: Source, came_before_as: str | None) -> list[str]:
+    """What a try counts for: its address, all, and the proxy that it came through."""
+    of_proxy = f"through {source.proxy}" if came_before_as is None else f"known as {came_before_as}"
+    return [f"from {_whole(source.address)}", _ALL, *([of_proxy] if source.proxy else [])]
+
+
+def _too_many(one: int, every: int, of_proxy: int = 0) -> bool:
+    # This try is the first of the one, where it has not failed before.
+    return one > FROM_ONE or (one > 1 and every > FROM_ALL) or of_proxy > THROUGH_ONE
+
+
+def _whole(address: str) -> str:
     """What one that comes from there has altogether."""
-    # Of a path through proxies only the last is known by who tells it; the others are what the caller has said.
-    last = source.rpartition(",")[2].strip()
     with suppress(ValueError):
-        address = ip_address(last)
-        if isinstance(address, IPv6Address):
-            return str(address.ipv4_mapped or IPv6Network((int(address), _NETWORK), strict=False))
-    return last
+        parsed = ip_address(address)
+        if isinstance(parsed, IPv6Address):
+            return str(parsed.ipv4_mapped or IPv6Network((int(parsed), _NETWORK), strict=False))
+    return address
