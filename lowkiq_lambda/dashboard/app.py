@@ -103,8 +103,12 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/morgue", _page("morgue")),
         get(site, "/shards", _page("shards")),
         get(site, "/job", _page("job")),
-        post(site, "/actions", _page("actions", "ask")),
+        # All of one folder: a part of a page is fetched from beside the page, and its links hold there.
+        get(site, "/actions/ask", _page("actions_ask")),
+        post(site, "/actions/ask", _page("actions_ask", "ask")),
         post(site, "/actions/step", _page("actions", "step")),
+        get(site, "/actions/done", _page("actions", "done")),
+        get(site, "/actions/queue", _page("actions_queue", "ask")),
         post(site, "/actions/queue", _page("actions_queue", "act")),
     ]
 

@@ -48,5 +48,12 @@ def _note(visit: Visit, ticket: Ticket, after: Sweep, trouble: BackendError | No
     state = "done" if after.is_done else "broken off" if trouble else "to be gone on with"
     if changed or trouble or after.is_done:
         audit.note(
-            visit, after.act, ticket.queue, ticket.what, changed, state=state, in_all=after.changed, run=ticket.run
+            visit,
+            after.act,
+            ticket.queue,
+            ticket.what,
+            changed,
+            state=state,
+            in_all=ticket.before + after.changed,
+            run=ticket.run,
         )

@@ -21,6 +21,7 @@ from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.throttle import Throttle
+from lowkiq_lambda.dashboard.security.ways_back import way_back
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.plugs import Mask
 
@@ -171,11 +172,8 @@ _TITLES: Final = {
 
 
 def _to_sign_in(visit: Visit) -> Response:
-    request = visit.request
-    asked = path_of(request.scope).removeprefix("/")
-    if request.method not in {"GET", "HEAD"} or visit.is_partial or not asked:
-        return visit.go("sign-in")
-    return visit.go("sign-in", next=f"{asked}?{request.url.query}" if request.url.query else asked)
+    back = way_back(visit.request.scope)
+    return visit.go("sign-in", **({"next": back} if back else {}))
 
 
 def _endpoint(site: Site, handler: Handler) -> Callable[[Request], Any]:

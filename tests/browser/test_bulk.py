@@ -1,7 +1,7 @@
 """What is done to many jobs at once: told before, watched, interrupted, gone on with."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -61,13 +61,12 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
     page.get_by_role("button", name="Put all back").click()
     expect(page.get_by_text("12,000 ids of the queue")).to_be_visible()
     assert (0, MANY) == in_redis()
-    held: list[Route] = []
+    steps: list[Route] = []
 
     def hold(route: Route) -> None:
-        """The steps that the page goes on with by itself."""
-        if route.request.headers.get("hx-request") == "true":
-            held.append(route)
-        else:
+        """The steps that the page goes on with by itself, after the one that was confirmed."""
+        steps.append(route)
+        if len(steps) == 1:
             route.continue_()
 
     page.route("**/actions/step", hold)
@@ -81,7 +80,7 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
     found = look_around(page, "running")
 
     interrupt.click()
-    (step,) = held
+    _, step = steps
     step.continue_()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
     second, changed = told(page)
@@ -101,16 +100,13 @@ def test_a_step_without_an_answer_stops_the_action(
     app: Lowkiq, worker: Any, visit: Visit, complaints: list[str]
 ) -> None:
     """What a gateway says in our place is not put into the page, which says why it stands, and goes on from there."""
-    answers = iter([GATEWAY, None])
+    ways: Iterator[Callable[[Route], None]] = iter(
+        [lambda route: route.continue_(), lambda route: route.fulfill(**GATEWAY), lambda route: route.abort()]
+    )
 
     def fail(route: Route) -> None:
-        """The steps that the page goes on with by itself: a gateway's answer, then none at all."""
-        if route.request.headers.get("hx-request") != "true":
-            route.continue_()
-        elif answer := next(answers):
-            route.fulfill(**answer)
-        else:
-            route.abort()
+        """After the step that was confirmed: a gateway's answer, then none at all."""
+        next(ways)(route)
 
     page = visit(f"morgue?queue={worker.queue_name}")
     page.get_by_role("button", name="Put all back").click()

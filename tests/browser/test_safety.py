@@ -41,7 +41,7 @@ def elsewhere(site: str, worker: Any) -> Iterator[str]:
     """The address of another site, whose page pauses the queue in the name of whoever presses its button."""
 
     def page(_request: Request) -> HTMLResponse:
-        fields = {"queue": worker.queue_name, "do": "pause", "sure": "yes"}
+        fields = {"queue": worker.queue_name, "do": "pause"}
         inputs = "".join(f'<input type="hidden" name="{name}" value="{value}">' for name, value in fields.items())
         return HTMLResponse(
             f'<form method="post" action="{site}actions/queue">{inputs}<button>You have won</button></form>'
@@ -71,7 +71,7 @@ def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR091
         assert [] == page.get_by_role("checkbox").all()
 
         proof = page.locator("input[name=csrf]").first.input_value()
-        fields = {"csrf": proof, "queue": worker.queue_name, "do": "pause", "sure": "yes"}
+        fields = {"csrf": proof, "queue": worker.queue_name, "do": "pause"}
         status, text = page.evaluate(POST, ["actions/queue", fields])
         assert (403, True) == (status, "You may look, but not change anything." in text)
 
@@ -99,7 +99,7 @@ def test_a_form_without_its_proof_is_refused(app: Lowkiq, worker: Any, visit: Vi
     """A request of our own origin without the token of a form of ours changes nothing."""
     page = visit()
 
-    status, _ = page.evaluate(POST, ["actions/queue", {"queue": worker.queue_name, "do": "pause", "sure": "yes"}])
+    status, _ = page.evaluate(POST, ["actions/queue", {"queue": worker.queue_name, "do": "pause"}])
 
     assert 403 == status
     assert not is_paused(app, worker)

@@ -15,7 +15,7 @@ from msgspec import structs
 from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.dashboard.pages import actions as page
 from lowkiq_lambda.dashboard.sweeping import LARGEST_TICKET
-from lowkiq_lambda.dashboard.tickets import packed, unpacked
+from lowkiq_lambda.dashboard.tickets import Outcome, Question, Ticket, packed, unpacked
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import READER, MakeBrowser
 from tests.dashboard.support import Answer, Browser
@@ -32,10 +32,11 @@ def desk(app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler, server:
 
 
 def ask(browser: Browser, desk: Desk, do: str, *ids: str, **search: str) -> Answer:
-    """The page that asks whether it is meant."""
+    """The page that asks whether it is meant, where the form leads to."""
     fields = {"queue": desk.worker.queue_name, "do": do, "ids": [quote(one, safe="") for one in ids]}
     narrowed = "&".join(f"{name}={quote(value)}" for name, value in search.items())
-    return browser.send("/actions", {**fields, "search": narrowed})
+    answer = browser.send("/actions/ask", {**fields, "search": narrowed})
+    return browser.follow(answer) if answer.status == 303 else answer
 
 
 def ticket(answer: Answer) -> str:
@@ -43,9 +44,9 @@ def ticket(answer: Answer) -> str:
     return str(re.findall(r'name="ticket" value="(.*?)"', answer.text)[0])
 
 
-def go_on(browser: Browser, answer: Answer, **headers: str) -> Answer:
-    """Press the page's only button."""
-    return browser.send("/actions/step", {"ticket": ticket(answer)}, **headers)
+def go_on(browser: Browser, answer: Answer) -> Answer:
+    """Press the page's only button, where scripts run."""
+    return browser.send("/actions/step", {"ticket": ticket(answer)}, hx_request="true")
 
 
 def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -103,7 +104,7 @@ def test_ten_thousand_are_put_back_with_an_interruption(
     asked = ask(browser, desk, "found:requeue")
     assert "10,000 ids of the queue" in asked.words
 
-    first = go_on(browser, asked, hx_request="true")
+    first = go_on(browser, asked)
     assert "data-going" in first.text
     assert "<html" not in first.text
     (so_far,) = re.findall(r"([\d,]+) changed so far", first.words)
@@ -131,7 +132,7 @@ def test_a_page_that_is_loaded_again_says_what_it_cannot_count(
     asked = ask(browser, desk, "found:requeue")
     first = go_on(browser, asked)
     assert "500 changed so far" in first.words
-    assert "Loaded again, this page counts anew" in first.words
+    assert "Loaded again, this page asks about what is left" in first.words
 
     again = go_on(browser, asked)
     while "ticket" in again.text:
@@ -291,12 +292,12 @@ def test_a_queue_of_many_shards(app: Lowkiq, queue_name: str, handler: Handler, 
     browser = make_browser()
 
     def order(do: str, *ids: str) -> Answer:
-        return browser.send("/actions", {"queue": queue_name, "do": do, "ids": ids})
+        return browser.follow(browser.send("/actions/ask", {"queue": queue_name, "do": do, "ids": ids}))
 
     assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
     assert "90 ids of the queue" in order("found:expedite").words
     asked = order("found:delete")
-    other = unpacked(ticket(asked))
+    other = unpacked(ticket(asked), Ticket)
     other = structs.replace(other, sweep=structs.replace(other.sweep, shards_count=6))
     assert 400 == browser.send("/actions/step", {"ticket": packed(other)}).status
     assert "100 ids were changed" in go_on(browser, asked).words
@@ -382,6 +383,64 @@ def test_the_lines_of_one_action_belong_together(
     assert other["run"] != steps[0]["run"]
 
 
+def pages_by_get(browser: Browser, answer: Answer) -> Answer:
+    """Where an answer leads without scripts: to a page by GET, which says the same when it is loaded again."""
+    assert 303 == answer.status
+    page = browser.follow(answer)
+    assert (page.status, page.words) == (200, browser.follow(answer).words)
+    return page
+
+
+def test_no_page_is_an_answer_to_a_form(browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form leads on to an address, without scripts too; what was done already is told, and the sum at the end."""
+    monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
+    desk.bury([{"id": n} for n in range(1_200)])
+    form = {"queue": desk.worker.queue_name, "do": "found:requeue"}
+    shown = pages_by_get(browser, browser.send("/actions/ask", form))
+    assert "1,200 ids of the queue" in shown.words
+    assert 1_200 == len(desk.state()["morgue"])
+
+    for left in (700, 200):
+        shown = pages_by_get(browser, browser.send("/actions/step", {"ticket": ticket(shown)}))
+        assert f"has changed {1_200 - left:,} ids so far" in shown.words
+        assert f"{left} ids of the queue" in shown.words
+        assert left == len(desk.state()["morgue"])
+    shown = pages_by_get(browser, browser.send("/actions/step", {"ticket": ticket(shown)}))
+    assert "Done. 1,200 ids were changed." in shown.words
+    assert "ticket" not in shown.text
+
+
+def test_an_address_that_somebody_made_up_changes_nothing(browser: Browser, desk: Desk) -> None:
+    """E-84: a question is answered by a look, an outcome is told; a ticket is neither, and nonsense is refused."""
+    desk.bury([{"id": "a"}, {"id": "b"}])
+    queue = desk.worker.queue_name
+    question = packed(Question(queue=queue, act="delete_buried", chosen=["a"]))
+    assert "1 id that you selected" in browser.get(f"/actions/ask?q={question}").words
+    assert (
+        "Done. 7 ids were changed"
+        in browser.get(f"/actions/done?q={packed(Outcome(queue=queue, act='kill', changed=7))}").words
+    )
+    for text in ("", "x", "é", ticket(browser.get(f"/actions/ask?q={question}"))):
+        assert {400} == {browser.get(f"/actions/{name}?q={quote(text)}").status for name in ("ask", "done")}
+    assert 404 == browser.get(f"/actions/ask?q={packed(Question(queue='other', act='delete'))}").status
+    assert {"a", "b"} == set(desk.state()["morgue"])
+
+
+def test_a_selection_that_no_address_can_keep(browser: Browser, desk: Desk) -> None:
+    """It is asked about at once; the address that stands for it says that it has to be made again."""
+    random = Random(1)
+    ids = ["".join(random.choices("0123456789abcdef", k=100)) for _ in range(100)]
+    desk.bury([{"id": one} for one in ids])
+
+    shown = ask(browser, desk, "picked:requeue", *ids)
+    assert "100 ids that you selected" in shown.words
+    (address,) = re.findall(r'data-at="\.\.(/actions/ask\?q=.*?)"', shown.text)
+    lost = browser.get(address)
+    assert "tick the jobs again" in lost.words
+    assert "ticket" not in lost.text
+    assert "Done. 100 ids were changed." in go_on(browser, shown).words
+
+
 def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Desk) -> None:
     """E-85: he sees no button, and what he sends all the same is refused."""
     desk.bury([{"id": "a"}])
@@ -391,7 +450,8 @@ def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Des
         text = reader.get(f"/{path}?queue={queue}&id=a").text
         assert 'name="do"' not in text
         assert "checkbox" not in text
-    for path in ("/actions", "/actions/step", "/actions/queue"):
+    for path in ("/actions/ask", "/actions/step", "/actions/queue"):
+        assert 403 == reader.get(f"{path}?queue={queue}&do=pause").status
         assert 403 == reader.send(path, {"queue": queue, "do": "found:requeue"}).status
     stolen = ticket(ask(browser, desk, "found:requeue"))
     assert 403 == reader.send("/actions/step", {"ticket": stolen}).status
@@ -404,7 +464,7 @@ def test_a_forged_request(browser: Browser, desk: Desk) -> None:
     good = ticket(ask(browser, desk, "found:requeue"))
     assert 403 == browser.post("/actions/step", {"ticket": good}).status
     assert 403 == browser.send("/actions/step", {"ticket": good}, sec_fetch_site="cross-site").status
-    assert 403 == browser.post("/actions/queue", {"queue": desk.worker.queue_name, "do": "pause", "sure": "yes"}).status
+    assert 403 == browser.post("/actions/queue", {"queue": desk.worker.queue_name, "do": "pause"}).status
     assert 405 == browser.get("/actions/step").status
     assert ["a"] == [*desk.state()["morgue"]]
 
@@ -439,7 +499,7 @@ def test_a_ticket_that_somebody_wrote_himself(browser: Browser, desk: Desk, fiel
     data = msgspec.msgpack.encode({"queue": desk.worker.queue_name, "sweep": sweep})
     forged = base64.urlsafe_b64encode(zlib.compress(data)).decode()
 
-    assert browser.send("/actions/step", {"ticket": forged}).status in {200, 400}
+    assert browser.send("/actions/step", {"ticket": forged}, hx_request="true").status in {200, 400}
     assert 200 == browser.get(f"/waiting?queue={desk.worker.queue_name}").status
 
 
@@ -447,7 +507,8 @@ def test_a_ticket_that_somebody_wrote_himself(browser: Browser, desk: Desk, fiel
 def test_an_action_that_is_none(browser: Browser, desk: Desk, do: str) -> None:
     """So is what nobody can do, and a queue that nobody has."""
     assert 400 == ask(browser, desk, do).status
-    assert 404 == browser.send("/actions", {"queue": "other", "do": "found:requeue"}).status
+    elsewhere = browser.send("/actions/ask", {"queue": "other", "do": "found:requeue"})
+    assert 404 == browser.follow(elsewhere).status
 
 
 def test_nothing_selected(browser: Browser, desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -12,8 +13,13 @@ from tests.store.support import Handler
 AUDIT = "lowkiq_lambda.audit"
 
 
+def asked(browser: Browser, worker: Any, do: str) -> Answer:
+    """Where a button of the shards' page leads."""
+    return browser.get(f"/actions/queue?{urlencode({'queue': worker.queue_name, 'do': do})}")
+
+
 def order(browser: Browser, worker: Any, do: str, **fields: str) -> Answer:
-    """Send what a button of the shards' page sends."""
+    """Say that it is meant."""
     return browser.send("/actions/queue", {"queue": worker.queue_name, "do": do, **fields})
 
 
@@ -29,28 +35,28 @@ def test_a_queue_is_paused_and_resumed(
     """Asked first, then done; and each is noted."""
     caplog.set_level(logging.INFO, AUDIT)
     worker.perform_async([{"id": "a"}])
-    assert "1 shard , where 1 id waits" in order(browser, worker, "pause").words
+    assert "1 shard , where 1 id waits" in asked(browser, worker, "pause").words
     assert (None, []) == (paused_for(app, worker), caplog.records)
 
-    answer = order(browser, worker, "pause", sure="yes")
+    answer = order(browser, worker, "pause")
     assert (303, float("inf")) == (answer.status, paused_for(app, worker))
     shown = browser.follow(answer).words
     assert "until resumed" in shown
     assert {} == {outcome: n for outcome, n in app.drain().items() if n}
-    assert "is performed again" in order(browser, worker, "resume").words
-    order(browser, worker, "resume", sure="yes")
+    assert "is performed again" in asked(browser, worker, "resume").words
+    order(browser, worker, "resume")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
-    order(browser, worker, "resume", sure="yes")
+    order(browser, worker, "resume")
     noted = [(record.action, record.changed) for record in caplog.records]  # type: ignore[attr-defined]  # the audit sets it
     assert [("pause", 1), ("resume", 1), ("resume", 0)] == noted
 
 
 def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """As many seconds as were chosen; what is no time is refused."""
-    order(browser, worker, "pause", sure="yes", seconds="300")
+    order(browser, worker, "pause", seconds="300")
     assert 300 == paused_for(app, worker)
     for wrong in ("-1", "0", "nan", "x", "inf"):
-        assert 400 == order(browser, worker, "pause", sure="yes", seconds=wrong).status
+        assert 400 == order(browser, worker, "pause", seconds=wrong).status
 
 
 def test_a_holder_is_evicted(
@@ -66,9 +72,9 @@ def test_a_holder_is_evicted(
         (shard,) = app.queries(worker).shards()
         buttons.append(f"evict:0:{shard.token}")
         pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
-        answers.append(order(browser, worker, buttons[0]))
+        answers.append(asked(browser, worker, buttons[0]))
         pages.append(browser.get(f"/shards?queue={worker.queue_name}"))
-        answers.append(order(browser, worker, buttons[0], sure="yes"))
+        answers.append(order(browser, worker, buttons[0]))
         answers.append(browser.follow(answers[1]))
         answers.append(browser.get(f"/job?queue={worker.queue_name}&id=a"))
 
@@ -86,22 +92,25 @@ def test_a_holder_is_evicted(
     (record,) = caplog.records
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text
-    for sure in ({}, {"sure": "yes"}):
-        assert "Nothing to do" in order(browser, worker, "evict:0:1", **sure).words
+    assert "Nothing to do" in asked(browser, worker, buttons[0]).words
+    assert "Nothing to do" in asked(browser, worker, "evict:0:1").words
+    assert "Nothing to do" in browser.follow(order(browser, worker, "evict:0:1")).words
 
 
 def test_only_a_pause_can_be_resumed(worker: Any, browser: Browser) -> None:
     """The button is there while the queue is paused; who asks later is told that there is nothing to do."""
     page = f"/shards?queue={worker.queue_name}"
     assert 'value="resume"' not in browser.get(page).text
-    assert "Nothing to do" in order(browser, worker, "resume").words
+    assert "Nothing to do" in asked(browser, worker, "resume").words
 
-    order(browser, worker, "pause", sure="yes")
+    order(browser, worker, "pause")
     assert 'value="resume"' in browser.get(page).text
-    assert "Nothing to do" not in order(browser, worker, "resume").words
+    assert "Nothing to do" not in asked(browser, worker, "resume").words
 
 
 @pytest.mark.parametrize("do", ["", "stop", "evict", "evict:1:1", "evict:-1:1", "evict:x:1"])
 def test_an_order_that_is_none(worker: Any, browser: Browser, do: str) -> None:
     """It is refused."""
-    assert 400 == order(browser, worker, do, sure="yes").status
+    if not do.startswith("evict"):
+        assert 400 == asked(browser, worker, do).status
+    assert 400 == order(browser, worker, do).status

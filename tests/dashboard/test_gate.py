@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from starlette.applications import Starlette
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 """Tries are counted by app, and an app is known by its queues."""
 
 SECRET = "a secret of some length"  # noqa: S105 - of nobody
-ACTION = "/actions"
+ACTION = "/actions/ask"
 BEGUN = ManualClock().time()
 
 
@@ -190,6 +191,50 @@ def test_the_way_on_stays_in_the_dashboard(make_browser: MakeBrowser) -> None:
 
     answer = make_browser(None).post("/sign-in", {"password": OPERATOR, "next": "waiting?queue=a%2Fb"})
     assert "./waiting?queue=a%2Fb" == answer.headers["location"]
+
+
+def test_signing_in_again_leads_back_to_the_page(make_browser: MakeBrowser) -> None:
+    """Whose session ends on a page comes back to it: by its refresh, by its forms, wherever it is mounted."""
+    stranger = make_browser(None)
+    at, job = "https://shop.example/ops/jobs/", "job?queue=a%2Fb&id=%22x%22"
+    refreshed = {path: stranger.part(f"/{path}", hx_current_url=at + path) for path in (job, "", "?span=1h")}
+    for path, answer in refreshed.items():
+        assert (204, path) == (answer.status, next_of(answer.headers["hx-redirect"]))
+    for path, page in (
+        ("/actions/ask", "waiting?queue=x"),
+        ("/actions/step", "actions/ask?q=eJw="),
+        ("/actions/queue", "actions/queue?queue=x&do=pause"),
+        ("/sign-out", ""),
+    ):
+        assert page == next_of(stranger.post(path, referer=at + page).headers["location"]), path
+        assert page == next_of(stranger.post(path, hx_request="true", hx_current_url=at + page).headers["hx-redirect"])
+    assert "?span=1h" == next_of(stranger.get("/?span=1h").headers["location"])
+    entered = stranger.post("/sign-in", {"password": OPERATOR, "next": "?span=1h"})
+    assert "./?span=1h" == entered.headers["location"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://evil.example",
+        "https://evil.example//evil.example",
+        "http://[::1",
+        "javascript:alert(1)",
+        "x:/\\evil",
+        "é",
+    ],
+)
+def test_no_address_that_a_request_claims_leads_away(make_browser: MakeBrowser, address: str) -> None:
+    """E-84: what a page's address is said to be is cut down to a page of ours."""
+    for name in ("referer", "hx_current_url"):
+        answer = make_browser(None).post("/actions/ask", {}, **{name: address})
+        assert "../sign-in" == answer.headers["location"]
+
+
+def next_of(link: str) -> str:
+    """The page that a link to the sign-in form leads on to."""
+    (_, query) = link.rsplit("sign-in", 1)
+    return dict(parse_qsl(query.removeprefix("?"))).get("next", "")
 
 
 def test_p10_who_may_look_may_not_act(make_browser: MakeBrowser) -> None:

@@ -23,7 +23,7 @@ from tests.servers.ports import HOST
 
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
-PAUSE = urlencode({"queue": QUEUE, "do": "pause", "sure": "yes"})
+PAUSE = urlencode({"queue": QUEUE, "do": "pause"})
 
 
 class Said(NamedTuple):

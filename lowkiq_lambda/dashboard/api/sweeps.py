@@ -121,7 +121,7 @@ def _ticket(asked: WholeList, act: Act, wanted: Filter) -> Ticket | None:
     if isinstance(asked.next, UnsetType):
         return None
     with suppress(ValueError):
-        ticket = unpacked(asked.next)
+        ticket = unpacked(asked.next, Ticket)
         if (ticket.queue, ticket.sweep.act, ticket.sweep.filter) == (asked.queue, act, wanted):
             return ticket
     raise Refused(

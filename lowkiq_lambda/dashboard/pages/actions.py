@@ -1,33 +1,25 @@
-"""What operators do to jobs: first asked whether they mean it, then done a step at a time."""
+"""What operators do to jobs, once they have said that they mean it: a step at a time, and what became of it.
+
+No page is an answer to a form: the browser may come back to each, and load it again, and nothing is done by that.
+"""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, get_args
-from urllib.parse import parse_qsl, unquote
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
-from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.sweeping import go_on
-from lowkiq_lambda.dashboard.tickets import Ticket, packed, unpacked
+from lowkiq_lambda.dashboard.tickets import Outcome, Ticket, address_of, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.store.actions import Act, Actions
-from lowkiq_lambda.store.filters import ALL
-from lowkiq_lambda.store.sweeps import Sweep, count, prepare
+from lowkiq_lambda.store.sweeps import Sweep
 
 STEP: Final = 2.0
 """Seconds that a step takes at most, and a call more."""
-COUNTING: Final = 1.0
-"""Seconds that are spent on counting before somebody is asked."""
 IDS_IN_A_STEP: Final = 5_000
 PATIENCE: Final = 2.0
-NAMED: Final = 20
-"""How many ids are named to who is asked."""
-LONGEST_ID: Final = 200
-"""Characters of an id that are."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,51 +76,16 @@ WORDS: Final[Mapping[Act, Words]] = {
 }
 
 
-def ask(visit: Visit) -> Response:
-    """What would be done, to how many; nothing is done yet."""
-    form, queue = visit.form, visit.form.get("queue", "")
-    actions = actions_of(visit, queue)
-    if actions is None:
-        return visit.refuse(404, "There is no queue of that name.")
-    scope, _, name = form.get("do", "").partition(":")
-    act = next((one for one in get_args(Act) if one == name), None)
-    if act is None or scope not in {"picked", "found"}:
-        return visit.refuse(400, "There is no such action.")
-    back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
-    try:
-        if scope == "picked":
-            sweep = prepare(actions, act, chosen=[unquote(one, errors="strict") for one in form.getlist("ids")])
-        else:
-            sweep = prepare(actions, act, filter=wanted_by(back, WORDS[act].list))
-        number, is_all = count(actions, sweep, _for(COUNTING))
-    except (JobError, ValueError) as error:
-        return visit.refuse(400, str(error))
-    if is_all and sweep.chosen is None and not any(sweep.filter.sifts):
-        sweep = msgspec.structs.replace(sweep, total=number)
-    return visit.page(
-        "actions_ask.html",
-        queue=queue,
-        words=WORDS[act],
-        back=back,
-        named=[shown_id(one, LONGEST_ID) for one in (sweep.chosen or [])[:NAMED]],
-        picked=scope == "picked",
-        is_all_of_list=sweep.filter == ALL,
-        number=number,
-        is_all=is_all,
-        ticket=packed(Ticket(queue=queue, sweep=sweep, back=back)),
-    )
-
-
 def step(visit: Visit) -> Response:
-    """Goes on with an action for a moment, and tells how far it is."""
+    """Goes on with an action for a moment: tells a page how far it is, or sends the browser where that is told."""
     try:
-        ticket = unpacked(visit.form.get("ticket", ""))
+        ticket = unpacked(visit.form.get("ticket", ""), Ticket)
     except ValueError:
         return visit.refuse(400, "What was to be done cannot be read: go back, and begin again.")
     actions = actions_of(visit, ticket.queue)
     if actions is None:
         return visit.refuse(404, "There is no queue of that name.")
-    has_time, most = _for(STEP), ticket.sweep.handled + IDS_IN_A_STEP
+    has_time, most = for_seconds(STEP), ticket.sweep.handled + IDS_IN_A_STEP
 
     def is_enough(sweep: Sweep) -> bool:
         # What looks complete is given the one call more that finds that it is.
@@ -138,24 +95,53 @@ def step(visit: Visit) -> Response:
         ticket, trouble = go_on(visit, actions, ticket, is_enough)
     except ValueError as error:
         return visit.refuse(400, str(error))
-    return visit.page(
-        "actions_sweep.html" if visit.is_partial else "actions_page.html",
+    outcome = _outcome(ticket) if ticket.sweep.is_done else None
+    path, address = ("actions/done", packed(outcome)) if outcome else ("actions/ask", _asking_again(ticket))
+    if not visit.is_partial:
+        return visit.go(path, q=address)
+    answer = visit.page(
+        "actions_sweep.html",
         queue=ticket.queue,
         words=WORDS[ticket.sweep.act],
         back=ticket.back,
         sweep=ticket.sweep,
-        is_short=_is_short(ticket.sweep),
+        changed=ticket.changed,
+        outcome=outcome,
         trouble=trouble and str(trouble),
         ticket=packed(ticket),
     )
+    answer.headers["hx-replace-url"] = visit.to(path, q=address)
+    return answer
 
 
-def _is_short(sweep: Sweep) -> bool:
-    """Whether less was changed than was to be expected; of what is sifted nobody knows."""
-    if sweep.is_done and not sweep.changed:
-        return True
-    expected = sweep.total if sweep.is_done else sweep.handled
-    return sweep.chosen is None and sweep.changed < expected and not any(sweep.filter.sifts)
+def done(visit: Visit) -> Response:
+    """What became of an action that has come to its end."""
+    try:
+        outcome = unpacked(visit.query.get("q", ""), Outcome)
+    except ValueError:
+        return visit.refuse(400, "What was done cannot be read.")
+    words = WORDS[outcome.act]
+    return visit.page("actions_done.html", queue=outcome.queue, words=words, back=outcome.back, outcome=outcome)
+
+
+def _asking_again(ticket: Ticket) -> str:
+    """For who loads the page again half-way, or has no scripts that would go on."""
+    return address_of(ticket.question) or packed(ticket.question.without_chosen)
+
+
+def _outcome(ticket: Ticket) -> Outcome:
+    sweep, chosen = ticket.sweep, ticket.sweep.chosen
+    # Of what is sifted nobody knows what was to be expected.
+    is_short = not sweep.changed or (chosen is None and sweep.changed < sweep.total and not any(sweep.filter.sifts))
+    left = len(chosen) - sweep.changed if chosen is not None and sweep.changed else 0
+    return Outcome(
+        queue=ticket.queue,
+        act=sweep.act,
+        back=ticket.back,
+        changed=ticket.changed,
+        left=max(left, 0),
+        is_short=is_short and not ticket.before,
+    )
 
 
 def actions_of(visit: Visit, queue: str) -> Actions | None:
@@ -169,6 +155,7 @@ def actions_of(visit: Visit, queue: str) -> Actions | None:
     return actions
 
 
-def _for(seconds: float) -> Callable[[], bool]:
+def for_seconds(seconds: float) -> Callable[[], bool]:
+    """Whether they are not over yet."""
     ends_at = time.monotonic() + seconds
     return lambda: time.monotonic() < ends_at

@@ -1,6 +1,7 @@
 """What operators do to a queue: pause and resume it, and take a shard from its holder."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from starlette.responses import Response
@@ -11,39 +12,49 @@ from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.actions import Actions
 from lowkiq_lambda.store.inspecting import inspect
 from lowkiq_lambda.store.server_time import FOREVER
+from lowkiq_lambda.views import ShardView
 
 _GONE: Final = "Nothing to do: that holder has let go of the shard by now."
 SPANS: Final = {"": "until it is resumed", "300": "for 5 minutes", "3600": "for an hour", "28800": "for 8 hours"}
 
 
-def act(visit: Visit) -> Response:
-    """Asks whether it is meant; where that was said, does it."""
-    form, queue = visit.form, visit.form.get("queue", "")
+def ask(visit: Visit) -> Response:
+    """What would be done; nothing is done yet."""
+    query, queue = visit.query, visit.query.get("queue", "")
     actions = actions_of(visit, queue)
     if actions is None:
         return visit.refuse(404, "There is no queue of that name.")
-    do, _, target = form.get("do", "").partition(":")
-    does = {"pause": _pause, "resume": _resume, "evict": _evict}.get(do)
-    if does is None:
+    do, _, target = query.get("do", "").partition(":")
+    if do not in _DOES:
         return visit.refuse(400, "There is no such action.")
-    if form.get("sure") == "yes":
-        return does(visit, actions, queue)
     shards = inspect(actions.source)
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(visit, queue, do, "Nothing to do: the queue is not paused.")
-    if do == "evict" and not any(shard.is_held and f"{shard.index}:{shard.token}" == target for shard in shards):
+    if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
         return _nothing(visit, queue, do, _GONE)
     return visit.page(
         "actions_queue.html",
         queue=queue,
         do=do,
         target=target,
-        seconds=form.get("seconds", ""),
+        seconds=query.get("seconds", ""),
         spans=SPANS,
         shards=len(shards),
         waiting=sum(shard.length for shard in shards),
         sentence="",
     )
+
+
+def act(visit: Visit) -> Response:
+    """Does it, and goes where it shows."""
+    queue = visit.form.get("queue", "")
+    actions = actions_of(visit, queue)
+    if actions is None:
+        return visit.refuse(404, "There is no queue of that name.")
+    does = _DOES.get(visit.form.get("do", "").partition(":")[0])
+    if does is None:
+        return visit.refuse(400, "There is no such action.")
+    return does(visit, actions, queue)
 
 
 def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
@@ -79,8 +90,20 @@ def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
     audit.note(visit, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
         return visit.go("shards", queue=queue)
-    return _nothing(visit, queue, "evict", _GONE)
+    # Which says that there is nothing to do.
+    return visit.go("actions/queue", queue=queue, do=f"evict:{index}:{token}")
+
+
+def _would_evict(shard: ShardView, target: str) -> bool:
+    return shard.is_held and not shard.gave_up and f"{shard.index}:{shard.token}" == target
 
 
 def _nothing(visit: Visit, queue: str, do: str, sentence: str) -> Response:
     return visit.page("actions_queue.html", queue=queue, do=do, sentence=sentence)
+
+
+_DOES: Final[Mapping[str, Callable[[Visit, Actions, str], Response]]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "evict": _evict,
+}

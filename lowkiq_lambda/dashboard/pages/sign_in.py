@@ -1,30 +1,26 @@
 """Signing in and out."""
 
-import re
 from math import ceil
-from typing import Final
 
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.security.cookies import Cookie, brought_by
 from lowkiq_lambda.dashboard.security.sources import source_of
+from lowkiq_lambda.dashboard.security.ways_back import checked
 from lowkiq_lambda.dashboard.visit import Visit
-
-_OURS: Final = re.compile(r"[a-z][a-z0-9/-]*(\?[!-~]*)?", re.ASCII)
-"""A path of ours, as it stands in a link: no scheme, no host, no way out of the folder."""
 
 
 def show(visit: Visit) -> Response:
     """The form."""
     if visit.visitor is not None:
         return visit.go("")
-    return _form(visit, _next(visit.query.get("next", "")))
+    return _form(visit, checked(visit.query.get("next", "")))
 
 
 def sign_in(visit: Visit) -> Response:
     """A cookie for those who know a password, and on to where they wanted to go."""
-    site, scope, wanted = visit.site, visit.request.scope, _next(visit.form.get("next", ""))
+    site, scope, wanted = visit.site, visit.request.scope, checked(visit.form.get("next", ""))
     source = source_of(scope)
     before = site.auth.came_before_as(scope, [*brought_by(visit.request.headers)])
     wait = site.throttle.seconds_to_wait(source, before)
@@ -56,7 +52,3 @@ def sign_out(visit: Visit) -> Response:
 def _form(visit: Visit, wanted: str, status: int = 200, sentence: str = "") -> Response:
     has_password = bool(visit.site.auth.accounts)
     return visit.page("sign_in.html", status, next=wanted, sentence=sentence, has_password=has_password)
-
-
-def _next(given: str) -> str:
-    return given if _OURS.fullmatch(given) and "//" not in given.partition("?")[0] else ""

@@ -19,6 +19,8 @@ from lowkiq_lambda.dashboard.security.paths import path_of
 
 OPEN: Final = frozenset({"/sign-in", "/healthz"})
 OPEN_FOLDER: Final = "/static/"
+FOR_OPERATORS: Final = "/actions/"
+"""The folder of the pages that lead to a change."""
 FOR_READERS: Final = frozenset({"/sign-out"})
 """What somebody who may only look may send, too."""
 PROOF_FIELD: Final = "csrf"
@@ -87,11 +89,11 @@ class Gate:
         is_open = path in OPEN or path.startswith(OPEN_FOLDER)
         if visitor is None and not is_open:
             return 401, "Sign in first."
-        if scope["method"] in _SAFE:
-            return None
-        if is_foreign(headers):
+        is_safe = scope["method"] in _SAFE
+        if not is_safe and is_foreign(headers):
             return 403, "The request comes from another site's page."
-        if visitor is not None and not visitor.may_act and path not in FOR_READERS and not is_open:
+        leads_to_change = path.startswith(FOR_OPERATORS) or not (is_safe or path in FOR_READERS or is_open)
+        if visitor is not None and not visitor.may_act and leads_to_change:
             return 403, "You may look, but not change anything."
         return None
 

@@ -58,7 +58,7 @@
     if (xhr.getResponseHeader("HX-Retarget")) return;
     const sentence = document.createElement("p");
     sentence.className = "notice";
-    sentence.textContent = `${xhr.status ? `The server gave no answer (${xhr.status})` : "The server cannot be reached"}: the action has stopped. Nothing is lost, and “Go on” goes on from here.`;
+    sentence.textContent = `${xhr.status ? `The server gave no answer (${xhr.status})` : "The server cannot be reached"}: the action has stopped. Nothing is lost, and “${form.querySelector("button[type=submit]").textContent}” goes on from here.`;
     notice.replaceChildren(sentence);
   }
 
@@ -72,6 +72,9 @@
     // Who has to sign in again is on the way there.
     if (event.target.matches("[data-go-on]") && !successful && !xhr.getResponseHeader("HX-Redirect")) stop(event.target, xhr);
   });
-  // When htmx has seen the page.
-  document.addEventListener("DOMContentLoaded", () => { count(); setTimeout(goOn); });
+  document.addEventListener("DOMContentLoaded", count);
+
+  // A page that is an answer to a form is given an address that the browser can come back to.
+  const answer = document.querySelector("[data-at]");
+  if (answer) history.replaceState(null, "", answer.dataset.at);
 })();
