@@ -85,7 +85,7 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
-                    "name": f"{cookies.PREFIX}…",
+                    "name": cookies.PREFIX,
                     "description": "What signing in gives to a browser; the end of its name differs by dashboard.",
                 },
             },
