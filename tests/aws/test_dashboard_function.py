@@ -16,6 +16,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq, LowkiqError
 from lowkiq_lambda.aws.dashboard_function import KEPT, Entrance
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
+from tests.dashboard.support import await_room_in_the_minute
 
 EVENT = json.loads((Path(__file__).parents[2] / "local" / "events" / "dashboard.json").read_text())
 ARN = "arn"
@@ -198,6 +199,7 @@ def test_an_app_that_cannot_be_loaded_is_told_to_those_who_signed_in() -> None:
 def test_the_event_tells_the_address_and_no_header_does(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:
     """Who writes another `X-Forwarded-For` with each guess is locked out after ten; each try leaves a line."""
     client = client_of(app)
+    await_room_in_the_minute()
     with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
         statuses = [client.sign_in("wrong", **{"x-forwarded-for": f"10.0.0.{n}"}) for n in range(FROM_ONE + 2)]
         client.address = "203.0.113.8"

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -14,10 +13,11 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard.security.throttle import FROM_ONE, WINDOW
+from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
 from tests.apps import close_app
+from tests.dashboard.support import await_room_in_the_minute
 from tests.local.daemons import DaemonProcess
 from tests.waiting import eventually
 
@@ -71,11 +71,6 @@ def sign_in(port: int, password: str, **headers: str) -> int:
         return answer.status
     finally:
         connection.close()
-
-
-def await_room_in_the_minute() -> None:
-    """Tries are counted by the minute of the clock on the wall: wait until one has room for all of a test."""
-    eventually(lambda: time.time() % WINDOW < WINDOW - 15, 20, "a minute with room")
 
 
 def forwarded(*addresses: str) -> dict[str, str]:
