@@ -5,9 +5,9 @@ from typing import Final
 from playwright.sync_api import Locator, Page, expect
 
 _MOST_STEPS = 100
-_SEND: Final = """([path, fields]) => {
+_SEND: Final = """([path, method, fields]) => {
     const form = document.createElement("form");
-    form.method = "post";
+    form.method = method;
     form.action = path;
     for (const [name, value] of [...fields, ["csrf", document.querySelector("input[name=csrf]").value]]) {
         const input = document.createElement("input");
@@ -29,10 +29,10 @@ def tab_to(page: Page, target: Locator, *, backwards: bool = False) -> None:
     assert target.evaluate("element => getComputedStyle(element).outlineStyle") != "none"
 
 
-def send(page: Page, path: str, *fields: tuple[str, str]) -> None:
+def send(page: Page, path: str, *fields: tuple[str, str], method: str = "post") -> None:
     """Send a form as one of the page's own would be sent, whether the page shows such a form or not."""
     with page.expect_navigation():
-        page.evaluate(_SEND, [path, fields])
+        page.evaluate(_SEND, [path, method, fields])
 
 
 def confirm(page: Page, name: str) -> None:

@@ -133,10 +133,10 @@ def look(queues: dict[str, str], visit: Visit) -> Iterator[Look]:
     """Sends a form from a queue's page, as an operator or somebody else, and looks at what comes."""
     found, pages = list[str](), dict[str, Page]()
 
-    def look(name: str, role: str, path: str, *fields: Field, **options: Any) -> Page:
+    def look(name: str, role: str, path: str, *fields: Field, method: str = "post", **options: Any) -> Page:
         page = visit(f"shards?queue={queues[role]}", **options)
         if path:
-            send(page, path, ("queue", queues[role]), *fields)
+            send(page, path, ("queue", queues[role]), *fields, method=method)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         found.extend(look_around(page, name))
         return pages.setdefault(name, page)
@@ -150,24 +150,24 @@ def look(queues: dict[str, str], visit: Visit) -> Iterator[Look]:
 def test_every_question_suits_everybody(name: str, look: Look) -> None:
     """As every page: what is asked before anything changes."""
     do, role = QUESTIONS[name]
-    look(f"ask-{name}", role, "actions", ("do", do))
+    look(f"ask-{name}", role, "actions/ask", ("do", do))
 
 
 @pytest.mark.parametrize("name", OF_QUEUES)
 def test_every_question_about_a_queue_suits_everybody(name: str, token: int, look: Look) -> None:
     """As every page: what is asked before a queue is paused, or goes on, or somebody loses his lease."""
     do, role = OF_QUEUES[name]
-    look(f"ask-{name}", role, "actions/queue", ("do", do.format(token=token)))
+    look(f"ask-{name}", role, "actions/queue", ("do", do.format(token=token)), method="get")
 
 
 def test_what_came_too_late_suits_everybody(token: int, look: Look) -> None:
     """As every page, the one that says that the lease was another's by then."""
-    look("evicted-nobody", "queue", "actions/queue", ("do", f"evict:0:{token - 1}"), ("sure", "yes"))
+    look("evicted-nobody", "queue", "actions/queue", ("do", f"evict:0:{token - 1}"))
 
 
 def test_what_was_done_suits_everybody(look: Look) -> None:
     """As every page: a question about some jobs, of which one is gone; and what became of them."""
-    page = look("ask-selected", "queue", "actions", ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
+    page = look("ask-selected", "queue", "actions/ask", ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
     page.locator("main").get_by_role("button", name="Put back").click()
     expect(page.get_by_text("1 that you selected was left alone")).to_be_visible()
     assert [] == look_around(page, "done")
@@ -177,7 +177,7 @@ def test_what_a_reader_sees_suits_everybody(look: Look, complaints: list[str]) -
     """As every page: a queue without actions, and the refusal of one that is tried all the same."""
     look("reader", "queue", "", password=READER)
     assert [] == complaints
-    look("refused", "queue", "actions/queue", ("do", "pause"), ("sure", "yes"), password=READER)
+    look("refused", "queue", "actions/queue", ("do", "pause"), password=READER)
     assert [True] == ["403" in complaint for complaint in complaints]
     complaints.clear()
 
