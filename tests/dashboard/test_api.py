@@ -278,6 +278,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
     """Each action changes the ids that are named, says how many, and leaves a line about who it was."""
     app, queue_name = mortal.app, mortal.queue_name
     bury(app, mortal, handler, 6)
+    caplog.clear()
 
     with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
         requeued = robot.act("morgue/requeue", queue=queue_name, ids=["0", "1", "unknown"])
@@ -417,6 +418,7 @@ def test_each_call_of_an_action_has_its_filter(
     """A `next` goes on with the filter that it began with; the lines of one action share a number and tell the sum."""
     bury(app, mortal, handler, 3_000)
     caplog.set_level(logging.INFO, "lowkiq_lambda.audit")
+    caplog.clear()
     body: dict[str, Any] = {"queue": mortal.queue_name, "filter": {"prefix": "1"}, "limit": 1}
     first = robot.act("morgue/requeue_all", **body).json
 
