@@ -11,6 +11,7 @@ import msgspec
 
 from lowkiq_lambda.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.lease import Lease, Moment
+from lowkiq_lambda.patience import at_most
 
 logger = logging.getLogger(__name__)
 
@@ -79,4 +80,4 @@ class Keeper:
                 if wait is None and self._kept:
                     continue
                 self._wakes_at = math.inf if wait is None else time.monotonic() + wait
-                self._changed.wait(wait)
+                self._changed.wait(at_most(wait))

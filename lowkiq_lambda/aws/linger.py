@@ -13,6 +13,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.patience import at_most
 from lowkiq_lambda.store.bell import Bell
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.tour import Tour
@@ -60,10 +61,10 @@ class Linger:
     def _hear(self, seconds: float, tour: Tour) -> set[ShardRef]:
         """The shards that were rung for; all that is to be heard already, where there is something."""
         if not self._is_open:
-            self.clock.sleep(max(0.0, seconds))
+            self.clock.sleep(at_most(seconds))
             return set()
         try:
-            rung = more = self.bell.hear(max(0.0, seconds))
+            rung = more = self.bell.hear(seconds)
             while more:
                 more = self.bell.hear(0.0)
                 rung = [*rung, *more]

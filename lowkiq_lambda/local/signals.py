@@ -13,6 +13,8 @@ from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
+from lowkiq_lambda.patience import LONGEST_WAIT, at_most
+
 _WOKEN: Final = b"\0"
 
 
@@ -30,10 +32,12 @@ class Signals:
         """The next signal that came; None after `timeout` seconds without one, or when woken."""
         ends_at = None if timeout is None else monotonic() + timeout
         while True:
-            left = None if ends_at is None else max(0.0, ends_at - monotonic())
-            readable, _, _ = select.select([self._read_end], [], [], left)
+            left = None if ends_at is None else ends_at - monotonic()
+            readable, _, _ = select.select([self._read_end], [], [], at_most(left))
             if not readable:
-                return None
+                if left is not None and left <= LONGEST_WAIT:
+                    return None
+                continue
             number = os.read(self._read_end, 1)
             if number == _WOKEN:
                 return None

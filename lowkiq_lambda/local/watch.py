@@ -8,6 +8,7 @@ from typing import Final
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.local.crew import Crew
+from lowkiq_lambda.patience import at_most
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Watch:
                 return
             pause = tend()
             self._beat_if_due()
-            self._news.wait(max(0.0, min(pause, self._beats_at - self._clock.monotonic())))
+            self._news.wait(at_most(min(pause, self._beats_at - self._clock.monotonic())))
 
     def _beat_if_due(self) -> None:
         if self._clock.monotonic() >= self._beats_at:

@@ -15,6 +15,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.patience import at_most
 from lowkiq_lambda.plugs import Credentials
 from lowkiq_lambda.store.connection import Client, connect
 from lowkiq_lambda.store.faults import translated
@@ -65,7 +66,7 @@ class Bell:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
 
     def hear(self, seconds: float) -> list[ShardRef]:
-        """The shards that the next message rings for; none after `seconds` without one.
+        """The shards that the next message rings for; none after `seconds`, or the longest wait, without one.
 
         Raises BackendError where the connection is lost, or the server silent though it was asked.
         """
@@ -95,7 +96,7 @@ class Bell:
     def _next(self, seconds: float) -> dict[str, Any] | None:
         if self._pubsub is None:
             raise BackendUnavailable("The bell is not open.")
-        message: dict[str, Any] | None = self._pubsub.get_message(timeout=seconds)
+        message: dict[str, Any] | None = self._pubsub.get_message(timeout=at_most(seconds))
         if message is not None:
             self._heard_at, self._asked_at = monotonic(), None
         return message
