@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from lowkiq_lambda.batch import Batch, Circumstances
 from lowkiq_lambda.error_text import headline, loggable
 from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.verdict import Performed
@@ -80,7 +82,7 @@ class Performer(msgspec.Struct, frozen=True):
             return call_handler(worker, given)
 
         try:
-            self.chain(run_handler)(self.worker(), batch)
+            in_parent_alone(partial(self.chain(run_handler), self.worker()), batch)
         except INTERRUPTIONS as error:
             return error
         except BaseException as error:
@@ -102,7 +104,7 @@ def call_handler(worker: Worker, batch: Batch) -> object:
     """Call `perform` with the batch, or `perform_job` with each of its jobs."""
     perform = getattr(worker, "perform", None)
     if perform is not None:
-        return _returned(perform(batch))
+        return _returned(in_parent_alone(perform, batch))
     job_ids = list(batch)
     for position, job_id in enumerate(job_ids):
         # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
@@ -117,7 +119,7 @@ def call_handler(worker: Worker, batch: Batch) -> object:
 def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        _returned(perform_job(batch.job(job_id)))
+        _returned(in_parent_alone(perform_job, batch.job(job_id)))
     except INTERRUPTIONS:
         raise
     except BaseException as error:

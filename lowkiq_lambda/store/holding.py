@@ -4,6 +4,7 @@ A holding is named by a random nonce and its calls are numbered, so a call that 
 applied once. The number goes up only when the answer is known.
 """
 
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
@@ -11,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.forks import end_child_of
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
@@ -91,7 +93,10 @@ class HolderTerms(msgspec.Struct, frozen=True):
 
 
 class Holding:
-    """One holder's calls on one shard. Raises LeaseLost once the shard answers that it has another holder."""
+    """One holder's calls on one shard. Raises LeaseLost once the shard answers that it has another holder.
+
+    A process that was forked since is no holder: it ends at its first call.
+    """
 
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, terms: HolderTerms) -> None:
         self._backend = backend
@@ -99,6 +104,7 @@ class Holding:
         self._nonce = nonce
         self._terms = terms
         self._calls = 0
+        self._pid = os.getpid()
         self.token = 0
         self.at_risk: str | None = None
         """The lone suspect that would get a strike if nothing more were heard of this holder."""
@@ -170,10 +176,12 @@ class Holding:
     def renew(self, patience: float) -> None:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
         args: list[Argument] = [self._nonce, self.token, self._terms.ttl]
+        end_child_of(self._pid)
         _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
 
     def abandon(self, seconds: float, patience: float) -> None:
         """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
+        end_child_of(self._pid)
         reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
         _unless_lost(reply, self.shard)
 
@@ -183,6 +191,7 @@ class Holding:
         self.at_risk = None
 
     def _numbered(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
+        end_child_of(self._pid)
         call = [self._nonce, self._calls + 1, self._terms.ttl, *args]
         reply = _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
         self._calls += 1
@@ -247,7 +256,7 @@ def _window(reply: Reply | bytes) -> Window | None:
                 error_of.get(id_) if error_of else None,
                 "b" in trouble,
                 "g" in trouble or "r" in trouble,
-                trouble.get("e", 0),
+                trouble.get("e"),
             )
         )
     # A window told again comes out of a hash, so the order has to be made anew.

@@ -1,0 +1,44 @@
+"""A handler may fork: the child is not the holder of the lease, and goes no further than the handler's end."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
+
+
+def in_parent_alone(call: Callable[[Given], Result], given: Given) -> Result:
+    """What the call returns or raises, in the process that made it. A child that was forked in it ends here, at once.
+
+    Its exit code is what it would have been: that of `sys.exit`, 1 after another exception, else 0.
+    """
+    pid = os.getpid()
+    try:
+        result = call(given)
+    except BaseException as error:
+        if os.getpid() != pid:
+            _leave(error)
+        raise
+    if os.getpid() != pid:
+        _leave(None)
+    return result
+
+
+def end_child_of(pid: int) -> None:
+    """End this process if it is not the one of this id, but was forked from it."""
+    if os.getpid() != pid:
+        _leave(None)
+
+
+def _leave(error: BaseException | None) -> None:
+    """No exit handler runs, no buffer is flushed, no thread is waited for: all of that is the parent's."""
+    if isinstance(error, SystemExit):
+        code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
+        os._exit(code & 0xFF)
+    if error is not None:
+        logger.error("a process that a handler forked ended with an error", exc_info=error)
+    os._exit(0 if error is None else 1)

@@ -1,0 +1,82 @@
+"""A program whose handler forks; it prints what parent and child do, a JSON object on each line.
+
+Arguments: the URL of a server, a queue's name, how the child leaves the handler, and which kind of handler it is.
+"""
+
+import atexit
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, Worker
+
+
+def tell(what: str, **fields: object) -> None:
+    """Print it at once: a child shares no buffer with its parent."""
+    os.write(1, json.dumps({"what": what, "parent": os.getpid() == PARENT, **fields}).encode() + b"\n")
+
+
+def leave_by_exit() -> None:
+    """As a script does."""
+    sys.exit(7)
+
+
+def leave_by_error() -> None:
+    """As a bug does."""
+    raise ValueError("in the child")
+
+
+def leave_by_return() -> None:
+    """Into what called the handler."""
+
+
+WAYS: Final[dict[str, Callable[[], None]]] = {
+    "exit": leave_by_exit,
+    "error": leave_by_error,
+    "return": leave_by_return,
+}
+PARENT: Final = os.getpid()
+
+
+def fork(leave: Callable[[], None]) -> None:
+    """The child leaves; the parent waits for its end, and looks at what is in flight then."""
+    child = os.fork()
+    if not child:
+        return leave()
+    _, status = os.waitpid(child, 0)
+    keys = [shard.key(name) for shard in app.drainer.shards() for name in ("flight", "lease")]
+    tell("waited", code=os.waitstatus_to_exitcode(status), held=app.backend.client.exists(*keys))
+    return None
+
+
+def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worker]:
+    """A worker whose first job forks: in `perform`, in `perform_job`, or in a middleware around them."""
+
+    def perform(_worker: Worker, batch: Batch) -> None:
+        for job_id in batch:
+            perform_job(_worker, batch.job(job_id))
+
+    def perform_job(_worker: Worker, job: BatchJob) -> None:
+        tell("begin", id=job.id)
+        if job.id == "a" and kind != "middleware":
+            fork(leave)
+
+    def middleware(worker: Worker, batch: Batch, call_next: Any) -> None:
+        call_next(worker, batch)
+        tell("around")
+        if "a" in batch and kind == "middleware":
+            fork(leave)
+
+    app.server_middlewares.append(middleware)
+    handler = {"perform_job": perform_job} if kind == "perform_job" else {"perform": perform}
+    return app.worker(type("Forking", (Worker,), {"queue_name": queue_name, "shards_count": 1, **handler}))
+
+
+if __name__ == "__main__":
+    url, name, way, kind_of_handler = sys.argv[1:]
+    app = Lowkiq(Config(redis_url=url))
+    atexit.register(tell, "atexit")
+    declare(name, WAYS[way], kind_of_handler).perform_async([{"id": "a"}, {"id": "b"}])
+    tell("drained", counts=app.drain())

@@ -1,0 +1,34 @@
+"""Handlers that fork (E-99): a child that leaves the handler is not the holder of the lease."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import Server
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT = 60.0
+
+
+@pytest.mark.parametrize("kind", ["perform", "perform_job", "middleware"])
+@pytest.mark.parametrize(("way", "code"), [("exit", 7), ("error", 1), ("return", 0)])
+def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
+    server: Server, queue_name: str, way: str, code: int, kind: str
+) -> None:
+    """P1, P2, E-99: however the child leaves, it ends there; the parent still holds its lease, and goes on alone."""
+    program = [sys.executable, "-m", "tests.rules.forking", server.url, queue_name, way, kind]
+    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+    told = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [True] * len(told) == [line.pop("parent") for line in told]
+    assert {"what": "waited", "code": code, "held": 2} in told
+    assert [{"what": "begin", "id": "a"}, {"what": "begin", "id": "b"}] == [
+        line for line in told if line["what"] == "begin"
+    ]
+    assert [{"what": "drained", "counts": {"done": 2}}, {"what": "atexit"}] == told[-2:]
+    assert 2 == sum(line["what"] == "around" for line in told)
+    assert 0 == ended.returncode
+    assert ("in the child" in ended.stderr) == (way == "error")
