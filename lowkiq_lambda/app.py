@@ -123,13 +123,14 @@ class Lowkiq:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
         Returns how many ids had each outcome: done, failed (each of them retried or dead), suspected (to be run
-        alone before it counts), interrupted, recovered. Raises ValueError for what is no time, and BackendError.
+        alone before it counts), interrupted, recovered. Raises ValueError for what is no time; KeyboardInterrupt at
+        once; and when the other shards are drained BackendError, or what else ended a handler (SystemExit).
         """
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")
         budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
         tour = self.drainer.drain(budget)
-        for error in tour.errors.values():
+        for error in (*tour.exits.values(), *tour.errors.values()):
             raise error
         return dict(tour.counts)
 

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from lowkiq_lambda.budget import Budget
@@ -22,7 +23,7 @@ from lowkiq_lambda.pace import Pace
 from lowkiq_lambda.perform import Performer
 from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Settlement, Window
 from lowkiq_lambda.verdict import ErrorText
-from lowkiq_lambda.window import batches_of
+from lowkiq_lambda.window import batches_of, parted
 from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -30,12 +31,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """How a visit ended: why, ids by outcome, the lease's token, and when the shard is worth another look."""
+    """How a visit ended: why, ids by outcome, the lease's token, when the shard is worth another look.
+
+    `exit`: what a handler exited with, at last; its jobs were given back.
+    """
 
     reason: str
     counts: Counter[str] = field(default_factory=Counter)
     token: int | None = None
     until: float | None = None
+    exit: BaseException | None = None
 
 
 class Settled(NamedTuple):
@@ -87,6 +92,8 @@ class Visit:
         self._waited: list[float] = []
         self._reason: str | None = None
         self._exit: BaseException | None = None
+        # These wait for another visit: they go behind all others, so that all others were performed by now.
+        self._enders: set[str] = set()
 
     @property
     def token(self) -> int:
@@ -109,8 +116,8 @@ class Visit:
     def drain(self) -> DrainResult:
         """Work the shard off as far as the budget allows.
 
-        Raises BackendError where Redis is out of reach for longer than the lease can be trusted, and what ended a
-        handler without being a failure (SystemExit, KeyboardInterrupt).
+        Raises BackendError where Redis is out of reach for longer than the lease can be trusted, and KeyboardInterrupt
+        where that ended a handler. What else ends one without being a failure (SystemExit) is told by the result.
         """
         if reason := self._budget.against_batch(0.0):
             return DrainResult(reason)
@@ -120,10 +127,10 @@ class Visit:
         self._note_recovery(granted)
         with self._terms.keeper.keep(self._lease, lambda: self._holding.renew(patience=0.0)):
             self._work_off_all(granted.window)
-        if self._exit:
+        if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
         reason = self._reason or ("paused" if self._holding.paused else "empty")
-        return DrainResult(reason, self._counts, granted.token, self._holding.due_at)
+        return DrainResult(reason, self._counts, granted.token, self._holding.due_at, self._exit)
 
     def _acquire(self) -> Grant | Refused:
         started = Moment.now(self._terms.clock)
@@ -150,11 +157,10 @@ class Visit:
         except LeaseLost:
             self._lease.lose()
             self._reason = "lease lost"
-        except BackendError:
-            raise
-        except BaseException:
-            # No handler runs any more: what is in flight was interrupted, and others need not wait for the lease.
-            self.abandon(0.05)
+        except BaseException as error:
+            if not isinstance(error, BackendError):
+                # No handler runs any more: what is in flight was interrupted, and others need not wait for the lease.
+                self.abandon(0.05)
             raise
 
     def _work_off(self, window: Window) -> Window | None:
@@ -168,7 +174,8 @@ class Visit:
 
     def _perform_all(self, window: Window) -> None:
         clock = self._terms.clock
-        left = deque(batches_of(window.deliveries, self._terms.worker.batch_size))
+        fresh, enders = parted(window.deliveries, self._enders)
+        left = deque(batches_of(fresh, self._terms.worker.batch_size))
         settled, claimed_at = clock.monotonic(), self._now()
         while left and (batch := self._next_batch(left)):
             begun = clock.monotonic()
@@ -177,16 +184,18 @@ class Visit:
             self._terms.pace.observe(ended - begun)
             self._took.append(ended - begun)
             self._waited.append(claimed_at - batch[0].perform_in)
+            if isinstance(self._exit, KeyboardInterrupt):
+                break
             if left and ended - settled >= self._terms.ack_interval:
                 self._settle("part")
                 settled = ended
-        self._ledger.back(delivery for batch in left for delivery in batch)
+        self._ledger.back([*enders, *chain.from_iterable(left)])
+        if enders or isinstance(self._exit, KeyboardInterrupt):
+            self._reason = self._reason or "interrupted"
 
     def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
         """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
-        if self._exit:
-            self._reason = "interrupted"
-        elif self._lease.trust_left() <= 0:
+        if self._lease.trust_left() <= 0:
             self._reason = "lease lost"
         elif self._holding.paused:
             self._reason = "paused"
@@ -195,12 +204,8 @@ class Visit:
         if self._reason is None:
             return left.popleft()
         if self._reason == "out of time" and self._budget.may_try_one():
-            logger.warning(
-                "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried",
-                self._terms.worker.queue_name,
-                self._terms.pace.slow,
-                self._budget.remaining(),
-            )
+            text = "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried"
+            logger.warning(text, self._terms.worker.queue_name, self._terms.pace.slow, self._budget.remaining())
             self._reason = None
             batch = left.popleft()
             if batch[1:]:
@@ -215,9 +220,10 @@ class Visit:
             self._lease.renewed(started)
         self._budget.note_batch()
         performed = self._terms.performer.perform(batch, self)
-        self._exit = performed.exit
         if performed.exit:
-            self._reason = "interrupted"
+            self._exit = performed.exit
+            # Of several nobody knows who it was: each may run alone first.
+            self._enders.update(performed.enders if len(performed.enders) == 1 else ())
         self._ledger.record(batch, performed, self._now)
 
     def _settle(self, next_step: Next) -> Window | None:

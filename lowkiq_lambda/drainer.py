@@ -16,6 +16,7 @@ from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult, DrainTerms, Settled, Visit
 from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.keeper import Keeper
 from lowkiq_lambda.pace import Pace
@@ -144,6 +145,7 @@ class Drainer:
         stop the others: it is told by the tour.
         """
         tour = tour or self.tour(self.shards())
+        tour.begin(budget.remaining())
         try:
             self._drain(budget, tour, among)
         finally:
@@ -159,7 +161,7 @@ class Drainer:
             answered_at = self._clock.monotonic()
             # Looking at very many shards takes its time: nine tenths are for the work.
             stale_at = answered_at + max(self._config.poll_interval / PROBES, 9 * (answered_at - asked_at))
-            turn = TURN if len(due) > 1 else math.inf
+            turn = TURN if len(due) > 1 or tour.puts_off_risk else math.inf
             for shard in due:
                 if not tour.resting(shard):
                     self._take_turn(shard, budget.for_turn(turn), tour)
@@ -259,7 +261,7 @@ class Drainer:
         """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""
         logger.warning("jobs went to the morgue", extra=about(queue.worker, [job_id for job_id, _, _ in buried]))
         try:
-            queue.worker().retries_exhausted([self._morgue_job(*one) for one in buried])
+            in_parent_alone(queue.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
         except HOOK_ERRORS as error:
             name = queue.worker.__name__
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it

@@ -93,7 +93,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     """One id of a claimed window: its stored entries, oldest first, and what is known of it.
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
-    without its outcome being known. `exits`: how often in a row its handler, or that of its batch, ended the holder.
+    without its outcome being known. `exits`: how often in a row it has ended its handler, as it counts (`verdict.py`);
+    None where its last delivery did not end so.
     """
 
     id: str
@@ -103,7 +104,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     error: bytes | None = None
     blamed: bool = False
     repeated: bool = False
-    exits: int = 0
+    exits: int | None = None
 
 
 def id_text(given: object, max_bytes: float = math.inf) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.verdict import CountedFailure, ErrorText, Outcome, Performed, of_failure
+from lowkiq_lambda.verdict import CountedFailure, ErrorText, Outcome, Performed, of_exit, of_failure
 from lowkiq_lambda.worker import Worker
 
 _COUNTED_AS: Final = {
@@ -69,8 +69,11 @@ class Ledger:
             if delivery.id in performed.failed:
                 failure = self._texts.failure(performed.failed[delivery.id], blamed=in_company)
                 self._failed(delivery, failure, now)
-            elif delivery.id in enders:
-                self._named.append((delivery.id, "behind"))
+            elif delivery.id in enders and performed.exit:
+                if behind := of_exit(delivery, performed.exit, alone=len(enders) == 1):
+                    self._named.append(behind)
+                else:
+                    self._failed(delivery, self._texts.repeated_exit(performed.exit, blamed=in_company), now)
             elif delivery.id in interrupted:
                 self.back([delivery])
             elif delivery.id not in suspected:

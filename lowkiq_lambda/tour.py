@@ -14,8 +14,11 @@ from lowkiq_lambda.store.state import ShardState
 LONGEST_REST: Final = 10.0
 """Seconds for which a shard is left alone, at most, whose visit, or look, ended in an error."""
 
+RISK_PUT_OFF: Final = 60.0
+"""Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
+
 _DOUBLINGS: Final = 16
-_TELLING: Final = ("failed", "stopping", "out of time", "lease lost", "paused", "held", "empty")
+_TELLING: Final = ("failed", "interrupted", "stopping", "out of time", "lease lost", "paused", "held", "empty")
 
 
 class Tour:
@@ -26,9 +29,14 @@ class Tour:
         self.counts: Counter[str] = Counter()
         """Ids by outcome."""
         self.reasons: dict[ShardRef, str] = {}
-        """Why each shard was left, as of late: empty, held, paused, out of time, stopping, lease lost, failed."""
+        """Why each shard was left, as of late.
+
+        One of empty, held, paused, out of time, stopping, lease lost, interrupted, failed.
+        """
         self.errors: dict[ShardRef, LowkiqError] = {}
         """What keeps shards from being drained: of those that were not drained since."""
+        self.exits: dict[ShardRef, BaseException] = {}
+        """What ended handlers without being a failure (SystemExit): the last of each shard."""
         self.next_at: dict[ShardRef, float] = {}
         """When shards without work are worth another look, where that is known: Unix seconds by their server."""
         self.lags_at_start: Mapping[ShardRef, float] | None = None
@@ -43,6 +51,9 @@ class Tour:
         self._rests_until: dict[ShardRef, float] = {}
         self._failures: Counter[ShardRef] = Counter()
         self._work: dict[ShardRef, None] = {}
+        self._risks_from: float | None = None
+        self.puts_off_risk = False
+        """Whether the last look found shards that wait for the others to be empty."""
 
     @property
     def reason(self) -> str:
@@ -54,6 +65,11 @@ class Tour:
         """The shards that had work when it ended, and nobody who does it."""
         return list(self._work)
 
+    def begin(self, seconds: float) -> None:
+        """The drain has so much time; one that goes on has begun before."""
+        if self._risks_from is None:
+            self._risks_from = self._clock.monotonic() + min(RISK_PUT_OFF, seconds / 2)
+
     def resting(self, shard: ShardRef) -> bool:
         """Whether the shard is left alone for now."""
         return self._rests_until.get(shard, -math.inf) >= self._clock.monotonic()
@@ -64,7 +80,10 @@ class Tour:
         return [one for one in shards if not (one in self.errors and self.resting(one))]
 
     def saw(self, found: Mapping[ShardRef, ShardState | LowkiqError]) -> list[ShardRef]:
-        """Take in what a look brought; the shards to visit, most lagging first."""
+        """Take in what a look brought; the shards to visit, most lagging first.
+
+        Those whose next job may end the process wait until no other has work, but not for ever.
+        """
         due = []
         for shard, state in found.items():
             if isinstance(state, LowkiqError):
@@ -75,14 +94,20 @@ class Tour:
         if self.lags_at_start is None:
             self.lags_at_start = dict(self.lags)
             self.on_first_look(self)
-        return [state.ref for state in sorted(due, key=lambda state: state.lag, reverse=True)]
+        due.sort(key=lambda state: state.lag, reverse=True)
+        safe = [state for state in due if not state.risky]
+        self.puts_off_risk = 0 < len(safe) < len(due) and not self._may_risk()
+        return [state.ref for state in (safe if self.puts_off_risk else due)]
 
     def visited(self, shard: ShardRef, result: DrainResult, siblings: Iterable[ShardRef]) -> None:
         """A visit came to its end; `siblings` are all shards of its queue."""
         self.looked_last = False
         self.counts += result.counts
         self.reasons[shard] = result.reason
-        self._worked(shard)
+        if result.exit is None:
+            self._worked(shard)
+        else:
+            self._exited(shard, result.exit)
         if result.token is None or result.reason == "lease lost":
             self._rests_until[shard] = self._clock.monotonic() + self._poll_interval
         elif result.reason == "out of time":
@@ -98,15 +123,31 @@ class Tour:
         self.reasons[shard] = "failed"
         self.next_at.pop(shard, None)
         self._work.pop(shard, None)
+        self._rest(shard)
+
+    def ended(self, reason: str) -> None:
+        """The budget is over: what has work, or was never looked at, was left for that reason."""
+        # That a handler ended its drain says more about a shard.
+        left = [shard for shard in self._work if self.reasons.get(shard) != "interrupted"]
+        self.reasons.update(dict.fromkeys(left, reason))
+        self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
+
+    def _may_risk(self) -> bool:
+        return self._risks_from is not None and self._clock.monotonic() >= self._risks_from
+
+    def _rest(self, shard: ShardRef) -> None:
         self._failures[shard] += 1
         # Twice as long each time: what is out of reach may take its time to say so, while the others wait.
         rest = min(LONGEST_REST, self._poll_interval * 2.0 ** min(self._failures[shard] - 1, _DOUBLINGS))
         self._rests_until[shard] = self._clock.monotonic() + rest
 
-    def ended(self, reason: str) -> None:
-        """The budget is over: what has work, or was never looked at, was left for that reason."""
-        self.reasons.update(dict.fromkeys(self._work, reason))
-        self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
+    def _exited(self, shard: ShardRef, error: BaseException) -> None:
+        self.errors.pop(shard, None)
+        self.exits[shard] = error
+        if self.reasons[shard] == "turn over":
+            # It is not visited again at once.
+            self.reasons[shard] = "interrupted"
+        self._rest(shard)
 
     def _worked(self, shard: ShardRef) -> None:
         self.errors.pop(shard, None)

@@ -20,6 +20,11 @@ BRIEF: Final = 200
 Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
 
+EXITS: Final = 5
+"""How often in a row an id that runs alone ends its handler (`sys.exit`, a cancellation) until that is its failure.
+
+Any process is stopped now and then, so one such end says nothing of the id; five in a row are no accident.
+"""
 HOOK_ERRORS: Final = (Exception, SystemExit)
 """What a user's callable may raise without harm: the outcome that it was asked about stands."""
 
@@ -85,6 +90,11 @@ class ErrorText(msgspec.Struct, frozen=True):
         dumped = self.dump(text)
         return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
 
+    def repeated_exit(self, error: BaseException, *, blamed: bool) -> "CountedFailure":
+        """That the handler ended its drain once too often, the last time with this error, as a failure that counts."""
+        text = f"ended its drain {EXITS} times in a row, at last with {type(error).__name__}: {self.text(error)}"
+        return self.failure(text, blamed=blamed)
+
     def shared(self, dumped: bytes) -> "CountedFailure":
         """The error that others were kept with, as a failure that counts."""
         return CountedFailure(dumped, self._brief(self.read(dumped), dumped))
@@ -112,6 +122,15 @@ def of_failure(worker: type[Worker], delivery: Delivery, failure: CountedFailure
         return delivery.id, "bury", failure.dumped, failure.signature, failure.brief
     at = now + _delay(worker, int(count))
     return delivery.id, "retry", count, at, failure.dumped, failure.signature, failure.blamed, failure.brief
+
+
+def of_exit(delivery: Delivery, error: BaseException, *, alone: bool) -> Outcome | None:
+    """Back, behind what is due by now; None where so many ends in a row are a failure.
+
+    In company it counts for nobody, and Ctrl-C never does.
+    """
+    exits = (delivery.exits or 0) + (alone and not isinstance(error, KeyboardInterrupt))
+    return None if exits >= EXITS else (delivery.id, "behind", exits)
 
 
 def _delay(worker: type[Worker], retry_count: int) -> float:

@@ -26,9 +26,9 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `busy`: ids in flight.
     `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
-    the same of those that nobody has claimed; it grows where nobody drains. Counted since the queue was made:
-    `processed` (done), `failed` (failures that counted, of which `dead` were an id's last), and `payloads` (handed to
-    the handler and done). `paused`: how many shards are.
+    the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Counted
+    since the queue was made: `processed` (done), `failed` (failures that counted, of which `dead` were an id's last),
+    and `payloads` (handed to the handler and done). `paused`: how many shards are.
     """
 
     length: int

@@ -6,7 +6,7 @@ an invocation asks the server what time it is, and takes leases of its own.
 
 import logging
 import os
-from asyncio import CancelledError
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,18 +19,17 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.development import ForDevelopment
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.tour import Tour
 
 logger = logging.getLogger(__name__)
 
 _SHOWN: Final = 10
 """How many of the failed shards an error names."""
-_EXITS: Final = (SystemExit, GeneratorExit, CancelledError)
-"""What would end the process, and the warm environment with it."""
 
 
 class DrainFailed(LowkiqError):
-    """Shards could not be drained; what could be was."""
+    """Shards could not be drained, or handlers ended their drains; what could be drained was."""
 
 
 @logged
@@ -38,7 +37,7 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
-    could not be drained, when all others were.
+    could not be drained, or whose handlers ended their drain (`sys.exit`), when all others were.
     """
     warm = environment()
     telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
@@ -56,7 +55,7 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     logger.info("drained", extra=told)
     if warm.settings.continuations:
         told["continued"] = _go_on(warm, event, context, tour)
-    if tour.errors:
+    if tour.errors or tour.exits:
         raise _failed(tour)
     return told
 
@@ -96,17 +95,14 @@ def _seconds(context: Context, warm: Environment) -> float:
 
 def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
     drainer, config = warm.app.drainer, warm.app.config
-    try:
-        if not warm.settings.linger:
-            drain_and_stay(drainer, budget, tour, warm.settings.stay)
-            return
-        from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
-        from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above
+    if not warm.settings.linger:
+        drain_and_stay(drainer, budget, tour, warm.settings.stay)
+        return
+    from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
+    from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above
 
-        bell = Bell(warm.app.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
-        Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
-    except _EXITS as error:
-        raise DrainFailed(f"A handler ended with {type(error).__name__}({error}): its jobs were given back.") from error
+    bell = Bell(warm.app.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
+    Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
 
 
 def _go_on(warm: Environment, event: Any, context: Context, tour: Tour) -> bool:  # noqa: ANN401 - checked already
@@ -126,16 +122,26 @@ def _look_once_more(drainer: Drainer, tour: Tour) -> None:
 
 
 def _failed(tour: Tour) -> DrainFailed:
-    failed = [
-        f"shard {shard.index} of {shard.queue_name!r}: {type(error).__name__}: {error}"
-        for shard, error in tour.errors.items()
+    sentences = []
+    if tour.errors:
+        rest = ", the rest was" if len(tour.shards) > len(tour.errors) else ""
+        shards = f"{len(tour.errors)} of {len(tour.shards)} shards could not be drained{rest}"
+        sentences.append(f"{shards}: {_by_shard(tour.errors, '{}: {}')}")
+    if tour.exits:
+        shards = "Handlers ended their drain and their jobs were given back"
+        sentences.append(f"{shards}: {_by_shard(tour.exits, '{}({})')}")
+    failed = DrainFailed(". ".join(sentences))
+    failed.__cause__ = next(iter(tour.exits.values()), None)
+    return failed
+
+
+def _by_shard(errors: Mapping[ShardRef, BaseException], form: str) -> str:
+    named = [
+        f"shard {shard.index} of {shard.queue_name!r}: {form.format(type(error).__name__, error)}"
+        for shard, error in errors.items()
     ]
-    more = f"; and {len(failed) - _SHOWN} more" if failed[_SHOWN:] else ""
-    rest = len(tour.shards) - len(failed)
-    return DrainFailed(
-        f"{len(failed)} of {len(tour.shards)} shards could not be drained"
-        f"{', the rest was' if rest else ''}: {'; '.join(failed[:_SHOWN])}{more}"
-    )
+    more = f"; and {len(named) - _SHOWN} more" if named[_SHOWN:] else ""
+    return "; ".join(named[:_SHOWN]) + more
 
 
 def _prepare(warm: Environment) -> None:

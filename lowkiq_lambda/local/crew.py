@@ -20,7 +20,7 @@ class Job(Protocol):
     """What a thread of the crew does, until it is told to stop or dies."""
 
     has_worked: bool
-    """Set by the job when it got something done."""
+    """Set by the job when its next death is a first one: it got something done, or has seen to the pause itself."""
 
     def run(self) -> None:
         """Do it. Returns when it is to end; may be called again after it raised."""

@@ -128,7 +128,7 @@ class Doorbell:
     def _tell(self, states: Iterable[ShardState], asked_at: float) -> None:
         words: defaultdict[int, list[Word]] = defaultdict(list)
         for state in states:
-            word = Word(state.ref, self._ready_in(state))
+            word = Word(state.ref, self._ready_in(state), state.risky)
             if not state.has_work:
                 # Nobody will visit it, and so nobody else would say that it is within reach again.
                 self.outage.worked(state.ref)

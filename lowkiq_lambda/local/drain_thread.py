@@ -10,9 +10,10 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.drainer import TURN, Drainer
-from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster
+from lowkiq_lambda.local.watch import call_hook
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.faults import backoff
 from lowkiq_lambda.store.keys import ShardRef
@@ -25,7 +26,10 @@ _DOUBLINGS: Final = 16
 
 @dataclass
 class DrainThread:
-    """Runs until its roster is closed. An error that was not Redis being out of reach ends it, and it may run again."""
+    """Runs until its roster is closed. A shard that Redis refuses, or whose handler ends its drain, rests for a while.
+
+    Any other error ends the thread, and it may run again at once: the shard rests then, too.
+    """
 
     drainer: Drainer
     roster: Roster
@@ -35,7 +39,7 @@ class DrainThread:
     clock: Clock
     rng: Random
     has_worked: bool = field(default=False, init=False)
-    """Whether a visit came to its end since this was set to False."""
+    """Whether a visit came to its end, or its shard was put to rest, since this was set to False."""
 
     def run(self) -> None:
         """Visit shards as long as there are any to take."""
@@ -55,14 +59,30 @@ class DrainThread:
             # The queue was declared anew since: the thread's others are not to wait for another thread.
             logger.error("shard %d of queue %r may not be drained here: %s", shard.index, shard.queue_name, error)  # noqa: TRY400 - the sentence says all
             self.roster.failed(shard, LONGEST_REST)
+        except LowkiqError as error:
+            self._put_to_rest(shard)
+            logger.exception("a shard cannot be drained", extra=_named(shard))
+            self._last_words(error)
         except BaseException:
-            # The shard rests, so that what goes wrong each time is not a busy loop; the thread's others do not.
-            self.roster.failed(shard, self._rest(shard))
+            self._put_to_rest(shard)
             raise
         else:
-            self.roster.visited(shard, began_at, ready_in)
             self.outage.worked(shard)
-            self.has_worked = True
+            if result.exit is None:
+                self.roster.visited(shard, began_at, ready_in)
+                self.has_worked = True
+            else:
+                self._put_to_rest(shard)
+                logger.warning("a handler ended its drain with %r", result.exit, extra=_named(shard))
+                self._last_words(result.exit)
+
+    def _put_to_rest(self, shard: ShardRef) -> None:
+        # Longer each time, so that what goes wrong each time is no busy loop; the thread's others do not rest.
+        self.roster.failed(shard, self._rest(shard))
+        self.has_worked = True
+
+    def _last_words(self, error: BaseException) -> None:
+        call_hook("last_words", self.config.last_words, error)
 
     def _budget(self, shard: ShardRef, began_at: float) -> Budget:
         over_at = began_at + TURN
@@ -81,3 +101,7 @@ class DrainThread:
     def _rest(self, shard: ShardRef) -> float:
         failures = min(self.roster.failures(shard), _DOUBLINGS)
         return min(LONGEST_REST, self.config.poll_interval / LOOKS * 2.0**failures) * self.rng.uniform(0.75, 1.0)
+
+
+def _named(shard: ShardRef) -> dict[str, object]:
+    return {"queue": shard.queue_name, "shard": shard.index}

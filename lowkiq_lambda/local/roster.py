@@ -11,6 +11,7 @@ from threading import Condition
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.patience import at_most
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.keys import ShardRef
 
@@ -24,7 +25,8 @@ UNCHOSEN: Final = 0.1
 class Standing:
     """A shard as its thread's scheduler sees it: `ref`, `has_work` and `lag`, as of the last look.
 
-    Times are the clock's monotonic ones. `ready_at`: since when, or from when on, the shard has work.
+    Times are the clock's monotonic ones. `ready_at`: since when, or from when on, the shard has work. `put_back_at`:
+    from then on its lag counts, as its last visit went wrong or its next may end the process: others come first.
     """
 
     ref: ShardRef
@@ -34,15 +36,21 @@ class Standing:
     told_at: float = -math.inf
     rung_at: float = -math.inf
     rests_until: float = -math.inf
+    put_back_at: float = -math.inf
+    risky: bool = False
     failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a probe says: in how many seconds the shard has work (below 0: since when it has), or never (None)."""
+    """What a probe says: in how many seconds the shard has work (below 0: since when it has), or never (None).
+
+    `risky`: its next job may end the process.
+    """
 
     ref: ShardRef
     ready_in: float | None
+    risky: bool = False
 
 
 class Roster:
@@ -80,7 +88,7 @@ class Roster:
             with self._changed:
                 if version == self._version and not self._closed:
                     passed_over = any(standing.has_work for standing in standings)
-                    self._changed.wait(UNCHOSEN if passed_over else self._rest())
+                    self._changed.wait(at_most(UNCHOSEN if passed_over else self._rest()))
 
     def ring(self, shard: ShardRef) -> None:
         """Somebody pushed: the shard has work now, or sooner than was known."""
@@ -99,6 +107,9 @@ class Roster:
                 if standing.told_at < asked_at:
                     standing.ready_at = _at(now, word.ready_in)
                     standing.told_at = now
+                if word.risky and not standing.risky:
+                    standing.put_back_at = max(standing.put_back_at, now)
+                standing.risky = word.risky
             self._change()
 
     def visited(self, shard: ShardRef, began_at: float, ready_in: float | None) -> None:
@@ -106,19 +117,23 @@ class Roster:
         with self._changed:
             standing, now = self._standings[shard], self._clock.monotonic()
             standing.failures = 0
+            standing.put_back_at = -math.inf
             standing.told_at = now
             standing.ready_at = now if standing.rung_at >= began_at else _at(now, ready_in)
 
     def failed(self, shard: ShardRef, rest: float) -> None:
-        """The thread's visit failed: the shard is left alone for so many seconds, and tried again then."""
+        """The thread's visit went wrong: the shard is left alone for so many seconds, and tried again then.
+
+        It queues behind the shards that have work by then: however late it is, it is not the first again.
+        """
         with self._changed:
             standing, now = self._standings[shard], self._clock.monotonic()
             standing.failures += 1
-            standing.rests_until = now + rest
+            standing.rests_until = standing.put_back_at = now + rest
             standing.ready_at = min(standing.ready_at, now)
 
     def failures(self, shard: ShardRef) -> int:
-        """How many visits failed in a row."""
+        """How many visits went wrong in a row."""
         return self._standings[shard].failures
 
     def others_have_work(self, shard: ShardRef) -> bool:
@@ -141,14 +156,14 @@ class Roster:
         now = self._clock.monotonic()
         standings = list(self._standings.values())
         for standing in standings:
-            standing.lag = now - standing.ready_at
+            standing.lag = now - max(standing.ready_at, standing.put_back_at)
             standing.has_work = standing.ready_at <= now and standing.rests_until <= now
         return standings
 
     def _rest(self) -> float | None:
         free_at = (max(standing.ready_at, standing.rests_until) for standing in self._standings.values())
         first = min(free_at, default=math.inf)
-        return None if first == math.inf else max(0.0, first - self._clock.monotonic())
+        return None if first == math.inf else first - self._clock.monotonic()
 
     def _change(self) -> None:
         self._version += 1

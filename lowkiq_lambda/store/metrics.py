@@ -13,7 +13,8 @@ from lowkiq_lambda.store.reading import Question, Reader
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, _Time, list[float]]
+_Flight: TypeAlias = tuple[float, float]
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[float]]
 _decode: Final = msgspec.json.Decoder(list[_Line]).decode
 
 _Values: TypeAlias = tuple[float, ...]
@@ -90,12 +91,12 @@ class _Asked(NamedTuple):
 
 
 def _values(line: _Line, now: float) -> _Values:
-    length, retries, busy, buried, processed, retried, dead, payloads, due, since, flight_since, pauses = line
-    earliest_due = now if due is None else min(now, due)
-    oldest = min(earliest_due, now if since is None else since, now if flight_since is None else flight_since)
+    length, retries, busy, buried, processed, retried, dead, payloads, due, since, flights, pauses = line
+    waiting = min([now, *[at for at in (due, since) if at is not None], *[at for at, until in flights if until <= now]])
+    oldest = min([waiting, *[at for at, _ in flights]])
     return (
         *(length, length - retries, retries, busy, buried),
-        *(now - oldest, now - earliest_due),
+        *(now - oldest, now - waiting),
         *(processed, retried + dead, dead, payloads),
         sum(paused_until > now for paused_until in pauses),
     )

@@ -24,6 +24,7 @@ class ShardState:
     `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
     `obstacle`: why there is no work that could be had; None where there is.
     `is_open`: whether it was opened under a declaration, and not closed since.
+    `risky`: its holder died, or jobs are suspected of having ended one: the next that runs may end its process.
     """
 
     ref: ShardRef
@@ -32,6 +33,7 @@ class ShardState:
     next_at: float | None
     obstacle: Literal["held", "paused", "empty"] | None
     is_open: bool
+    risky: bool
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
@@ -55,7 +57,7 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
-    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open = reply
+    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open, risky = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
@@ -77,6 +79,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
         next_at=None if work_at is None else max(work_at, free_at),
         obstacle=obstacle,
         is_open=bool(is_open),
+        risky=bool(risky),
     )
 
 

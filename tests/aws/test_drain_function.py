@@ -328,7 +328,7 @@ def test_a_handler_that_wants_to_exit_fails_the_invocation_alone(
     worker.perform_async(jobs_of("a"))
     drain.install(app)
 
-    with pytest.raises(DrainFailed, match=r"A handler ended with SystemExit\(3\): its jobs were given back"):
+    with pytest.raises(DrainFailed, match=rf"jobs were given back: shard 0 of '{queue_name}': SystemExit\(3\)"):
         drain()
 
     found = look(app, worker, "a")

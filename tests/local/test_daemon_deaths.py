@@ -20,10 +20,11 @@ HERE, THERE = [next(str(n) for n in range(99) if shard_for(str(n), SHARDS) == sh
 
 
 class Ends:
-    """A handler that ends its thread the first times that it gets an id."""
+    """A handler that ends its drain the first times that it gets an id."""
 
     def __init__(self, app: Lowkiq, queue_name: str, **times: int) -> None:
         self.left = Counter(times)
+        self.error: BaseException = SystemExit("enough")
         self.runs: list[tuple[str, float, str]] = []
         handler = self
 
@@ -42,7 +43,7 @@ class Ends:
         self.runs.append((job_id, batch.job(job_id).retry_count, threading.current_thread().name))
         self.left[f"id{job_id}"] -= 1
         if self.left[f"id{job_id}"] >= 0:
-            raise SystemExit("enough")
+            raise self.error
 
     def ran(self, job_id: str) -> list[tuple[str, float, str]]:
         """The runs of one id."""
@@ -56,12 +57,37 @@ def test_c15_a_thread_that_its_handler_ends_is_replaced(
     words: list[BaseException] = []
     app = make_app(threads_per_node=SHARDS, poll_interval=0.1, last_words=words.append)
     handler = Ends(app, queue_name, **{f"id{HERE}": 1})
+    handler.error = KeyboardInterrupt("enough")
     with Daemon(app), caplog.at_level(logging.WARNING):
         handler.worker.perform_async([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 2)
 
-    assert "a drain thread was ended by SystemExit('enough') and is replaced" in caplog.text
+    assert "a drain thread was ended by KeyboardInterrupt('enough') and is replaced" in caplog.text
     assert ["enough"] == [str(word) for word in words]
+
+
+def test_e54_a_handler_that_exits_costs_no_thread(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E-54, E-98: its jobs were given back, so the thread goes on; it is reported, and last_words hears of it."""
+    words: list[BaseException] = []
+    threads: list[int] = []
+    app = make_app(threads_per_node=1, poll_interval=0.1, last_words=words.append)
+    handler = Ends(app, queue_name, **{f"id{HERE}": 2})
+
+    def note(worker: Worker, batch: Batch, call_next: Any) -> None:
+        threads.append(threading.get_native_id())
+        call_next(worker, batch)
+
+    app.server_middlewares.append(note)
+    with Daemon(app), caplog.at_level(logging.WARNING):
+        handler.worker.perform_async([{"id": HERE}])
+        eventually(lambda: len(handler.ran(HERE)) == 3)
+
+    assert 2 == caplog.text.count("a handler ended its drain with SystemExit('enough')")
+    assert "replaced" not in caplog.text
+    assert (3, 1) == (len(threads), len(set(threads)))
+    assert ["enough"] * 2 == [str(word) for word in words]
 
 
 def test_e54_being_ended_is_no_failure_of_the_job(make_app: MakeApp, queue_name: str) -> None:

@@ -1,10 +1,12 @@
 """What a drain thread knows about its shards: which word counts, and who is woken by it."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
 
+from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.local.roster import UNCHOSEN, Roster, Word
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 from lowkiq_lambda.plugs import State
@@ -97,6 +99,36 @@ def test_a_shard_that_failed_rests_whoever_rings(roster: Roster, clock: ManualCl
     assert 0 == roster.failures(A)
 
 
+def test_a_shard_that_failed_comes_behind_those_that_have_not(roster: Roster, clock: ManualClock) -> None:
+    """P6: however late it is, and whatever a probe says of it, a shard that waited meanwhile has its turn first."""
+    scheduler = LagScheduler()
+    roster.learn([Word(A, -100.0), Word(B, 0.5)], clock.monotonic())
+    roster.failed(A, 1.0)
+    clock.advance(1.5)
+    roster.learn([Word(A, -101.5), Word(B, -1.0)], clock.monotonic())
+
+    assert B == roster.take(scheduler)
+    roster.visited(B, clock.monotonic(), 0.1)
+    clock.advance(0.5)
+    assert A == roster.take(scheduler)
+    roster.visited(A, clock.monotonic(), -100.0)
+    assert A == roster.take(scheduler)
+
+
+def test_a_shard_that_may_end_the_process_comes_behind_what_has_work_by_then(
+    roster: Roster, clock: ManualClock
+) -> None:
+    """P6: from the moment that it is known to be risky it queues up anew, once; so it has its turn all the same."""
+    scheduler = LagScheduler()
+    taken = []
+    for _ in range(3):
+        roster.learn([Word(A, -100.0, risky=True), Word(B, -3.0)], clock.monotonic())
+        taken.append(roster.take(scheduler))
+        clock.advance(2.0)
+
+    assert [B, B, A] == taken
+
+
 def test_a_turn_ends_only_where_another_shard_waits(roster: Roster) -> None:
     """Its own work is no reason for a thread to leave a shard."""
     roster.ring(A)
@@ -148,6 +180,21 @@ def test_a_thread_that_waits_is_woken_by_bell_probe_and_end(roster: Roster, cloc
     roster.close()
     waiting.join(10)
 
+    assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("ready_in", [1e9, 3e11, 1e300])
+def test_a_thread_waits_for_what_is_due_in_a_far_year(ready_in: float) -> None:
+    """No platform waits for so long at once, and the thread must neither die of it nor miss the bell."""
+    roster = Roster([A, B], SystemClock())
+    roster.learn([Word(A, ready_in), Word(B, None)], time.monotonic())
+    waiting = Waiting(roster, LagScheduler())
+    eventually(lambda: roster._changed._waiters)  # type: ignore[attr-defined]  # of the standard library
+
+    roster.ring(B)
+    eventually(lambda: waiting.taken == [B])
+    roster.close()
+    waiting.join(10)
     assert not waiting.is_alive()
 
 

@@ -265,7 +265,7 @@ class StoreMachine(DisturbedMachine):
         blamed = st.booleans()
         retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
         bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES, BEGINNINGS)
-        plain = st.sampled_from([None, (id_, "done"), (id_, "back"), (id_, "behind")])
+        plain = st.sampled_from([None, (id_, "done"), (id_, "back"), (id_, "behind", 0), (id_, "behind", 4)])
         suspect = st.sampled_from([(id_, "suspect", 0), (id_, "suspect", 0), (id_, "suspect", 1)])
         return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
 
@@ -288,7 +288,7 @@ class StoreMachine(DisturbedMachine):
             assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
             assert error == (None if delivery.error is None else delivery.error.decode())
             assert ("b" in trouble, "g" in trouble or "r" in trouble) == (delivery.blamed, delivery.repeated)
-            assert trouble.get("e", 0) == delivery.exits
+            assert trouble.get("e") == delivery.exits
 
 
 def _encoded(outcomes: list[Outcome]) -> list[Outcome]:

@@ -380,12 +380,12 @@ class Model:
         self._put_back(id_, flown.entries, flown.perform_in)
         self._note(id_, x=None)
 
-    def _behind(self, id_: str, flown: Flown) -> None:
+    def _behind(self, id_: str, flown: Flown, exits: int) -> None:
         self.counters["interrupted"] += 1
         self._put_back(id_, flown.entries, flown.perform_in)
         known = self.trouble.get(id_, {})
         self._clear(id_)
-        self._note(id_, b=known.get("b"), e=known.get("e", 0) + 1)
+        self._note(id_, b=known.get("b"), e=exits)
         job = self.waiting[id_]
         job.perform_in, job.since = self.due_by, flown.perform_in
 

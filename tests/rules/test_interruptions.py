@@ -9,8 +9,10 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.plugs import Silence
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
+from tests.waiting import eventually
 
 INTERRUPTIONS = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 
@@ -31,9 +33,13 @@ def test_e54_an_interruption_counts_no_retry(
 
     expected = [("", 1.0)], pushed_at, -1.0, None
     assert [expected] * 3 == [look(app, worker, job_id) for job_id in "abc"]
+    others = [] if kind is KeyboardInterrupt else [["c"], ["a"], ["b"]]
+    assert [["a", "b"], *others] == notes.ids
+    notes.clear()
     notes.then = None
     assert {"done": 3} == app.drain()
-    assert [["a", "b"], ["c"], ["a"], ["b"]] == notes.ids
+    order = "cab" if kind is KeyboardInterrupt else "abc"
+    assert [[job_id] for job_id in order] == notes.ids
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
@@ -81,6 +87,29 @@ def test_p6_a_suspect_that_ends_its_holder_is_none_any_more(app: Lowkiq, queue_n
     assert [True, False] == [look(app, worker, job_id) is not None for job_id in "ab"]
 
 
+def test_what_breaks_a_visit_off_gives_its_jobs_back_at_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """No handler runs any more, so the next holder need not wait for the lease, and suspects nobody."""
+
+    class Breaks:
+        def settled(self, *_settled: object) -> None:
+            raise KeyboardInterrupt
+
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("abcd"))
+    app.drainer.observer = Breaks()
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    app.drainer.observer = Silence()
+    clock.advance(0.1)
+
+    # The key of the lease goes by the server's own clock.
+    shard = app.queue_of(worker).shards[0]
+    eventually(lambda: not app.backend.client.exists(shard.key("lease")), timeout=1.0)
+    assert {"done": 2, "recovered": 2} == app.drain()
+    assert [["a", "b"], ["c", "d"]] == notes.ids
+
+
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, BaseException, BaseExceptionGroup])
 def test_e54_other_errors_are_failures(app: Lowkiq, queue_name: str, kind: type[BaseException]) -> None:
     """E-54: out of memory, too deep, or any other kind of exception is a failure and stops nothing."""
@@ -110,21 +139,27 @@ def test_e54_marks_hold_through_an_interruption(app: Lowkiq, queue_name: str, ki
     assert [None, 0.0, -1.0] == [one and one.retry_count for one in waiting]
 
 
-def test_e54_an_interrupted_perform_job_keeps_what_was_done(app: Lowkiq, queue_name: str) -> None:
-    """E-54: with `perform_job` the ids before the interrupted one are done, it and the later ones go back."""
+@pytest.mark.parametrize(("kind", "later"), [(KeyboardInterrupt, -1.0), (SystemExit, None)])
+def test_e54_an_interrupted_perform_job_keeps_what_was_done(
+    app: Lowkiq, queue_name: str, kind: type[BaseException], later: float | None
+) -> None:
+    """E-54: with `perform_job` the ids before the interrupted one are done, it and the later ones go back.
+
+    The later ones are performed then, unless that was Ctrl-C.
+    """
 
     def perform_job(_self: Worker, job: BatchJob) -> None:
         if job.id == "b":
-            raise SystemExit(1)
+            raise kind(1)
 
     worker = declare(app, queue_name, print, batch_size=3, perform_job=perform_job)
     worker.perform_async(jobs_of("abc"))
 
-    with pytest.raises(SystemExit):
+    with pytest.raises(kind):
         app.drain()
 
     waiting = [look(app, worker, job_id) for job_id in "abc"]
-    assert [None, -1.0, -1.0] == [one and one.retry_count for one in waiting]
+    assert [None, -1.0, later] == [one and one.retry_count for one in waiting]
 
 
 def test_e54_a_middleware_cannot_make_interrupted_jobs_done(app: Lowkiq, queue_name: str) -> None:

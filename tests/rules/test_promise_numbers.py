@@ -120,12 +120,12 @@ def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: s
         if len(batch) > 1:
             raise LookupError
         if len(notes.batches) == 2:
-            raise SystemExit
+            raise KeyboardInterrupt
 
     notes.then = fail_in_company
     worker = declare(app, queue_name, notes, batch_size=3)
     worker.perform_async(jobs_of("abc"))
-    with pytest.raises(SystemExit):
+    with pytest.raises(KeyboardInterrupt):
         app.drain()
     counted = app.metrics()[queue_name]
     app.drain()

@@ -27,7 +27,7 @@ class Series(NamedTuple):
 
 SERIES: Final = (
     Series("lag_seconds", "gauge", "lag", "How long the oldest due id has waited, those in flight too."),
-    Series("oldest_due_age_seconds", "gauge", "oldest_due_age", "The same of ids that nobody has claimed."),
+    Series("oldest_due_age_seconds", "gauge", "oldest_due_age", "The same of ids that nobody holds."),
     Series("length", "gauge", "length", "Ids that wait."),
     Series("fresh", "gauge", "fresh", "Ids that wait and have not failed."),
     Series("retries", "gauge", "retries", "Ids that wait and have failed."),

@@ -4,7 +4,8 @@
 --   {id, 'bury', error, signature, brief}     it failed for the last time: its oldest payload leaves, the rest
 --                                         start anew
 --   {id, 'back'}                           interrupted: as it was before the claim
---   {id, 'behind'}                         its handler ended the holder: as it was, but what is due now goes first
+--   {id, 'behind', exits}                  it ended its handler, so often in a row: as it was, but what is due now goes
+--                                         first
 --   {id, 'suspect', batch}                 it failed in company and nobody was named
 -- where error and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
@@ -90,11 +91,11 @@ function settle_one.back(id, record, _, merge)
 end
 
 -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
-function settle_one.behind(id, record, _, merge)
+function settle_one.behind(id, record, outcome, merge)
   local t = read_trouble(id)
   local perform_in = give_back(merge, id, t, record)
   clear_suspicion(id, t)
-  write_trouble(id, {b = t.b, c = t.c, e = (t.e or 0) + 1})
+  write_trouble(id, {b = t.b, c = t.c, e = outcome[3]})
   leave_rest(id, perform_in)
   return 'interrupted'
 end

@@ -1,0 +1,128 @@
+"""Two healthy queues beside one whose handler calls sys.exit and one whose handler ends its process, in one event."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+
+import pytest
+
+from lowkiq_lambda import Worker
+from lowkiq_lambda.verdict import EXITS
+from tests.aws.runtime.stage import PLENTY, Stage
+from tests.servers.lambda_outcome import Crashed, Error, Outcome, Result
+from tests.servers.lambda_runtime import LambdaEnvironment
+from tests.waiting import eventually
+
+APP: Final = "tests.aws.runtime.neighbours:app"
+DISPATCH: Final = "lowkiq_lambda.aws.dispatch_function.handler"
+QUEUES: Final = ("exits", "kills", "good", "fine")
+JOBS: Final = [f"id-{number}" for number in range(30)]
+STRIKES: Final = 3
+LEASE_TTL: Final = 1.0
+NOISE: Final = 0.1
+"""Seconds by which two clients may differ about what time it is."""
+
+
+class Neighbours:
+    """The four queues, seen from outside, and the functions that know them."""
+
+    def __init__(self, stage: Stage, queue_name: str) -> None:
+        self._stage = stage
+        self._queue_name = queue_name
+        self.app = stage.app
+        self.workers = {name: self._worker(name) for name in QUEUES}
+        settings: dict[str, Any] = {"app": APP, "lease_ttl": LEASE_TTL}
+        self.drain = stage.environment(**settings)
+        self._dispatch = LambdaEnvironment(DISPATCH, stage._with(settings), stage.folder, name="dispatch")
+        self.pushed_at: dict[str, float] = {}
+
+    def _worker(self, name: str) -> type[Worker]:
+        fields = {
+            "queue_name": f"{self._queue_name}-{name}",
+            "shards_count": 1,
+            "perform": lambda _self, _batch: None,
+        }
+        return self.app.worker(type(name, (Worker,), fields))
+
+    def push(self, name: str, *ids: str) -> None:
+        """Jobs for one of the queues."""
+        self.pushed_at[name] = time.time()
+        self.workers[name].perform_async([{"id": job_id} for job_id in ids])
+
+    def ages(self) -> dict[str, float]:
+        """What the alarm watches, of each queue, by the dispatcher: once no lease of a dead holder lasts."""
+        shards = [self.app.queue_of(worker).shards[0] for worker in self.workers.values()]
+        eventually(lambda: "held" not in {state.obstacle for state in self.app.drainer.probe(shards)})
+        ticked = self._dispatch.invoke({}, timeout=PLENTY)
+        assert isinstance(ticked, Result)
+        queues: dict[str, Any] = ticked.value["queues"]
+        return {name: queues[f"{self._queue_name}-{name}"]["oldest_due_age"] for name in QUEUES}
+
+    def done(self, name: str) -> int:
+        """How many jobs of a queue came to their end."""
+        return len(self._stage.told("end", queue=name))
+
+    def began(self, name: str) -> list[float]:
+        """The retry_counts with which jobs of a queue began."""
+        return [line["retry_count"] for line in self._stage.told("begin", queue=name)]
+
+    def buried(self, name: str) -> dict[str, str | None]:
+        """The ids in the morgue of a queue, and their errors."""
+        jobs = self.app.queries(self.workers[name]).morgue_range_by_updated_at("-inf", "+inf")
+        return {job.id: job.error for job in jobs}
+
+    def close(self) -> None:
+        """End the dispatcher."""
+        self._dispatch.close()
+
+
+@pytest.fixture
+def neighbours(stage: Stage, queue_name: str) -> Iterator[Neighbours]:
+    """The queues, and jobs in them, those that do harm first."""
+    with closing(Neighbours(stage, queue_name)) as made:
+        made.push("exits", "x")
+        made.push("kills", "k")
+        made.push("good", *JOBS)
+        made.push("fine", *JOBS)
+        yield made
+
+
+def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm_knows(neighbours: Neighbours) -> None:
+    """P6, P9: by the second invocation they are; both bad ids reach the morgue; neither looks young before that."""
+    outcomes: list[Outcome] = []
+    while not outcomes or not isinstance(outcomes[-1], Result):
+        assert len(outcomes) < 30
+        outcomes.append(neighbours.drain.invoke({"shard": 0}, timeout=PLENTY))
+        now, ages = time.time(), neighbours.ages()
+        if len(outcomes) == 2:
+            assert [30, 30] == [neighbours.done(name) for name in ("good", "fine")]
+        if not neighbours.buried("kills"):
+            assert ages["kills"] >= now - neighbours.pushed_at["kills"] - NOISE
+        if len(neighbours.began("exits")) < EXITS:
+            assert ages["exits"] >= now - neighbours.pushed_at["exits"] - NOISE
+
+    crashes = [outcome for outcome in outcomes if isinstance(outcome, Crashed)]
+    exits = [outcome.message for outcome in outcomes if isinstance(outcome, Error)]
+    assert (1 + STRIKES, 2 * EXITS) == (len(crashes), len(neighbours.began("exits")))
+    assert all("-exits': SystemExit(3)" in message for message in exits)
+    assert [-1.0] * EXITS + [0.0] * EXITS == neighbours.began("exits")
+    assert ["x"] == list(neighbours.buried("exits"))
+    assert f"ended its drain {EXITS} times in a row" in str(neighbours.buried("exits")["x"])
+    assert ["k"] == list(neighbours.buried("kills"))
+    assert str(neighbours.buried("kills")["k"]).startswith("crashed")
+    assert 60 == neighbours.done("good") + neighbours.done("fine")
+
+
+def test_p6_neighbours_of_what_exits_are_done_in_the_same_invocation(stage: Stage, queue_name: str) -> None:
+    """P6: where nothing kills the process, the first invocation does all that can be done, and names the one shard."""
+    with closing(Neighbours(stage, queue_name)) as neighbours:
+        neighbours.push("exits", "x")
+        for name in ("good", "fine"):
+            neighbours.push(name, *JOBS)
+        outcome = neighbours.drain.invoke({"shard": 0}, timeout=PLENTY)
+
+        assert [30, 30] == [neighbours.done(name) for name in ("good", "fine")]
+        assert isinstance(outcome, Error)
+        assert "DrainFailed" == outcome.type
+        assert outcome.message.endswith("-exits': SystemExit(3)")

@@ -1,0 +1,153 @@
+"""A queue whose thread has others with nothing to do, or nothing but trouble: by the real clock, which can refuse."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.errors import BackendDenied
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.store.keys import ShardRef
+from tests.apps import MakeApp
+from tests.waiting import eventually
+
+SECONDS: Final = float(os.environ.get("TEST_SECONDS", "3"))
+"""How long what cannot be waited for is beside what can; a minute shows more than anybody wants to wait for."""
+YEAR_9999: Final = 253_402_300_799
+GOOD: Final = [f"good-{number}" for number in range(50)]
+
+
+class Notes:
+    """When each id was performed."""
+
+    def __init__(self, app: Lowkiq, queue_name: str) -> None:
+        self.at: dict[str, float] = {}
+        self.worker = declared(app, queue_name, self._note)
+
+    def _note(self, batch: Batch) -> None:
+        for job_id in batch:
+            self.at[job_id] = time.monotonic()
+
+    def seconds_to_perform(self, job_id: str) -> float:
+        """Push it, and wait until it was performed."""
+        pushed_at = time.monotonic()
+        self.worker.perform_async([{"id": job_id}])
+        eventually(lambda: job_id in self.at, timeout=60.0)
+        return self.at[job_id] - pushed_at
+
+
+def declared(app: Lowkiq, queue_name: str, perform: Callable[[Batch], object]) -> type[Worker]:
+    """A worker of one shard."""
+    fields = {"queue_name": queue_name, "shards_count": 1, "perform": lambda _self, batch: perform(batch)}
+    return app.worker(type("Made", (Worker,), fields))
+
+
+def nothing(_batch: Batch) -> None:
+    """Perform it."""
+
+
+def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P6: a queue that is paused until somebody resumes it, and a job that is due in the year 9999."""
+    app = make_app(threads_per_node=1, poll_interval=0.2)
+    paused = declared(app, f"{queue_name}-paused", nothing)
+    paused.perform_async([{"id": "p"}])
+    app.actions(paused).pause()
+    declared(app, f"{queue_name}-far", nothing).perform_async([{"id": "f", "perform_in": YEAR_9999}])
+    notes, took = Notes(app, queue_name), list[float]()
+
+    with caplog.at_level(logging.WARNING), Daemon(app):
+        ends_at = time.monotonic() + SECONDS
+        while time.monotonic() < ends_at:
+            took.append(notes.seconds_to_perform(f"id-{len(took)}"))
+            # Between two pushes the thread has only what is far away to wait for.
+            eventually(lambda: time.monotonic() > notes.at[f"id-{len(took) - 1}"] + 0.2)
+
+    logging.getLogger(__name__).info("%d jobs, the slowest after %.3f s", len(took), max(took))
+    assert max(took) < 1.0
+    assert "died" not in caplog.text
+
+
+def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P6: two of them, each with more to do than anybody comes to the end of, and a queue beside them."""
+
+    def leave(_batch: Batch) -> None:
+        raise SystemExit(3)
+
+    app = make_app(threads_per_node=1, poll_interval=0.2)
+    for name in ("one", "two"):
+        bad = declared(app, f"{queue_name}-{name}", leave)
+        bad.perform_async([{"id": number, "perform_in": time.time() - 1_000} for number in range(100)])
+    notes = Notes(app, queue_name)
+
+    with caplog.at_level(logging.WARNING), Daemon(app):
+        eventually(lambda: caplog.text.count("a handler ended its drain") >= 4)
+        took = [notes.seconds_to_perform(job_id) for job_id in GOOD]
+
+    assert max(took) < 1.0
+    assert "replaced" not in caplog.text
+
+
+def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: a right that is missing for some keys is no reason to end a thread; it is told, and last_words hear of it."""
+    words: list[BaseException] = []
+    app = make_app(threads_per_node=1, poll_interval=0.2, last_words=words.append)
+    for name in ("one", "two"):
+        bad = declared(app, f"{queue_name}-{name}", nothing)
+        bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
+    notes, visit = Notes(app, queue_name), app.drainer.visit
+
+    def refused(shard: ShardRef, budget: Budget) -> DrainResult:
+        if shard.queue_name != queue_name:
+            raise BackendDenied("No permissions to access a key")
+        return visit(shard, budget)
+
+    monkeypatch.setattr(app.drainer, "visit", refused)
+    with caplog.at_level(logging.WARNING), Daemon(app):
+        eventually(lambda: len(words) >= 4)
+        took = [notes.seconds_to_perform(job_id) for job_id in GOOD]
+
+    assert max(took) < 1.0
+    assert {BackendDenied} == {type(word) for word in words}
+    assert "replaced" not in caplog.text
+    assert {"one", "two"} == {queue.removeprefix(f"{queue_name}-") for queue in told(caplog, "queue")}
+
+
+def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_other_shards(
+    make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: the shard rests for it, so the thread is replaced at once each time."""
+    app = make_app(threads_per_node=1, poll_interval=10.0)
+    for name in ("one", "two"):
+        bad = declared(app, f"{queue_name}-{name}", nothing)
+        bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
+    notes, visit, failures = Notes(app, queue_name), app.drainer.visit, list[str]()
+
+    def broken(shard: ShardRef, budget: Budget) -> DrainResult:
+        if shard.queue_name != queue_name:
+            failures.append(shard.queue_name)
+            raise RuntimeError("a bug")
+        return visit(shard, budget)
+
+    monkeypatch.setattr(app.drainer, "visit", broken)
+    with Daemon(app):
+        eventually(lambda: len(failures) >= 2)
+        took = [notes.seconds_to_perform(job_id) for job_id in GOOD]
+
+    assert max(took) < 1.0
+
+
+def told(caplog: pytest.LogCaptureFixture, field: str) -> set[Any]:
+    """The values of a field of what was logged."""
+    return {vars(record)[field] for record in caplog.records if field in vars(record)}

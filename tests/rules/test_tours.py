@@ -1,0 +1,175 @@
+"""In which order a drain visits shards: turns, rests, and those whose next job may end the process."""
+
+from random import Random
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.local.drain_thread import DrainThread
+from lowkiq_lambda.local.outage import Outage
+from lowkiq_lambda.local.roster import Roster
+from lowkiq_lambda.local.schedulers import LagScheduler
+from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.tour import LONGEST_REST, RISK_PUT_OFF, Tour
+from tests.apps import MakeApp
+from tests.rules.support import Mortal, Notes, declare, jobs_of, outlive
+
+SHARD = ShardRef("queue", 1, 0)
+
+
+def rest_of(tour: Tour, clock: ManualClock) -> float:
+    """For how long the shard is left alone, which passes."""
+    before = clock.monotonic()
+    while tour.resting(SHARD):
+        clock.advance(0.25)
+    return clock.monotonic() - before
+
+
+def test_a_shard_that_fails_again_rests_twice_as_long() -> None:
+    """What is out of reach takes its time to say so, while the others wait: less and less often, up to a bound."""
+    clock = ManualClock()
+    tour, rests = Tour([SHARD], clock, poll_interval=1.0), []
+    for _ in range(6):
+        tour.failed(SHARD, BackendError())
+        rests.append(rest_of(tour, clock))
+
+    assert pytest.approx([1, 2, 4, 8, LONGEST_REST, LONGEST_REST], abs=0.25) == rests
+
+
+def test_shards_that_wait_for_each_other_take_short_turns(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A visit ends after a quarter of a second where another shard has work, however much is left in its own."""
+    notes = Notes(lambda _batch: clock.advance(0.1))
+    for letters in ("abcdefgh", "ABCDEFGH"):
+        worker = declare(app, f"{queue_name}-{letters[0]}", notes)
+        worker.perform_async([{"id": job_id, "perform_in": clock.time() + at} for at, job_id in enumerate(letters)])
+    clock.advance(60)
+    app.drain()
+
+    order = "".join(job_id for (job_id,) in notes.ids)
+    assert "abcABCdefDEFghGH" == order
+
+
+def test_a_threads_turn_is_short_where_another_of_its_shards_has_work(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """The same for a daemon: after a quarter of a second it claims no more for a shard that keeps others waiting."""
+    app = make_app()
+    declare(app, queue_name, Notes(), shards_count=2)
+    first, second = app.drainer.shards()
+    roster = Roster([first, second], clock)
+    thread = DrainThread(
+        app.drainer,
+        roster,
+        LagScheduler(),
+        Outage(clock, print),
+        app.config,
+        clock,
+        Random(1),
+    )
+    budget = thread._budget(first, clock.monotonic())
+
+    clock.advance(0.3)
+    assert budget.against_claim(0.0) is None
+    roster.ring(second)
+    assert "turn over" == budget.against_claim(0.0)
+    clock.advance(-0.2)
+    assert budget.against_claim(0.0) is None
+
+
+class Risk:
+    """A queue whose only job killed its process, long before that of another queue was pushed."""
+
+    def __init__(self, app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+        self.app, self.clock = app, clock
+        self.notes = Notes()
+        mortal = Mortal(app)
+        self.notes.then = mortal.die
+        worker = declare(app, f"{queue_name}-risk", self.notes)
+        worker.perform_async(jobs_of("x"))
+        assert mortal.drain() is None
+        outlive(app, clock, worker)
+        self.notes.then = None
+        self.notes.clear()
+        self.worker = worker
+
+
+def test_p6_what_may_end_the_process_comes_when_all_else_is_done(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """P6: a shard whose holder died is the most lagging of all, and is visited last all the same."""
+    risk = Risk(app, clock, queue_name)
+    healthy = declare(app, queue_name, risk.notes, shards_count=3)
+    healthy.perform_async(jobs_of("abcdefghi"))
+
+    assert {"done": 10, "recovered": 1} == app.drain()
+
+    assert ["x"] == risk.notes.ids[-1]
+    assert set("abcdefghi") == {job_id for (job_id,) in risk.notes.ids[:-1]}
+
+
+def test_p6_what_was_found_suspect_comes_last_too(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: once its jobs are back from a dead holder they run alone, still behind all other shards."""
+    risk = Risk(app, clock, queue_name)
+    mortal = Mortal(app)
+    mortal.die_before("start")
+    assert mortal.drain() is None
+    outlive(app, clock, risk.worker)
+    declare(app, queue_name, risk.notes).perform_async(jobs_of("ab"))
+
+    app.drain()
+
+    assert [["a"], ["b"], ["x"]] == risk.notes.ids
+
+
+def test_p6_others_that_never_end_do_not_keep_a_risky_shard_from_its_turn(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """P6: it waits for half of the drain's time and no more, where there is always something else to do."""
+    risk = Risk(app, clock, queue_name)
+
+    def go_on(batch: Batch) -> None:
+        if "x" not in batch:
+            clock.advance(0.1)
+            endless.perform_async(jobs_of([*batch]))
+
+    risk.notes.then = go_on
+    endless = declare(app, queue_name, risk.notes)
+    endless.perform_async(jobs_of("ab"))
+    began_at = clock.monotonic()
+    done_at = list[float]()
+    risk.notes.then = lambda batch: done_at.append(clock.monotonic()) if "x" in batch else go_on(batch)
+
+    app.drain(20.0)
+
+    assert 1 == len(done_at)
+    assert began_at + 10 <= done_at[0] < began_at + 11
+
+
+def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: a drain without an end, too, comes to it."""
+    risk = Risk(app, clock, queue_name)
+    tour = app.drainer.tour(app.drainer.shards())
+    tour.begin(float("inf"))
+    declare(app, queue_name, risk.notes).perform_async(jobs_of("a"))
+    tour.shards = app.drainer.shards()
+
+    assert [queue_name] == [shard.queue_name for shard in app.drainer.look(tour, 1.0)]
+    assert tour.puts_off_risk
+    clock.advance(RISK_PUT_OFF)
+    assert [f"{queue_name}-risk", queue_name] == [shard.queue_name for shard in app.drainer.look(tour, 1.0)]
+
+
+def test_p9_what_a_dead_holder_left_does_not_look_claimed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P9: nobody performs it, so it is as old as its time says, before and after it was put back."""
+    risk = Risk(app, clock, queue_name)
+    metrics = app.metrics()[f"{queue_name}-risk"]
+    assert (app.config.lease_ttl + 1,) * 2 == (metrics.lag, metrics.oldest_due_age)
+
+    mortal = Mortal(app)
+    mortal.die_before("start")
+    assert mortal.drain() is None
+    outlive(app, clock, risk.worker)
+    metrics = app.metrics()[f"{queue_name}-risk"]
+    assert (2 * (app.config.lease_ttl + 1),) * 2 == (metrics.lag, metrics.oldest_due_age)
