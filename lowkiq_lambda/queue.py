@@ -7,7 +7,6 @@ from lowkiq_lambda.errors import BackendFull, QueueMismatch
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.declarations import Declaration, declare, declare_anew
 from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.redeclaring import redeclare
 from lowkiq_lambda.worker import Worker
 
 
@@ -62,4 +61,6 @@ class Queue:
 
     def redeclare(self, backend: Backend, codec: str, patience: float) -> None:
         """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
+
         redeclare(backend, self.shards, self.declaration(codec), patience)

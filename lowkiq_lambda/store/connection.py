@@ -29,7 +29,6 @@ from lowkiq_lambda.plugs import Credentials
 from lowkiq_lambda.store.address import Address, parse_address
 from lowkiq_lambda.store.credentials import SignIns
 from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
-from lowkiq_lambda.store.primary import SentinelPool
 
 Client: TypeAlias = "redis.Redis | RedisCluster"
 
@@ -154,6 +153,8 @@ def _server(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Re
 
 
 def _sentinel(address: Address, retry: Retry, options: dict[str, Any], clock: Clock) -> redis.Redis:
+    from lowkiq_lambda.store.primary import SentinelPool  # noqa: PLC0415 - imported lazily: only for Sentinels
+
     sentinel = Sentinel(
         address.hosts,
         sentinel_kwargs={
