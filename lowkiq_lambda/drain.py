@@ -47,7 +47,7 @@ class Settled(NamedTuple):
     """What Redis has acknowledged, at `at` (Unix seconds by its clock).
 
     Ids by outcome; of each batch since the last time, the seconds that it took, and those for which its first id had
-    been due when it was claimed.
+    been due when it began.
     """
 
     at: float
@@ -176,14 +176,15 @@ class Visit:
         clock = self._terms.clock
         fresh, enders = parted(window.deliveries, self._enders)
         left = deque(batches_of(fresh, self._terms.worker.batch_size))
-        settled, claimed_at = clock.monotonic(), self._now()
+        settled = clock.monotonic()
+        ahead = self._now() - settled
         while left and (batch := self._next_batch(left)):
             begun = clock.monotonic()
             self._perform(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
             self._terms.pace.observe(ended - begun)
             self._took.append(ended - begun)
-            self._waited.append(claimed_at - batch[0].perform_in)
+            self._waited.append(ahead + begun - batch[0].perform_in)
             if isinstance(self._exit, KeyboardInterrupt):
                 break
             if left and ended - settled >= self._terms.ack_interval:

@@ -238,3 +238,22 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
     assert queue.past.took is not None
     assert math.isfinite(queue.past.took.most)
     assert not queue.mismatched
+
+
+def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P9: of two batches that are claimed at once the second has waited for the first, too."""
+    handler = Handler()
+    worker = declare(app, queue_name, handler, batch_size=1)
+    worker.perform_async([{"id": "a"}])
+    # A queue whose batches take no time is claimed in windows of many.
+    app.drain()
+    worker.perform_async([{"id": job_id, "perform_in": clock.time()} for job_id in "bc"])
+    clock.advance(5)
+    handler.meanwhile = lambda: clock.advance(8)
+    app.drain()
+    app.drainer.history.flush()
+    waited = past_of(app).waited
+
+    assert waited is not None
+    assert [1, 1, 1] == [len(batch) for batch in handler.batches]
+    assert (5, 13) == (pytest.approx(waited.half, rel=0.25), pytest.approx(waited.most, rel=0.25))
