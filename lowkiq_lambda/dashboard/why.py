@@ -6,12 +6,15 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.formatting import duration, exact
+from lowkiq_lambda.dashboard.why_words import CAUSES, ago, ended, held_for, ids, no_holder, owner, times
 from lowkiq_lambda.views import ShardView, Situation
 
 STRIKES: Final = 3
 """How often an id's process may die while it runs alone."""
 _LATELY: Final = 60.0
 """Seconds within which somebody came by who may be expected to come again."""
+_SOON: Final = 5.0
+"""Seconds after which it is worth a look why nobody comes."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -45,7 +48,7 @@ def _in_flight(seen: Situation) -> Answer:
     if not shard.is_held:
         return Answer(
             "holder died",
-            f"It was in flight when its holder, {_owner(shard)}, left without settling it{_ended(shard)}. Whoever "
+            f"It was in flight when its holder, {owner(shard)}, left without settling it{ended(shard)}. Whoever "
             "drains the shard next puts it back first.",
             _later_of_pause(shard),
             _whether_drained(shard) + waits,
@@ -53,14 +56,14 @@ def _in_flight(seen: Situation) -> Answer:
     if shard.gave_up:
         return Answer(
             "let go",
-            f"It is in flight, but {_no_holder(shard)}. The shard is free in {duration(shard.lease_left)}; then it is "
+            f"It is in flight, but {no_holder(shard)}. The shard is free in {duration(shard.lease_left)}; then it is "
             "handed over again.",
             shard.held_until,
             waits,
         )
     return Answer(
         "in flight",
-        f"It is in flight right now: {_owner(shard)} has held its shard{_for(shard)}, with {_ids(shard.busy)} claimed.",
+        f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)}, with {ids(shard.busy)} claimed.",
         None,
         waits,
     )
@@ -70,7 +73,7 @@ def _not_waiting(seen: Situation) -> Answer:
     if seen.buried_at is not None:
         return Answer(
             "in the morgue",
-            f"It has been in the morgue for {_ago(seen.shard, seen.buried_at)}: its retries are used up, or somebody "
+            f"It has been in the morgue for {ago(seen.shard, seen.buried_at)}: its retries are used up, or somebody "
             "sent it there. It runs again only when somebody puts it back.",
         )
     return Answer(
@@ -92,13 +95,13 @@ def _obstacle(seen: Situation, perform_in: float) -> Answer | None:
     if shard.is_held and shard.gave_up:
         return Answer(
             "held",
-            f"Its shard is still set apart, though {_no_holder(shard)}. It is free in {duration(shard.lease_left)}.",
+            f"Its shard is still set apart, though {no_holder(shard)}. It is free in {duration(shard.lease_left)}.",
             shard.held_until,
         )
     if shard.is_held:
         return Answer(
             "suspect" if is_suspect else "held",
-            f"Its shard has been held by {_owner(shard)}{_for(shard)}, and {_turn(seen)}.",
+            f"Its shard has been held by {owner(shard)}{held_for(shard)}, and {_turn(seen)}.",
             None,
             (f"The lease ends in {duration(shard.lease_left)} unless its holder renews it.",),
         )
@@ -117,8 +120,8 @@ def _due_later(seen: Situation, due_at: float) -> Answer:
     left = duration(due_at - seen.shard.at)
     if seen.retry_count < 0:
         return Answer("due later", f"It is not due yet: it waits for another {left}.", due_at)
-    times = _times(int(seen.retry_count) + 1)
-    return Answer("retry later", f"It failed {times} and is tried again in {left}.", due_at)
+    failed = times(int(seen.retry_count) + 1)
+    return Answer("retry later", f"It failed {failed} and is tried again in {left}.", due_at)
 
 
 def _free(seen: Situation, perform_in: float) -> Answer:
@@ -128,8 +131,8 @@ def _free(seen: Situation, perform_in: float) -> Answer:
     if shard.lost_its_holder:
         return Answer(
             "holder died",
-            f"{due}, but the holder of its shard, {_owner(shard)}, left with {_ids(shard.busy)} in flight"
-            f"{_ended(shard)}. Whoever drains the shard next puts them back first.",
+            f"{due}, but the holder of its shard, {owner(shard)}, left with {ids(shard.busy)} in flight"
+            f"{ended(shard)}. Whoever drains the shard next puts them back first.",
             None,
             (f"Then {_turn(seen)}.", *_whether_drained(shard)),
         )
@@ -146,19 +149,33 @@ def _free(seen: Situation, perform_in: float) -> Answer:
             "nobody drains",
             f"{due}, but nobody has ever drained its shard: no daemon and no scheduled drain has been seen.",
             None,
-            (f"When one comes, {_turn(seen)}.",),
+            (*_causes(seen), f"When one comes, {_turn(seen)}."),
         )
-    if shard.at - shard.acquired_at < _LATELY:
-        kind = "suspect" if seen.suspects_ahead is not None else "behind others" if _ahead(seen) else "next"
-        last = f"{_owner(shard)} was the last to come, {_ago(shard, shard.acquired_at)} ago."
-        return Answer(kind, f"{due}; nobody holds its shard at this moment, and {_turn(seen)}.", None, (last,))
+    return _nobody_came(seen, perform_in, shard.acquired_at, due)
+
+
+def _nobody_came(seen: Situation, perform_in: float, acquired_at: float, due: str) -> Answer:
+    shard = seen.shard
+    ahead = "behind others" if _ahead(seen) else "next"
+    kind = ahead if seen.suspects_ahead is None else "suspect"
+    took = f"{ago(shard, acquired_at)} ago{ended(shard)}"
+    sentence = f"{due}. {owner(shard)} took its shard {took} and left it; no free process has come since."
+    last: tuple[str, ...] = ()
+    if acquired_at < perform_in:
+        sentence = f"{due}, and no free process has come for its shard since."
+        last = (f"{owner(shard)} took it last, {took}.",)
     return Answer(
-        "nobody drains",
-        f"{due}, but nobody drains its shard: {_owner(shard)} was the last to come, {_ago(shard, shard.acquired_at)} "
-        "ago. No daemon and no scheduled drain has been seen there since.",
+        "nobody drains" if shard.at - acquired_at >= _LATELY else kind,
+        sentence,
         None,
-        (f"When one comes, {_turn(seen)}.",),
+        (*last, *_causes(seen), f"When one comes, {_turn(seen)}."),
     )
+
+
+def _causes(seen: Situation) -> tuple[str, ...]:
+    """What may be the matter, where it has lasted for longer than a process takes to come."""
+    since = max(seen.perform_in or 0.0, seen.shard.acquired_at or 0.0)
+    return (CAUSES,) if seen.shard.at - since >= _SOON else ()
 
 
 def _remarks(seen: Situation) -> tuple[str, ...]:
@@ -170,11 +187,11 @@ def _remarks(seen: Situation) -> tuple[str, ...]:
         )
     if seen.strikes:
         remarks.append(
-            f"Nothing more was heard of its process {_times(seen.strikes)} while it ran alone; after the {STRIKES}rd "
+            f"Nothing more was heard of its process {times(seen.strikes)} while it ran alone; after the {STRIKES}rd "
             "time it goes to the morgue."
         )
     if seen.buried_at is not None:
-        remarks.append(f"Other payloads of it came to the morgue {_ago(seen.shard, seen.buried_at)} ago.")
+        remarks.append(f"Other payloads of it came to the morgue {ago(seen.shard, seen.buried_at)} ago.")
     if seen.least_version is not None:
         remarks.append(f"Only libraries with contract version {seen.least_version} or newer may drain its shard.")
     return tuple(remarks)
@@ -208,32 +225,3 @@ def _whether_drained(shard: ShardView) -> tuple[str, ...]:
 
 def _later_of_pause(shard: ShardView) -> float | None:
     return shard.paused_until if shard.is_paused and not math.isinf(shard.paused_until or 0.0) else None
-
-
-def _owner(shard: ShardView) -> str:
-    return shard.owner or "somebody"
-
-
-def _no_holder(shard: ShardView) -> str:
-    # One mark stands for both, as both have the same consequences.
-    return f"nothing that its holder, {_owner(shard)}, writes is accepted any more: it gave up, or was evicted"
-
-
-def _for(shard: ShardView) -> str:
-    return "" if shard.acquired_at is None else f" for {_ago(shard, shard.acquired_at)}"
-
-
-def _ended(shard: ShardView) -> str:
-    return f" (its lease ended {_ago(shard, shard.held_until)} ago)" if shard.held_until else ""
-
-
-def _ago(shard: ShardView, moment: float) -> str:
-    return duration(max(0.0, shard.at - moment))
-
-
-def _ids(count: int) -> str:
-    return f"{exact(count)} id{'s' if count != 1 else ''}"
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{exact(count)} times")

@@ -14,6 +14,7 @@ FREE = ShardView(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=
 HELD = msgspec.structs.replace(FREE, held_until=NOW + 20.0, acquired_at=NOW - 90.0, busy=4)
 DIED = msgspec.structs.replace(FREE, held_until=NOW - 30.0, acquired_at=NOW - 120.0, busy=4)
 QUIET = msgspec.structs.replace(FREE, acquired_at=NOW - 7_200.0)
+BUSY_ELSEWHERE = msgspec.structs.replace(FREE, acquired_at=NOW - 50.0)
 UNSEEN = ShardView(index=3, at=NOW, length=9)
 PAUSED = msgspec.structs.replace(QUIET, paused_until=NOW + 600.0)
 STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
@@ -80,17 +81,27 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "suspect of a free shard": (
         {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
         "suspect",
-        "behind 1 other.",
+        "been due for 1m. box:7 took its shard",
         None,
     ),
     "behind suspects": (
         {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
         "behind others",
-        "behind 1,200 others, 2 of them suspects",
+        "no free process has come since",
         None,
     ),
-    "behind others": ({"shard": FREE, "perform_in": DUE, "ahead": 1}, "behind others", "behind 1 other.", None),
-    "next": ({"shard": FREE, "perform_in": DUE}, "next", "been due for 1m; nobody holds its shard", None),
+    "behind others": (
+        {"shard": FREE, "perform_in": DUE, "ahead": 1},
+        "behind others",
+        "box:7 took its shard 5.0 s ago and left it; no free process has come since",
+        None,
+    ),
+    "next": (
+        {"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48},
+        "next",
+        "been due for 48 s, and no free process has come for its shard since",
+        None,
+    ),
     "holder died": (
         {"shard": DIED, "perform_in": DUE},
         "holder died",
@@ -101,7 +112,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "nobody drains": (
         {"shard": QUIET, "perform_in": DUE},
         "nobody drains",
-        "box:7 was the last to come, 2h ago. No daemon",
+        "been due for 1m, and no free process has come for its shard since",
         None,
     ),
     "nobody ever drained": (
@@ -140,6 +151,21 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
         ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "came to the morgue 1m 30s ago"),
         ({"shard": FREE, "perform_in": DUE, "least_version": 4}, "contract version 4 or newer"),
         ({"shard": UNSEEN, "perform_in": DUE, "ahead": 2}, "When one comes, it waits behind 2 others."),
+        ({"shard": QUIET, "perform_in": DUE, "ahead": 1}, "When one comes, it waits behind 1 other."),
+        (
+            {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
+            "behind 1,200 others, 2 of them suspects",
+        ),
+        (
+            {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
+            "as a suspect it waits for its turn behind 1 other.",
+        ),
+        ({"shard": QUIET, "perform_in": DUE}, "box:7 took it last, 2h ago."),
+        (
+            {"shard": msgspec.structs.replace(BUSY_ELSEWHERE, held_until=NOW - 20), "perform_in": NOW - 48},
+            "box:7 took it last, 50 s ago (its lease ended 20 s ago).",
+        ),
+        ({"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48}, "all that may take this shard are busy with other shards"),
         (
             {"shard": msgspec.structs.replace(DIED, held_until=NOW - 600), "in_flight": True},
             "Nobody has come for 2m: no daemon",
@@ -150,6 +176,14 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
 def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
     """Beside the sentence."""
     assert words in " ".join(why(Situation(**fields)).more)
+
+
+def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
+    """Each job is due for a moment before somebody takes it."""
+    more = why(Situation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
+
+    assert not any("busy with other shards" in one for one in more)
+    assert any("next in turn" in one for one in more)
 
 
 def test_every_situation_has_an_answer() -> None:
