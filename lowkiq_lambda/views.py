@@ -216,3 +216,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     buried_at: float | None = None
     closed: bool = False
     least_version: int | None = None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing waits, runs or lies in the morgue under the id."""
+        return self.perform_in is None and not self.in_flight and self.buried_at is None

@@ -21,6 +21,7 @@ _WORD_BEGINS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[^A-Za-z0-9])(?=[A
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_ESCAPE: Final = re.compile(r"\\u([0-9a-f]{4})")
 _NOW: Final = 0.1
 _LATEST: Final = 253_402_300_799
 """The last second of the year 9999: what lies behind it is shown as a number."""
@@ -147,6 +148,15 @@ def visible(text: str) -> str:
     'a\\u0000b\\u202ec\\ud800'
     """
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def unescaped(text: str) -> str:
+    r"""The text that `visible` shows like this one, where it shows any so: what it wrote out is put back.
+
+    >>> unescaped("a\\u0000b"), unescaped(r"C:\users\u0041")
+    ('a\x00b', 'C:\\users\\u0041')
+    """
+    return _ESCAPE.sub(lambda found: one if _UNSEEN.match(one := chr(int(found[1], 16))) else found[0], text)
 
 
 def plain(number: float) -> str:

@@ -63,7 +63,8 @@ def _in_flight(seen: Situation) -> Answer:
         )
     return Answer(
         "in flight",
-        f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)}, with {ids(shard.busy)} claimed.",
+        f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)}, with {ids(shard.busy)} "
+        "claimed.",
         None,
         waits,
     )

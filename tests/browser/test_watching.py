@@ -157,3 +157,35 @@ def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None
 
     expect(total(page, "Enqueued")).to_have_text("1")
     expect(link).to_be_focused()
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE", "fa-IR"])
+def test_numbers_and_times_have_one_form(worker: Any, visit: Visit, locale: str) -> None:
+    """Whatever the browser's language: English numbers, times as they are typed, and their zone named."""
+    at = 1_800_000_000  # 2027-01-15 08:00 UTC, 09:00 in Vienna
+    worker.perform_async([{"id": number, "perform_in": at} for number in range(1_200)])
+    page = visit(f"waiting?queue={worker.queue_name}", locale=locale)
+
+    expect(page.get_by_role("heading", name="Waiting")).to_contain_text("1,200")
+    expect(page.locator("tbody time").first).to_have_text("2027-01-15 09:00:00")
+    expect(page.locator("footer")).to_have_text("Times are those of Europe/Vienna.")
+
+
+def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visit) -> None:
+    """What stands beside the pointer is a rate, as what stands at the upper edge is."""
+    worker.perform_async([{"id": number} for number in range(300)])
+    app.drain()
+    app.drainer.history.flush()
+    page = visit()
+    chart = page.locator("[data-chart]")
+    most = page.locator(".most").inner_text().removesuffix("/s")
+    step = int(chart.get_attribute("data-step") or "")
+    counts = [int(count) for count in (chart.get_attribute("data-processed") or "").split()]
+    box = chart.locator("svg").bounding_box()
+    assert box is not None
+    place = counts.index(max(counts))
+    page.mouse.move(box["x"] + box["width"] * place / (len(counts) - 1), box["y"] + 10)
+
+    expect(page.locator(".tip")).to_contain_text(f"processed {max(counts) / step:.3g}/s")
+    assert max(counts) / step <= float(most)
+    assert step > 1

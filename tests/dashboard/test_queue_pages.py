@@ -237,7 +237,7 @@ def test_a_job_is_shown_whole(worker: Any, browser: Browser, clock: ManualClock)
     )
 
     answer = browser.get(link("job", worker, id=7))
-    first, second = answer.text.split('<article class="payload">')[1:]
+    first, second = answer.text.split('<article class="payload"')[1:]
     assert '{\n  "a": [\n    2\n  ],\n  "b": 1\n}' in unescape(first)
     assert ">41<" in first
     assert "<time" not in first

@@ -1,12 +1,12 @@
 """What operators do to a queue: pause and resume it, and take a shard from its holder."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.lengths import seconds_of
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.actions import Actions
@@ -15,7 +15,17 @@ from lowkiq_lambda.store.server_time import FOREVER
 from lowkiq_lambda.views import ShardView
 
 _GONE: Final = "Nothing to do: that holder has let go of the shard by now."
-SPANS: Final = {"": "until it is resumed", "300": "for 5 minutes", "3600": "for an hour", "28800": "for 8 hours"}
+OTHER: Final = "other"
+SPANS: Final = {
+    "": "until it is resumed",
+    "300": "for 5 minutes",
+    "900": "for 15 minutes",
+    "3600": "for an hour",
+    "28800": "for 8 hours",
+    OTHER: "for another time",
+}
+_PAGES: Final = frozenset({"waiting", "processing", "morgue", "job"})
+"""From which a queue is paused, beside its shards."""
 
 
 def ask(visit: Visit) -> Response:
@@ -38,7 +48,10 @@ def ask(visit: Visit) -> Response:
         do=do,
         target=target,
         seconds=query.get("seconds", ""),
+        length=query.get("length", ""),
+        wrong=_wrong(query),
         spans=SPANS,
+        back=_back(query),
         shards=len(shards),
         waiting=sum(shard.length for shard in shards),
         sentence="",
@@ -58,24 +71,28 @@ def act(visit: Visit) -> Response:
 
 
 def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
-    given = visit.form.get("seconds", "").strip()
+    form = visit.form
+    given = form.get("seconds", "").strip()
+    if given == OTHER and _wrong(form):
+        kept = {"seconds": OTHER, "length": form.get("length", ""), "back": _back(form)}
+        return visit.go("actions/queue", queue=queue, do="pause", **kept)
     try:
-        seconds = float(given) if given else None
+        seconds = seconds_of(form.get("length", "")) if given == OTHER else float(given) if given else None
     except ValueError:
-        seconds = math.nan
+        seconds = 0.0
     if seconds is not None and not 0 < seconds <= FOREVER:
         return visit.refuse(400, "For how long is told in seconds above 0; with none the pause has no end.")
     actions.pause(seconds)
     what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
     audit.note(visit, "pause", queue, what, len(actions.source.shards))
-    return visit.go("shards", queue=queue)
+    return visit.go(_back(form), queue=queue)
 
 
 def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
     paused = sum(shard.is_paused for shard in inspect(actions.source))
     actions.resume()
     audit.note(visit, "resume", queue, "all shards", paused)
-    return visit.go("shards", queue=queue)
+    return visit.go(_back(visit.form), queue=queue)
 
 
 def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
@@ -94,12 +111,28 @@ def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
     return visit.go("actions/queue", queue=queue, do=f"evict:{index}:{token}")
 
 
+def _wrong(fields: Mapping[str, str]) -> str:
+    """Why the length of a pause cannot be read; empty where it can be, or none was typed."""
+    if fields.get("seconds") != OTHER:
+        return ""
+    try:
+        seconds_of(fields.get("length", ""))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _back(fields: Mapping[str, str]) -> str:
+    """The page of the queue that somebody comes from."""
+    return page if (page := fields.get("back", "")) in _PAGES else "shards"
+
+
 def _would_evict(shard: ShardView, target: str) -> bool:
     return shard.is_held and not shard.gave_up and f"{shard.index}:{shard.token}" == target
 
 
 def _nothing(visit: Visit, queue: str, do: str, sentence: str) -> Response:
-    return visit.page("actions_queue.html", queue=queue, do=do, sentence=sentence)
+    return visit.page("actions_queue.html", queue=queue, do=do, sentence=sentence, back=_back(visit.query))
 
 
 _DOES: Final[Mapping[str, Callable[[Visit, Actions, str], Response]]] = {

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.dashboard.formatting import unescaped, visible
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, Filter, Way, filter_of
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
@@ -33,8 +34,11 @@ def show_list(visit: Visit, which: List) -> Response:
     asked, sentence = filter_of(visit.query, [*which.by], which.way), ""
     found: Found = Page[JobView]([])
     queries = visit.app.queries(worker)
+    typed = asked
     try:
         found = _read(queries.glimpse(), which, asked)
+        if not found and found.next is None and typed.after is None:
+            found, asked = _meant(queries.glimpse(), which, asked)
     except ValueError as error:
         sentence = str(error)
     shards = queries.shards()
@@ -49,6 +53,7 @@ def show_list(visit: Visit, which: List) -> Response:
         ways=WAYS,
         jobs=rows_of(visit, worker, found),
         searched=asked.searches,
+        asked=visible(typed.find) if asked.find != typed.find else "",
         narrowed=asked.searches or bool(asked.range in {"gte", "lte"} and asked.value),
         sentence=sentence,
         cut=found.cut,
@@ -58,6 +63,14 @@ def show_list(visit: Visit, which: List) -> Response:
         next=visit.to(which.path, queue=worker.queue_name, **first, after=found.next) if found.next else None,
         toolbar=which.path,
     )
+
+
+def _meant(queries: Queries, which: List, asked: Filter) -> tuple[Found, Filter]:
+    """What is found by the beginning of an id that pages show like the one that was typed, where that is another."""
+    other = msgspec.structs.replace(asked, find=unescaped(asked.find))
+    if other != asked and (found := _read(queries, which, other)):
+        return found, other
+    return Page[JobView]([]), asked
 
 
 def _read(queries: Queries, which: List, asked: Filter) -> Found:

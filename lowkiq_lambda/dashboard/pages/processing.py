@@ -29,5 +29,4 @@ def show(visit: Visit) -> Response:
         busy=sum(shard.busy for shard in shards),
         first=visit.to("processing", **here) if after else None,
         next=visit.to("processing", **here, after=found.next) if found.next else None,
-        toolbar="processing",
     )

@@ -15,5 +15,4 @@ def show(visit: Visit) -> Response:
         "shards_live.html" if visit.is_partial else "shards.html",
         queue=worker.queue_name,
         shards=visit.app.queries(worker).shards(),
-        toolbar="shards",
     )

@@ -4,17 +4,21 @@
   const live = document.getElementById("live");
   const region = document.querySelector("[data-refresh]");
   const notice = document.getElementById("notice");
-  const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
-  const day = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "numeric", minute: "2-digit" });
-  const digits = new Intl.NumberFormat();
+  // Numbers and times have one form, whatever the browser's language: that of the page, and the one in which a time is typed.
+  const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "your time";
+  const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+  const two = (number) => String(number).padStart(2, "0");
+  const clock = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const day = (at) => `${DAYS[at.getDay()]} ${clock(at)}`;
+  const zoned = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(at)}:${two(at.getSeconds())}`;
 
   function localise(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.getTime())) {
-        const form = "clock" in time.dataset ? clock : "day" in time.dataset ? day : zoned;
-        time.textContent = form.format(at);
+        time.textContent = ("clock" in time.dataset ? clock : "day" in time.dataset ? day : zoned)(at);
       }
     }
   }
@@ -86,7 +90,8 @@
       tip.setAttribute("aria-hidden", "true");
       chart.append(tip);
     }
-    tip.textContent = `${zoned.format(at)} · ${digits.format(processed[place])} processed · ${digits.format(failed[place])} failed`;
+    const rate = (count) => `${rates.format(count / Number(chart.dataset.step))}/s`;
+    tip.textContent = `${zoned(at)} · processed ${rate(processed[place])} · failed ${rate(failed[place])}`;
     const middle = box.left - outer.left + box.width * place / last;
     tip.style.left = `${Math.max(4, Math.min(outer.width - tip.offsetWidth - 4, middle - tip.offsetWidth / 2))}px`;
   }
@@ -124,27 +129,18 @@
   function inUtc(text) {
     const typed = typing.exec(text);
     const bare = document.getElementById("range").value === "lte" ? "23:59" : "00:00";
-    const at = typed ? new Date(`${typed[1]}T${typed[2] || bare}`) : copied(text);
+    const at = new Date(typed ? `${typed[1]}T${typed[2] || bare}` : NaN);
     if (Number.isNaN(at.getTime())) return text;
-    return `${at.toISOString().slice(0, typed && !typed[3] ? 16 : 19)}Z`;
-  }
-
-  // A time out of a list. What a browser cannot read back in its own language is looked for on the page.
-  function copied(text) {
-    const spaced = (one) => one.replace(/\s+/g, " ");
-    const same = [...document.querySelectorAll("time[datetime]")].find((time) => spaced(time.textContent) === spaced(text));
-    const at = new Date(same ? same.dateTime : spaced(text));
-    return !Number.isNaN(at.getTime()) && spaced(zoned.format(at)) === spaced(text) ? at : new Date(NaN);
+    return `${at.toISOString().slice(0, typed[3] ? 19 : 16)}Z`;
   }
 
   function asTyped(text) {
     const at = new Date(text);
     if (!/^\d{4}-.*Z$/.test(text) || Number.isNaN(at.getTime())) return text;
-    return at.toLocaleString("sv-SE").slice(0, /T\d\d:\d\dZ$/.test(text) ? 16 : 19);
+    return zoned(at).slice(0, /T\d\d:\d\dZ$/.test(text) ? 16 : 19);
   }
 
   if (value) {
-    for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = "your time";
     if (isTime()) value.value = asTyped(value.value);
     value.form.addEventListener("submit", () => { if (isTime()) value.value = inUtc(value.value.trim()); });
     // Shown again as it was typed, when the browser comes back to this page.
@@ -153,6 +149,7 @@
     });
   }
 
+  for (const named of document.querySelectorAll("[data-zone]")) named.textContent = zone;
   localise(document);
   if (region) { say("live", "live"); next(Number(region.dataset.refresh)); }
 })();

@@ -1,0 +1,27 @@
+"""Lengths of time as people type them."""
+
+import re
+from typing import Final
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_PART: Final = re.compile(
+    r"(\d{1,9}(?:\.\d{1,3})?) ?(s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)", re.ASCII
+)
+_PARTS: Final = re.compile(rf"{_PART.pattern}(?:,? ?(?:and )?{_PART.pattern})*", re.ASCII)
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds; None for "until resumed". Raises ValueError, with a sentence, for what is no length.
+
+    >>> [seconds_of(text) for text in ("90 s", "15 min", "2 h 30 min", "1d12h", "until resumed")]
+    [90.0, 900.0, 9000.0, 129600.0, None]
+    """
+    plain = " ".join(text.lower().split())
+    if plain in {"until resumed", "until it is resumed"}:
+        return None
+    if not _PARTS.fullmatch(plain):
+        raise ValueError(f"“{text.strip()}” is no length of time: write one such as 90 s, 15 min or 2 h 30 min.")
+    seconds = sum(float(number) * _UNITS[unit[0]] for number, unit in _PART.findall(plain))
+    if seconds <= 0:
+        raise ValueError("A pause lasts for more than nothing.")
+    return seconds
