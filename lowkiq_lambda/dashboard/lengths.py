@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_LONGEST: Final = 100 * 365 * 86_400
 _PART: Final = re.compile(
     r"(\d{1,9}(?:\.\d{1,3})?) ?(s(?:ec(?:onds?)?)?|m(?:in(?:utes?)?)?|h(?:ours?)?|d(?:ays?)?)", re.ASCII
 )
@@ -20,8 +21,8 @@ def seconds_of(text: str) -> float | None:
     if plain in {"until resumed", "until it is resumed"}:
         return None
     if not _PARTS.fullmatch(plain):
-        raise ValueError(f"“{text.strip()}” is no length of time: write one such as 90 s, 15 min or 2 h 30 min.")
+        raise ValueError(f"“{text.strip()[:40]}” is no length of time: write one such as 90 s, 15 min or 2 h 30 min.")
     seconds = sum(float(number) * _UNITS[unit[0]] for number, unit in _PART.findall(plain))
-    if seconds <= 0:
-        raise ValueError("A pause lasts for more than nothing.")
+    if not 0 < seconds <= _LONGEST:
+        raise ValueError("A time is longer than nothing, and not longer than a hundred years.")
     return seconds

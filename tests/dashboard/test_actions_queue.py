@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Lowkiq
+from tests.dashboard.conftest import READER, MakeBrowser
 from tests.dashboard.support import Answer, Browser
 from tests.store.support import Handler
 
@@ -114,3 +115,53 @@ def test_an_order_that_is_none(worker: Any, browser: Browser, do: str) -> None:
     if not do.startswith("evict"):
         assert 400 == asked(browser, worker, do).status
     assert 400 == order(browser, worker, do).status
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"),
+    [
+        ("90 s", 90),
+        ("15 min", 900),
+        ("2 h 30 min", 9_000),
+        ("2h30m", 9_000),
+        ("1 day and 12 hours", 129_600),
+        (" 1.5 H ", 5_400),
+        ("until resumed", float("inf")),
+    ],
+)
+def test_a_pause_for_a_time_that_is_typed(
+    app: Lowkiq, worker: Any, browser: Browser, typed: str, seconds: float
+) -> None:
+    """As people write it."""
+    order(browser, worker, "pause", seconds="other", length=typed)
+
+    assert seconds == paused_for(app, worker)
+
+
+@pytest.mark.parametrize("typed", ["", "90", "soon", "-5 min", "0 s", "1 h or so", "999999999 d", "9" * 5_000 + " s"])
+def test_a_time_that_cannot_be_read_is_asked_for_again(app: Lowkiq, worker: Any, browser: Browser, typed: str) -> None:
+    """Nothing is paused; the question stands there again, with what was typed and what is wrong with it."""
+    answer = order(browser, worker, "pause", seconds="other", length=typed, back="morgue")
+    assert (303, None) == (answer.status, paused_for(app, worker))
+    again = browser.follow(answer)
+
+    assert 'aria-invalid="true"' in again.text
+    assert f'value="{typed[:100]}"' in again.text
+    assert f"./morgue?queue={worker.queue_name}" in again.text or "../morgue?queue=" in again.text
+
+
+@pytest.mark.parametrize("page", ["waiting", "processing", "morgue", "shards", "job"])
+def test_a_queue_is_paused_from_each_of_its_pages(
+    worker: Any, browser: Browser, make_browser: MakeBrowser, page: str
+) -> None:
+    """The button is on all of them, for operators, and leads back to where it was."""
+    path = f"/{page}?queue={worker.queue_name}"
+    assert 'value="pause"' in browser.get(path).text
+    assert 'value="pause"' not in make_browser(READER).get(path).text
+
+    assert browser.follow(order(browser, worker, "pause", back=page)).url.endswith(path)
+    assert 'value="resume"' in browser.get(path).text
+    assert browser.follow(order(browser, worker, "resume", back=page)).url.endswith(path)
+    assert browser.follow(order(browser, worker, "resume", back="//evil.example")).url.endswith(
+        f"/shards?queue={worker.queue_name}"
+    )

@@ -429,3 +429,47 @@ def test_queue_names_are_text(app: Lowkiq, queue_name: str, browser: Browser) ->
         assert 200 == answer.status
         assert "<b>%" not in answer.text
         assert "\u202e" not in answer.words
+
+
+def test_an_id_is_found_as_it_is_shown(worker: Any, browser: Browser) -> None:
+    """Who pastes what a page writes out is led to the job, and told which one it is."""
+    worker.perform_async([{"id": "a\0b", "payload": "hidden"}])
+    listed = browser.get(link("waiting", worker))
+    assert r"a\u0000b" in listed.words
+
+    job = browser.get(link("job", worker, id=r"a\u0000b"))
+    assert r"No job has the id “a\u0000b” as it was typed" in job.words
+    assert "hidden" in unescape(job.text)
+    assert "id=a%00b" in job.text
+    found = browser.get(link("waiting", worker, find=r"a\u0000"))
+    assert [r"a\u0000b"] == ids_on(found)
+    assert r"No id begins with “a\u0000” as it was typed" in found.words
+    assert "never pushed" in browser.get(link("job", worker, id=r"c\u0000d")).words
+    assert "Nothing found" in browser.get(link("waiting", worker, find=r"c\u0000d")).words
+
+
+def test_an_id_with_a_backslash_is_found_before_one_that_looks_like_it(worker: Any, browser: Browser) -> None:
+    """The very text comes first; and what pages never write out, such as a letter, is a text alone."""
+    worker.perform_async([{"id": "a\0", "payload": "zero"}, {"id": r"a\u0000", "payload": "text"}])
+    worker.perform_async([{"id": "A", "payload": "letter"}])
+
+    job = browser.get(link("job", worker, id=r"a\u0000"))
+    assert ("text" in unescape(job.text), "zero" in job.words) == (True, False)
+    assert "as it was typed" not in job.words
+    found = browser.get(link("waiting", worker, find=r"a\u0000"))
+    assert 1 == len(ids_on(found))
+    assert "as it was typed" not in found.words
+    assert "never pushed" in browser.get(link("job", worker, id=r"\u0041")).words
+    assert "never pushed" in browser.get(link("job", worker, id=r"\ud800")).words
+
+
+@pytest.mark.parametrize("page", ["waiting", "morgue"])
+def test_a_value_that_cannot_be_read_is_all_that_is_said(worker: Any, browser: Browser, page: str) -> None:
+    """Nobody knows how many jobs lie in a range that is none."""
+    worker.perform_async([{"id": 1}])
+    by = "perform_in" if page == "waiting" else "updated_at"
+    words = browser.get(link(page, worker, by=by, range="gte", value="yesterday")).words
+
+    assert "“yesterday” is neither" in words
+    assert "this range" not in words
+    assert "on this page" not in words

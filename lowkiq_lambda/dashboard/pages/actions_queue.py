@@ -24,6 +24,8 @@ SPANS: Final = {
     "28800": "for 8 hours",
     OTHER: "for another time",
 }
+_LONGEST: Final = 100
+"""Characters of a length that is asked for again."""
 _PAGES: Final = frozenset({"waiting", "processing", "morgue", "job"})
 """From which a queue is paused, beside its shards."""
 
@@ -74,7 +76,7 @@ def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
     form = visit.form
     given = form.get("seconds", "").strip()
     if given == OTHER and _wrong(form):
-        kept = {"seconds": OTHER, "length": form.get("length", ""), "back": _back(form)}
+        kept = {"seconds": OTHER, "length": form.get("length", "")[:_LONGEST], "back": _back(form)}
         return visit.go("actions/queue", queue=queue, do="pause", **kept)
     try:
         seconds = seconds_of(form.get("length", "")) if given == OTHER else float(given) if given else None
