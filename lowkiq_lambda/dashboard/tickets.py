@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.criteria import criteria, told
 from lowkiq_lambda.store.actions import Act
-from lowkiq_lambda.store.filters import ALL
 from lowkiq_lambda.store.sweeps import Count, Sweep
 
 _LARGEST = 8 * 1024 * 1024
@@ -81,9 +81,8 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         sweep = self.sweep
         if sweep.chosen is not None:
             return audit.selected(sweep.chosen)
-        said = msgspec.structs.asdict(sweep.filter).items()
-        wanted = ", ".join(f"{name} {value!r}" for name, value in said if value != getattr(ALL, name))
-        return f"those with {wanted}" if wanted else "all"
+        found_by = criteria(sweep.filter, sweep.act)
+        return f"found by: {told(found_by)}" if found_by else "all"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

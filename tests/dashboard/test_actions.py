@@ -78,7 +78,7 @@ def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptu
     selected, part, whole = (record.what for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
     assert selected.startswith(f"21 selected: '{'x' * 100}'…, '0', '1', ")
     assert selected.endswith("'8', 11 more")
-    assert ("those with least '5.0'", "all") == (part, whole)
+    assert ("found by: due at or after 1970-01-01T00:00:05.000Z", "all") == (part, whole)
 
 
 def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -> None:
@@ -516,3 +516,49 @@ def test_nothing_selected(browser: Browser, desk: Desk) -> None:
     answer = ask(browser, desk, "picked:delete")
     assert "Nothing is selected" in answer.words
     assert "ticket" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("search", "asked", "noted"),
+    [
+        ({"find": "a\0"}, r"id begins with a\u0000", r"id begins with 'a\x00'"),
+        (
+            {"find": "a", "text": "is <b>"},
+            "id begins with a last error contains is <b>",
+            "id begins with 'a', last error contains 'is <b>'",
+        ),
+        ({"by": "id", "range": "gte", "value": "a"}, "id at or after a", "id at or after 'a'"),
+        (
+            {"by": "retry_count", "range": "lte", "value": "0"},
+            "retry count at most 0",
+            "retry count at most '0'",
+        ),
+        (
+            {"by": "perform_in", "range": "lte", "value": "2031-01-15 08:00"},
+            "due before 2031-01-15 08:01:00 UTC",
+            "due before 2031-01-15T08:01:00.000Z",
+        ),
+    ],
+)
+def test_a_question_and_its_line_say_what_was_searched_for(  # noqa: PLR0913, PLR0917 - what is asked, and where it is told
+    browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture, search: dict[str, str], asked: str, noted: str
+) -> None:
+    """In words, wherever the search was set up."""
+    desk.fail([{"id": "a\0b"}, {"id": "ab"}])
+    desk.handler.words = "is <b>"
+    desk.fail([{"id": "ac"}])
+    question = ask(browser, desk, "found:delete", **search)
+    assert f"Searched for: {asked} " in question.words
+    with caplog.at_level(logging.INFO, AUDIT):
+        go_on(browser, question)
+
+    assert [f"found by: {noted}"] == [record.__dict__["what"] for record in caplog.records]
+
+
+def test_a_question_about_a_whole_list_names_no_search(browser: Browser, desk: Desk) -> None:
+    """All of the queue is meant."""
+    desk.push([{"id": "a", "delay": 60}])
+    question = ask(browser, desk, "found:expedite", by="id", range="asc")
+
+    assert "1 id of the queue" in question.words
+    assert "Searched for" not in question.words

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
@@ -17,7 +18,6 @@ from lowkiq_lambda.dashboard.tickets import Question, Ticket, address_of, packed
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.store.actions import Act, Actions
-from lowkiq_lambda.store.filters import ALL
 from lowkiq_lambda.store.sweeps import Sweep, count, prepare
 
 COUNTING: Final = 1.0
@@ -75,7 +75,7 @@ def _shown(visit: Visit, question: Question) -> Response:
         is_lost=question.is_lost,
         named=[shown_id(one, LONGEST_ID) for one in (sweep.chosen or [])[:NAMED]],
         picked=question.chosen is not None,
-        is_all_of_list=sweep.filter == ALL,
+        found_by=criteria(sweep.filter, question.act),
         number=number,
         is_all=is_all,
         ticket=packed(ticket),
