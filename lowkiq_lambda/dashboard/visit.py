@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.assets import assets
+from lowkiq_lambda.dashboard.problems import Code, code_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
@@ -113,9 +114,9 @@ class Visit:
         # Everything that the template is given is text, unless the template says otherwise.
         return Markup(templates().get_template(template).render(**known, **values))  # noqa: S704 - as said above
 
-    def refuse(self, status: int, sentence: str) -> Response:
+    def refuse(self, status: int, sentence: str, code: Code | None = None) -> Response:
         """Why there is no other answer."""
-        return refusal(self.site, self.request, status, sentence)
+        return refusal(self.site, self.request, status, sentence, code)
 
     def go(self, path: str, **query: object) -> Response:
         """Sends the browser on to a path of ours, by GET."""
@@ -141,13 +142,14 @@ def post(site: Site, path: str, handler: Handler) -> Route:
     return Route(path, _endpoint(site, handler), methods=["POST"])
 
 
-def refusal(site: Site, request: Request, status: int, sentence: str) -> Response:
+def refusal(site: Site, request: Request, status: int, sentence: str, code: Code | None = None) -> Response:
     """Why there is no other answer: as a problem to programs, in place of a part, or as a page."""
     visit = Visit(site, request)
     title = HTTPStatus(status).phrase
     path = path_of(request.scope)
     if path.startswith(API) or path in FOR_PROGRAMS:
-        problem = {"type": "about:blank", "title": title, "status": status, "detail": sentence}
+        told = {"title": title, "status": status, "code": code or code_of(status), "detail": sentence}
+        problem = {"type": "about:blank", **told}
         headers = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
         return JSONResponse(problem, status, headers, media_type="application/problem+json")
     if status == HTTPStatus.UNAUTHORIZED:

@@ -102,10 +102,24 @@ class Actions:
         """Delete what waits under the ids. Raises JobError for what can be no id."""
         return self._to_ids(_DELETE, ids)
 
+    def perform_jobs_now(self, ids: Iterable[object]) -> int:
+        """Make what waits under the ids for a later time due, in the order that it has, with its retry_count.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(_EXPEDITE, ids)
+
     def perform_all_jobs_now(self) -> int:
         """Make what waits for a later time due, in the order that it has, with its retry_count."""
         looks = [look for look in self.look() if look.waiting]
         return self._to_listed(_EXPEDITE, looks, "due", lambda look: Range(Bound(look.at, exclusive=True), _MOST))
+
+    def kill_failed_jobs(self, ids: Iterable[object]) -> int:
+        """Send those of the ids that wait and have failed to the morgue, with their last error.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(self._kill, ids)
 
     def kill_all_failed_jobs(self) -> int:
         """Send what waits and has failed to the morgue, with its last error."""

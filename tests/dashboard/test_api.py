@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlencode, urljoin
 
@@ -412,6 +413,112 @@ def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: 
     assert 1 == worker.app.stats()["total"]["length"]
 
 
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [("waiting/expedite", ({"2", "3", "fresh"}, set())), ("waiting/kill", ({"0", "2", "3", "fresh"}, {"1"}))],
+)
+def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the parts of a queue, and what is done to it
+    robot: Robot, worker: Any, handler: Handler, caplog: pytest.LogCaptureFixture, path: str, left: tuple[Any, Any]
+) -> None:
+    """The ids that are named, and no others; of what has not failed none goes to the morgue; and it is noted."""
+    app = worker.app
+    handler.failing = {"1", "2", "3"}
+    worker.perform_async([{"id": n} for n in range(1, 4)])
+    app.drain()
+    handler.failing = set()
+    worker.perform_async([{"id": "0", "delay": 60}, {"id": "fresh", "delay": 60}])
+    with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
+        answer = robot.act(path, queue=worker.queue_name, ids=["0", "1", "unknown"])
+    if path == "waiting/expedite":
+        app.drain()
+    queries = app.queries(worker)
+
+    assert 2 - len(left[1]) == answer.json["changed"]
+    assert left == ({job.id for job in queries.range_by_id()}, {job.id for job in queries.morgue_range_by_id()})
+    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["what"]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "found"),
+    [
+        ("2027-01-15T08:00:00Z", "+inf", ["at", "behind"]),
+        ("(2027-01-15T09:00:00+01:00", "+inf", ["behind"]),
+        ("-inf", "(2027-01-15T08:00", ["before"]),
+        ("2027-01-15", "2027-01-15T08:00:00.000", ["before", "at"]),
+        ("1800000000", "2027-01-16", ["at", "behind"]),
+    ],
+)
+def test_a_time_is_unix_seconds_or_iso_8601(  # noqa: PLR0913, PLR0917 - a queue, and a range of it
+    robot: Robot, worker: Any, queue_name: str, least: str, most: str, found: list[str]
+) -> None:
+    """In ranges and in filters, as a bound or without it, in UTC where it names no zone."""
+    at = 1_800_000_000  # 2027-01-15 08:00 UTC
+    worker.perform_async([{"id": name, "perform_in": at + n} for n, name in enumerate(("before", "at", "behind"), -1)])
+
+    page = robot.read("waiting/range_by_perform_in", queue=queue_name, min=least, max=most).json
+    assert found == [job["id"] for job in page["jobs"]]
+    body = {"queue": queue_name, "filter": {"min_perform_in": least, "max_perform_in": most}}
+    assert len(found) == robot.act("waiting/delete_found", **body).json["changed"]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["2027-13-01", "2027-02-29", "2027-01-15 08:00", "2027-01-15T25:00", "1969-01-01", "2027-01", "tomorrow"]
+)
+@pytest.mark.usefixtures("worker")
+def test_a_time_that_is_none_is_refused(robot: Robot, queue_name: str, wrong: str) -> None:
+    """A day that no calendar has is no time."""
+    answer = robot.read("waiting/range_by_perform_in", queue=queue_name, min=wrong)
+
+    assert (400, "bad_parameter") == (answer.status, answer.json["code"])
+
+
+@pytest.mark.parametrize("day", [date(1970, 1, 1) + timedelta(days=n) for n in range(0, 47_482, 7)][::23])
+@pytest.mark.usefixtures("worker")
+def test_every_day_is_a_time(robot: Robot, queue_name: str, day: date) -> None:
+    """From 1970 to 2099, leap years too."""
+    assert 200 == robot.read("waiting/range_by_perform_in", queue=queue_name, min=day.isoformat()).status
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/api/v1/unknown", "not_found"),
+        ("/api/v1/shards?queue=unknown", "unknown_queue"),
+        ("/api/v1/job?queue={queue}&id=unknown", "unknown_job"),
+        ("/api/v1/stats?other=1", "bad_parameter"),
+        ("/api/v1/shards", "bad_parameter"),
+        ("/api/v1/waiting/range_by_id?queue={queue}&cursor=forged", "bad_cursor"),
+        ("/api/v1/waiting/search?queue={queue}&cursor=MDoxXzA", "bad_cursor"),
+        ("/api/v1/processing?queue={queue}&cursor=_w", "bad_cursor"),
+        ("/api/v1/waiting/delete", "method_not_allowed"),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_refusal_has_a_code(robot: Robot, queue_name: str, path: str, code: str) -> None:
+    """A program need not read the sentence, which may change."""
+    answer = robot.get(path.format(queue=queue_name))
+    described = robot.get("/api/v1/openapi.json").json["components"]["schemas"]["Problem"]["properties"]["code"]
+
+    assert code == answer.json["code"]
+    assert code in described["enum"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_cannot_be_done_has_a_code(robot: Robot, app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """As what cannot be shown."""
+    answers = [
+        robot.act("shard/evict", queue=queue_name, shard=7, token=1),
+        robot.act("waiting/delete_found", queue=queue_name, filter={}),
+        robot.act("waiting/delete", queue=queue_name, ids=[]),
+        robot.ask("POST", "/api/v1/waiting/delete", {"content-type": "text/plain"}, b"{}"),
+        _robot(app, clock, READER).act("queue/resume", queue=queue_name),
+        _robot(app, clock, "nobody").read("stats"),
+    ]
+
+    codes = ["unknown_shard", "empty_filter", "bad_body", "unsupported_media_type", "forbidden"]
+    assert [*codes, "unauthorized"] == [answer.json["code"] for answer in answers]
+
+
 def test_each_call_of_an_action_has_its_filter(
     robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -423,7 +530,7 @@ def test_each_call_of_an_action_has_its_filter(
     first = robot.act("morgue/requeue_all", **body).json
 
     for other in ({"prefix": "2"}, {}):
-        assert 404 == robot.act("morgue/requeue_all", **{**body, "filter": other, "next": first["next"]}).status
+        assert 400 == robot.act("morgue/requeue_all", **{**body, "filter": other, "next": first["next"]}).status
     last = robot.act("morgue/requeue_all", **{**body, "next": first["next"], "limit": 10_000}).json
 
     assert (1_111, None) == (last["changed"], last["next"])
@@ -469,8 +576,9 @@ def test_the_next_of_one_action_is_none_of_another(
     following = robot.act("morgue/requeue_all", queue=queue_name, limit=1).json["next"]
 
     assert following
-    assert 404 == robot.act("morgue/delete_all", queue=queue_name, next=following).status
-    assert 404 == robot.act("morgue/requeue_all", queue=queue_name, next="forged").status
+    for path, wrong in (("morgue/delete_all", following), ("morgue/requeue_all", "forged")):
+        answer = robot.act(path, queue=queue_name, next=wrong)
+        assert (400, "bad_next") == (answer.status, answer.json["code"])
 
 
 def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, worker: Any, queue_name: str) -> None:
@@ -530,10 +638,10 @@ def test_a_reader_may_look_and_nothing_else(app: Lowkiq, clock: ManualClock, que
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1001", 400),
         ("/api/v1/waiting/range_by_id?queue={queue}&limit=1&limit=2", 400),
         ("/api/v1/waiting/range_by_perform_in?queue={queue}&min=soon", 400),
-        ("/api/v1/waiting/range_by_perform_in?queue={queue}&cursor=forged", 404),
-        ("/api/v1/waiting/search?queue={queue}&cursor=forged", 404),
-        ("/api/v1/waiting/search?queue={queue}&cursor=MDoxXzA", 404),
-        ("/api/v1/waiting/search?queue={queue}&cursor=_w", 404),
+        ("/api/v1/waiting/range_by_perform_in?queue={queue}&cursor=forged", 400),
+        ("/api/v1/waiting/search?queue={queue}&cursor=forged", 400),
+        ("/api/v1/waiting/search?queue={queue}&cursor=MDoxXzA", 400),
+        ("/api/v1/waiting/search?queue={queue}&cursor=_w", 400),
         ("/api/v1/morgue/search?queue={queue}&prefix=", 400),
         ("/api/v1/waiting/delete", 405),
     ],
@@ -545,7 +653,7 @@ def test_a_refusal_is_a_problem(robot: Robot, queue_name: str, path: str, status
 
     assert (status, status) == (answer.status, answer.json["status"])
     assert "application/problem+json" == answer.headers["content-type"]
-    assert {"type", "title", "status", "detail"} == set(answer.json)
+    assert {"type", "title", "status", "code", "detail"} == set(answer.json)
 
 
 @pytest.mark.parametrize(

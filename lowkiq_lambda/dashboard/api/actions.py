@@ -59,6 +59,16 @@ def delete_waiting(visit: Visit, asked: ChosenJobs) -> Changed:
     return _to_chosen(visit, asked, "delete", lambda actions: actions.delete(asked.ids))
 
 
+def expedite(visit: Visit, asked: ChosenJobs) -> Changed:
+    """Make jobs that wait for a later time due now, in their order."""
+    return _to_chosen(visit, asked, "expedite", lambda actions: actions.perform_jobs_now(asked.ids))
+
+
+def kill(visit: Visit, asked: ChosenJobs) -> Changed:
+    """Send jobs that wait and have failed to the morgue; those that have not failed stay."""
+    return _to_chosen(visit, asked, "kill", lambda actions: actions.kill_failed_jobs(asked.ids))
+
+
 def requeue(visit: Visit, asked: ChosenJobs) -> Changed:
     """Put jobs from the morgue back among those that wait, due now."""
     return _to_chosen(visit, asked, "requeue", lambda actions: actions.morgue_queue_up(asked.ids))
@@ -91,7 +101,7 @@ def evict(visit: Visit, asked: Holder) -> Evicted:
     """Refuse all further writes of who holds a shard; it is free when the lease would have ended."""
     worker = worker_named(visit, asked.queue)
     if asked.shard >= worker.shards_count:
-        raise Refused(HTTPStatus.NOT_FOUND, "The queue has no shard of that number.")
+        raise Refused(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of that number.")
     shard = ShardRef(worker.queue_name, worker.shards_count, asked.shard)
     evicted = visit.app.actions(worker).evict(shard, asked.token)
     audit.note(visit, "evict", asked.queue, f"holder {asked.token} of shard {asked.shard}", int(evicted))

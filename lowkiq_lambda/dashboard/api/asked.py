@@ -7,17 +7,18 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard.api.operations import Refused
+from lowkiq_lambda.dashboard.api.times import NUMBER, TimeBound, in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.filters import ALL, Filter
 from lowkiq_lambda.worker import Worker
 
 MOST_IDS: Final = 1_000
 """In one call; more are sent in several."""
-_NUMBER: Final = r"^([(\[]?[+-]?([0-9]{1,32}(\.[0-9]{0,32})?([eE][+-]?[0-9]{1,3})?|inf)|[+-])$"
 
 QueueName: TypeAlias = Annotated[str, Meta(description="The name of a queue of the app.")]
 NumberBound: TypeAlias = Annotated[
-    str, Meta(pattern=_NUMBER, description="A number, `(` and a number to leave that one out, `-inf` or `+inf`.")
+    str,
+    Meta(pattern=f"^({NUMBER})$", description="A number, `(` and a number to leave that one out, `-inf` or `+inf`."),
 ]
 IdBound: TypeAlias = Annotated[
     str,
@@ -67,6 +68,7 @@ _FILTERED: Final = {
     "max_retry_count": "most_count",
 }
 """What the fields of a filter are called further down."""
+_TIMES: Final = frozenset(name for name, further_down in _FILTERED.items() if further_down in {"least", "most"})
 
 
 class OfQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +95,14 @@ class ByNumber(InFlight, frozen=True, kw_only=True):
 
     min: NumberBound = "-inf"
     max: NumberBound = "+inf"
+    order: Order = "asc"
+
+
+class ByTime(InFlight, frozen=True, kw_only=True):
+    """A range of jobs, by a time."""
+
+    min: TimeBound = "-inf"
+    max: TimeBound = "+inf"
     order: Order = "asc"
 
 
@@ -123,8 +133,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class FoundWaiting(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of the jobs that wait, those of which all of this holds."""
 
-    min_perform_in: NumberBound | UnsetType = UNSET
-    max_perform_in: NumberBound | UnsetType = UNSET
+    min_perform_in: TimeBound | UnsetType = UNSET
+    max_perform_in: TimeBound | UnsetType = UNSET
     min_retry_count: NumberBound | UnsetType = UNSET
     max_retry_count: NumberBound | UnsetType = UNSET
 
@@ -132,8 +142,8 @@ class FoundWaiting(Found, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class FoundMorgue(Found, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of the jobs in the morgue, those of which all of this holds."""
 
-    min_updated_at: NumberBound | UnsetType = UNSET
-    max_updated_at: NumberBound | UnsetType = UNSET
+    min_updated_at: TimeBound | UnsetType = UNSET
+    max_updated_at: TimeBound | UnsetType = UNSET
 
 
 class ChosenJobs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,7 +158,7 @@ def worker_named(visit: Visit, name: str) -> type[Worker]:
     for worker in visit.app.workers:
         if worker.queue_name == name:
             return worker
-    raise Refused(HTTPStatus.NOT_FOUND, "There is no queue of that name.")
+    raise Refused(HTTPStatus.NOT_FOUND, "unknown_queue", "There is no queue of that name.")
 
 
 def filter_of(found: Found | UnsetType) -> Filter:
@@ -156,4 +166,4 @@ def filter_of(found: Found | UnsetType) -> Filter:
     if isinstance(found, UnsetType):
         return ALL
     said = {name: value for name, value in msgspec.structs.asdict(found).items() if value is not UNSET}
-    return Filter(**{_FILTERED[name]: value for name, value in said.items()})
+    return Filter(**{_FILTERED[name]: in_seconds(value) if name in _TIMES else value for name, value in said.items()})

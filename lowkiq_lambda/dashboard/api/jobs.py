@@ -5,14 +5,15 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UnsetType
 
-from lowkiq_lambda.dashboard.api.asked import ById, ByNumber, InFlight, OfJob, Search, worker_named
+from lowkiq_lambda.dashboard.api.asked import ById, ByNumber, ByTime, InFlight, OfJob, Search, worker_named
 from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.api.shown import Buried, Shower, Shown, Waiting, fitting
+from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
@@ -21,9 +22,11 @@ from lowkiq_lambda.store.ranges import Place
 from lowkiq_lambda.views import Page
 from lowkiq_lambda.worker import Worker
 
+Ranged: TypeAlias = ById | ByNumber | ByTime
 One = TypeVar("One", bound=Shown)
 Kept = TypeVar("Kept", bound=JobView | MorgueJob)
 
+_NO_JOB: Final = "There is no job of that id: it is done, deleted, or never was."
 _NO_CURSOR: Final = "No page goes on from this cursor: give the `next` of one."
 
 
@@ -66,9 +69,9 @@ def waiting_by_id(visit: Visit, asked: ById) -> WaitingJobs:
     return _waiting(visit, asked, Queries.range_by_id, lambda _job: 0.0)
 
 
-def waiting_by_perform_in(visit: Visit, asked: ByNumber) -> WaitingJobs:
-    """Jobs that wait, by when they are due, in Unix seconds."""
-    return _waiting(visit, asked, Queries.range_by_perform_in, lambda job: job.perform_in)
+def waiting_by_perform_in(visit: Visit, asked: ByTime) -> WaitingJobs:
+    """Jobs that wait, by when they are due."""
+    return _waiting(visit, _in_seconds(asked), Queries.range_by_perform_in, lambda job: job.perform_in)
 
 
 def waiting_by_retry_count(visit: Visit, asked: ByNumber) -> WaitingJobs:
@@ -90,9 +93,9 @@ def morgue_by_id(visit: Visit, asked: ById) -> BuriedJobs:
     return _buried(visit, asked, Queries.morgue_range_by_id, lambda _job: 0.0)
 
 
-def morgue_by_updated_at(visit: Visit, asked: ByNumber) -> BuriedJobs:
-    """Jobs in the morgue, by when the last of their payloads came there, in Unix seconds."""
-    return _buried(visit, asked, Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
+def morgue_by_updated_at(visit: Visit, asked: ByTime) -> BuriedJobs:
+    """Jobs in the morgue, by when the last of their payloads came there."""
+    return _buried(visit, _in_seconds(asked), Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
 
 
 def morgue_search(visit: Visit, asked: Search) -> BuriedJobs:
@@ -120,7 +123,7 @@ def job(visit: Visit, asked: OfJob) -> Job:
     buried = queries.morgue_fetch([asked.id])
     found: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not found:
-        raise Refused(HTTPStatus.NOT_FOUND, "There is no job of that id: it is done, deleted, or never was.")
+        raise Refused(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
     reason = why(queries.situation(asked.id))
     return Job(
         waiting=next(map(shown.waiting, waiting), None),
@@ -133,7 +136,7 @@ def job(visit: Visit, asked: OfJob) -> Job:
 
 
 def _waiting(
-    visit: Visit, asked: ById | ByNumber, read: Callable[..., Page[JobView]], value: Callable[[Waiting], float]
+    visit: Visit, asked: Ranged, read: Callable[..., Page[JobView]], value: Callable[[Waiting], float]
 ) -> WaitingJobs:
     worker = worker_named(visit, asked.queue)
     found = _read(visit, worker, asked, read)
@@ -141,14 +144,21 @@ def _waiting(
 
 
 def _buried(
-    visit: Visit, asked: ById | ByNumber, read: Callable[..., Page[MorgueJob]], value: Callable[[Buried], float]
+    visit: Visit,
+    asked: Ranged,
+    read: Callable[..., Page[MorgueJob]],
+    value: Callable[[Buried], float],
 ) -> BuriedJobs:
     worker = worker_named(visit, asked.queue)
     found = _read(visit, worker, asked, read)
     return BuriedJobs(**_part(found, map(Shower(visit, worker).buried, found), value))
 
 
-def _read(visit: Visit, worker: type[Worker], asked: ById | ByNumber, read: Callable[..., Page[Kept]]) -> Page[Kept]:
+def _in_seconds(asked: ByTime) -> ByTime:
+    return msgspec.structs.replace(asked, min=in_seconds(asked.min), max=in_seconds(asked.max))
+
+
+def _read(visit: Visit, worker: type[Worker], asked: Ranged, read: Callable[..., Page[Kept]]) -> Page[Kept]:
     reverse, after = asked.order == "desc", _after(asked.cursor)
     return read(visit.app.queries(worker), asked.min, asked.max, asked.limit, reverse=reverse, after=after)
 
@@ -161,7 +171,7 @@ def _found(asked: Search, search: Callable[..., Page[Kept]], show: Callable[[Kep
         try:
             found = search(prefix, error, limit, after=after)
         except ValueError as wrong:
-            raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR) from wrong
+            raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from wrong
         jobs = fitting(map(show, found))
         if len(jobs) == len(found):
             return {"jobs": jobs, "next": found.next and _as_cursor(found.next)}
@@ -187,7 +197,7 @@ def _decoded(cursor: str | UnsetType) -> str | None:
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except ValueError as error:
-        raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR) from error
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error
 
 
 def _after(cursor: str | UnsetType) -> str | None:
@@ -198,4 +208,4 @@ def _after(cursor: str | UnsetType) -> str | None:
         place = Place.of(text)
         if math.isfinite(place.value) and place.shard >= 0:
             return place.cursor()
-    raise Refused(HTTPStatus.NOT_FOUND, _NO_CURSOR)
+    raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR)

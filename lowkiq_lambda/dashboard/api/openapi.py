@@ -10,6 +10,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Nothing, Operation
+from lowkiq_lambda.dashboard.problems import Code
 from lowkiq_lambda.dashboard.security import cookies
 from lowkiq_lambda.dashboard.visit import Visit
 
@@ -20,10 +21,10 @@ _SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
 _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
-    HTTPStatus.BAD_REQUEST: "The request does not fit this description, or has a parameter that is not in it.",
+    HTTPStatus.BAD_REQUEST: "The request does not fit this description, or goes on from nothing that was answered.",
     HTTPStatus.UNAUTHORIZED: "Nobody is known by this token or cookie.",
     HTTPStatus.FORBIDDEN: "The visitor may look, but not act; or the request comes from another site's page.",
-    HTTPStatus.NOT_FOUND: "There is no such queue, job or page.",
+    HTTPStatus.NOT_FOUND: "There is no such queue, job or shard.",
     HTTPStatus.CONFLICT: "The queue has another number of shards than it had when the action began.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is larger than 1 MB.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json.",
@@ -40,11 +41,12 @@ _OF_ALL: Final = (
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no other answer (RFC 9457)."""
+    """Why there is no other answer (RFC 9457): `code` for programs, `detail` for people."""
 
     type: str
     title: str
     status: int
+    code: Code
     detail: str
 
 

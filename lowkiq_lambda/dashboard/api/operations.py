@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
+from lowkiq_lambda.dashboard.problems import Code
 from lowkiq_lambda.dashboard.visit import Site, Visit, get, post
 
 PREFIX: Final = "/api/v1"
@@ -21,11 +22,12 @@ class Nothing(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """The request cannot be answered: the status and the sentence say why."""
+    """The request cannot be answered: the status, the code and the sentence say why."""
 
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+    def __init__(self, status: HTTPStatus, code: Code, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
+        self.code: Code = code
         self.sentence = sentence
 
 
@@ -48,7 +50,7 @@ class Operation:
             asked = _from_query(visit, self.asked) if self.method == "GET" else _from_body(visit, self.asked)
             answer = self.run(visit, asked)
         except Refused as refused:
-            return visit.refuse(refused.status, refused.sentence)
+            return visit.refuse(refused.status, refused.sentence, refused.code)
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
 
@@ -63,24 +65,25 @@ def _from_query(visit: Visit, asked: type[Asked]) -> Asked:
     known = {field.encode_name for field in msgspec.structs.fields(asked)}
     unknown = sorted({*query} - known)
     if unknown:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{', '.join(map(repr, unknown))}: nothing of that name can be asked.")
+        names = ", ".join(map(repr, unknown))
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{names}: nothing of that name can be asked.")
     repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
     if repeated:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{', '.join(repeated)}: given more than once.")
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{', '.join(repeated)}: given more than once.")
     try:
         return msgspec.convert({**query}, asked, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"The query does not fit: {error}.") from error
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"The query does not fit: {error}.") from error
 
 
 def _from_body(visit: Visit, asked: type[Asked]) -> Asked:
     kind = visit.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body as application/json.")
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Send the body as application/json.")
     try:
         return msgspec.convert(_with_whole_numbers(msgspec.json.decode(visit.body)), asked)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"The body does not fit: {error}.") from error
+        raise Refused(HTTPStatus.BAD_REQUEST, "bad_body", f"The body does not fit: {error}.") from error
 
 
 def _with_whole_numbers(body: object) -> object:

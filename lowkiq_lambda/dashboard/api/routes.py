@@ -24,6 +24,8 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/morgue/range_by_updated_at", jobs.morgue_by_updated_at),
     operation("GET", "/morgue/search", jobs.morgue_search),
     operation("POST", "/waiting/delete", actions.delete_waiting),
+    operation("POST", "/waiting/expedite", actions.expedite),
+    operation("POST", "/waiting/kill", actions.kill),
     operation("POST", "/waiting/delete_all_failed", sweeps.delete_all_failed),
     operation("POST", "/waiting/kill_all_failed", sweeps.kill_all_failed),
     operation("POST", "/waiting/expedite_all", sweeps.expedite_all),

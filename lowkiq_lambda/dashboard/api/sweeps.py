@@ -86,7 +86,9 @@ def delete_all_failed(visit: Visit, asked: WaitingList) -> Step:
 def delete_found(visit: Visit, asked: FoundList) -> Step:
     """Delete jobs that wait and that the filter finds, whether they have failed or not."""
     if asked.filter == FoundWaiting():
-        raise Refused(HTTPStatus.BAD_REQUEST, "The filter says nothing: nobody deletes a whole list by that.")
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "empty_filter", "The filter says nothing: nobody deletes a whole list by that."
+        )
     return _step(visit, asked, "delete", filter_of(asked.filter))
 
 
@@ -109,7 +111,7 @@ def _step(visit: Visit, asked: WholeList, act: Act, wanted: Filter) -> Step:
             visit, actions, before, lambda sweep: sweep.handled >= most or time.monotonic() >= ends_at
         )
     except ValueError as error:
-        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+        raise Refused(HTTPStatus.CONFLICT, "shards_changed", str(error)) from error
     sweep = after.sweep
     if trouble and sweep is before.sweep:
         raise trouble
@@ -125,6 +127,7 @@ def _ticket(asked: WholeList, act: Act, wanted: Filter) -> Ticket | None:
         if (ticket.queue, ticket.sweep.act, ticket.sweep.filter) == (asked.queue, act, wanted):
             return ticket
     raise Refused(
-        HTTPStatus.NOT_FOUND,
+        HTTPStatus.BAD_REQUEST,
+        "bad_next",
         "There is no such action to go on with: give the `next` of its answer, and the same queue and filter.",
     )

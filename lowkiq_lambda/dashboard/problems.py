@@ -1,0 +1,46 @@
+"""Why a request is refused, as programs read it: a code for each reason, beside the sentence for people."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final, Literal, TypeAlias
+
+Code: TypeAlias = Literal[
+    "bad_request",
+    "bad_parameter",
+    "bad_body",
+    "bad_cursor",
+    "bad_next",
+    "empty_filter",
+    "unauthorized",
+    "forbidden",
+    "not_found",
+    "unknown_queue",
+    "unknown_job",
+    "unknown_shard",
+    "method_not_allowed",
+    "shards_changed",
+    "body_too_large",
+    "unsupported_media_type",
+    "too_many_tries",
+    "internal_error",
+    "unavailable",
+]
+
+_OF_STATUS: Final[Mapping[int, Code]] = {
+    HTTPStatus.BAD_REQUEST: "bad_request",
+    HTTPStatus.UNAUTHORIZED: "unauthorized",
+    HTTPStatus.FORBIDDEN: "forbidden",
+    HTTPStatus.NOT_FOUND: "not_found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
+    HTTPStatus.TOO_MANY_REQUESTS: "too_many_tries",
+    HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
+}
+
+
+def code_of(status: int) -> Code:
+    """The code of a status that has one reason only."""
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _OF_STATUS.get(status, "internal_error")
+    return _OF_STATUS.get(status, "bad_request")
