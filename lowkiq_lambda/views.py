@@ -26,9 +26,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `busy`: ids in flight.
     `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
-    the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Counted
-    since the queue was made: `processed` (done), `failed` (failures that counted, of which `dead` were an id's last),
-    and `payloads` (handed to the handler and done). `paused`: how many shards are.
+    the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Neither
+    counts what is in a paused shard. Counted since the queue was made: `processed` (done), `failed` (failures that
+    counted, of which `dead` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
+    shards are; `paused_lag`: the lag of those.
     """
 
     length: int
@@ -43,6 +44,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     payloads: int
     paused: int
+    paused_lag: float
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -151,7 +153,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class ShardView(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
 
-    `length`, `retries`, `busy`, `morgue_length`, `lag` as in `Metrics`; `suspects`: ids that run alone, and first.
+    `length`, `retries`, `busy`, `morgue_length`, `lag` as in `Metrics`, but the lag is told of a paused shard, too;
+    `suspects`: ids that run alone, and first.
     `due_at`: when the first of what waits is due. `owner`, `acquired_at` and `token` are those of the holder, or of
     the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: nothing that
     the holder writes is accepted any more, as its process is about to exit or somebody evicted it; the shard is free at

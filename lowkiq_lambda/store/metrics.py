@@ -14,13 +14,14 @@ from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
 _Flight: TypeAlias = tuple[float, float]
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[float]]
+_Pause: TypeAlias = tuple[float, _Time, _Time, _Time, float]
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[_Pause]]
 _decode: Final = msgspec.json.Decoder(list[_Line]).decode
 
 _Values: TypeAlias = tuple[float, ...]
 """Those of a shard, or several, in the order of the fields of `Metrics`."""
 _FIELDS: Final = Metrics.__struct_fields__
-_LASTING: Final = frozenset({"lag", "oldest_due_age"})
+_LASTING: Final = frozenset({"lag", "oldest_due_age", "paused_lag"})
 _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
@@ -92,14 +93,22 @@ class _Asked(NamedTuple):
 
 def _values(line: _Line, now: float) -> _Values:
     length, retries, busy, buried, processed, retried, dead, payloads, due, since, flights, pauses = line
-    waiting = min([now, *[at for at in (due, since) if at is not None], *[at for at, until in flights if until <= now]])
-    oldest = min([waiting, *[at for at, _ in flights]])
+    waiting, resting = [due, since], [pause for pause in pauses if pause[0] > now]
+    for _, shard_due, shard_since, flight_since, held_until in [pause for pause in pauses if pause[0] <= now]:
+        waiting += [shard_due, shard_since]
+        flights += [] if flight_since is None else [(flight_since, held_until)]
+    left = [at for at, until in flights if until <= now]
     return (
         *(length, length - retries, retries, busy, buried),
-        *(now - oldest, now - waiting),
+        *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
         *(processed, retried + dead, dead, payloads),
-        sum(paused_until > now for paused_until in pauses),
+        *(len(resting), _age(now, chain.from_iterable(pause[1:4] for pause in resting))),
     )
+
+
+def _age(now: float, times: Iterable[_Time]) -> float:
+    """Of the earliest; 0 where none is over."""
+    return now - min([now, *[at for at in times if at is not None]])
 
 
 def _united(shards: Sequence[_Values]) -> _Values:

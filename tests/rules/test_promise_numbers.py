@@ -184,3 +184,40 @@ def test_p9_queued_up_from_the_morgue_lags_from_then_on(app: Lowkiq, clock: Manu
     clock.advance(4)
 
     assert 4 == lag_of(app, queue_name)
+
+
+def test_p9_what_is_paused_lags_apart(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P9: a paused queue is late on purpose: its lag stands apart, and hides none in the total, until it goes on."""
+    paused = declare(app, f"{queue_name}-paused", Notes(), shards_count=2)
+    other = declare(app, f"{queue_name}-other", Notes())
+    paused.perform_async(jobs_of("abcd"))
+    app.actions(paused).pause(100)
+    clock.advance(50)
+    other.perform_async(jobs_of("a"))
+    clock.advance(3)
+    told, found = app.stats(), app.metrics()
+    resting, going = found[f"{queue_name}-paused"], found[f"{queue_name}-other"]
+
+    assert (3, 3) == (told["total"]["lag"], going.oldest_due_age)
+    assert (0, 0, 53, 2) == (resting.lag, resting.oldest_due_age, resting.paused_lag, resting.paused)
+    assert [(0, 53), (0, 53)] == [(shard.lag, shard.paused_lag) for shard in resting.shards]
+    assert (3, 0) == (going.lag, going.paused_lag)
+
+    clock.advance(50)
+    after = app.metrics()[f"{queue_name}-paused"]
+    assert (103, 103, 0, 0) == (after.lag, after.oldest_due_age, after.paused_lag, after.paused)
+
+
+def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P9: whatever shards are measured together, those that go on are late, and those that rest are not."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    worker.perform_async(jobs_of("abcdefgh", perform_in=clock.time() - 5))
+    shards = app.queue_of(worker).shards
+    app.backend.run("pause", shards[0], [clock.time() + 60], patience=1)
+    clock.advance(2)
+    (queue,) = app.metrics().values()
+    with app.overview("10m") as seen:
+        (together,) = [one.now for one in seen.queues]
+
+    assert [(0, 7), (7, 0)] == [(shard.lag, shard.paused_lag) for shard in queue.shards]
+    assert (7, 7, 7) == (together.lag, together.oldest_due_age, together.paused_lag)

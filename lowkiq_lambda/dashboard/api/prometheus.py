@@ -34,6 +34,7 @@ SERIES: Final = (
     Series("busy", "gauge", "busy", "Ids in flight."),
     Series("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
     Series("paused_shards", "gauge", "paused", "Shards that are paused."),
+    Series("paused_lag_seconds", "gauge", "paused_lag", "The lag of shards that are paused, which is in no other."),
     Series("processed_total", "counter", "processed", "Ids done since the queue was made."),
     Series("failed_total", "counter", "failed", "Failures of ids that counted."),
     Series("dead_total", "counter", "dead", "Failures that were an id's last."),

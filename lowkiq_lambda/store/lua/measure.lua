@@ -2,8 +2,9 @@
 -- Shards in numbers, read only. KEYS: those of one shard after the other. ARGV[4]: '1' to take all shards together.
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, ids in flight, ids in the morgue, the counters processed, retried, dead,
---   payloads, then, null where there is none, earliest due, earliest since, and of shards with jobs in flight {flight
---   since, lease until}, and until when shards are paused.
+--   payloads, then, null where there is none, of shards without a pause earliest due, earliest since, and of those with
+--   jobs in flight {flight since, lease until}; and of each shard with a pause, whether it is over or not, {until when,
+--   earliest due, earliest since, flight since, lease until}.
 local call = redis.call
 local OF_A_SHARD, together = 6, ARGV[4] == '1'
 local waiting, failed, flying, buried, processed, retried, dead, payloads = 0, 0, 0, 0, 0, 0, 0, 0
@@ -19,17 +20,22 @@ for at = 1, #KEYS, OF_A_SHARD do
   waiting = waiting + call('ZCARD', due)
   processed, retried, dead = processed + (done or 0), retried + (again or 0), dead + (lost or 0)
   payloads = payloads + (handed or 0)
-  due_at = math.min(due_at, call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or none)
+  local own_due, own_since, own_flight = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or none, none, none
   -- Most shards have none of these, and a command costs more than what it reads.
   if call('EXISTS', since, retry, flight, morgue) > 0 then
     local in_flight = call('HLEN', flight)
     failed, flying, buried = failed + call('ZCARD', retry), flying + in_flight, buried + call('ZCARD', morgue)
-    since_at = math.min(since_at, call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or none)
-    if in_flight > 0 and flight_since then
-      flights[#flights + 1] = string.format('[%s,%s]', time(flight_since), time(held_until or 0))
-    end
+    own_since = call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or none
+    if in_flight > 0 then own_flight = flight_since or none end
   end
-  if paused_until then pauses[#pauses + 1] = paused_until end
+  if paused_until then
+    pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
+      paused_until, time(own_due), time(own_since), time(own_flight), time(held_until or 0)
+    )
+  else
+    due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)
+    if own_flight ~= none then flights[#flights + 1] = string.format('[%s,%s]', time(own_flight), time(held_until or 0)) end
+  end
 
   if not together or at + OF_A_SHARD > #KEYS then
     lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
