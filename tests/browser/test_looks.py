@@ -43,6 +43,7 @@ PAGES = {
     "job-failed": "job?queue={retried}&id=dead-1",
     "job-dead": "job?queue={queue}&id=dead-1",
     "job-paused": "job?queue={paused}&id=held-back",
+    "job-as-shown": "job?queue={queue}&id=a%5Cu0000b",
     "job-unknown": "job?queue={queue}&id=never-seen",
     "job-ask": "job?queue={queue}",
     "empty-waiting": "waiting?queue={idle}",
@@ -52,7 +53,9 @@ PAGES = {
     "no-such-queue": "waiting?queue=NoSuchQueue",
 }
 STATUSES = {"range-unreadable": ["400"], "no-such-page": ["404"], "no-such-queue": ["404"]}
-QUESTIONS = {
+QUESTIONS: dict[str, tuple[Any, ...]] = {
+    "searched": ("found:requeue", "queue", ("search", "find=dead&text=met+a+closed")),
+    "ranged": ("found:delete", "retried", ("search", "by=perform_in&range=gte&value=2025-01-15+08:00")),
     "expedite": ("found:expedite", "retried"),
     "kill": ("found:kill", "retried"),
     "delete-failed": ("found:delete_failed", "retried"),
@@ -61,8 +64,9 @@ QUESTIONS = {
     "nothing-to-do": ("found:requeue", "idle"),
     "nothing-selected": ("picked:delete", "queue"),
 }
-OF_QUEUES = {
+OF_QUEUES: dict[str, tuple[Any, ...]] = {
     "pause": ("pause", "queue"),
+    "pause-for-another-time": ("pause", "queue", ("seconds", "other"), ("length", "a while")),
     "resume": ("resume", "paused"),
     "evict": ("evict:0:{token}", "queue"),
 }
@@ -97,6 +101,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     drain.start()
     began.wait()
     busy.perform_async([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
+    busy.perform_async([{"id": "a\0b"}])
     busy.perform_async([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
     yield names
     looked.set()
@@ -149,15 +154,15 @@ def look(queues: dict[str, str], visit: Visit) -> Iterator[Look]:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_question_suits_everybody(name: str, look: Look) -> None:
     """As every page: what is asked before anything changes."""
-    do, role = QUESTIONS[name]
-    look(f"ask-{name}", role, "actions/ask", ("do", do))
+    do, role, *fields = QUESTIONS[name]
+    look(f"ask-{name}", role, "actions/ask", ("do", do), *fields)
 
 
 @pytest.mark.parametrize("name", OF_QUEUES)
 def test_every_question_about_a_queue_suits_everybody(name: str, token: int, look: Look) -> None:
     """As every page: what is asked before a queue is paused, or goes on, or somebody loses his lease."""
-    do, role = OF_QUEUES[name]
-    look(f"ask-{name}", role, "actions/queue", ("do", do.format(token=token)), method="get")
+    do, role, *fields = OF_QUEUES[name]
+    look(f"ask-{name}", role, "actions/queue", ("do", do.format(token=token)), *fields, method="get")
 
 
 def test_what_came_too_late_suits_everybody(token: int, look: Look) -> None:
