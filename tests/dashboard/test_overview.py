@@ -244,3 +244,19 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     assert "declared otherwise What it holds is not shown" in words
     assert "declared otherwise" not in make_browser().get("/").words
     other.backend.client.close()
+
+
+def test_the_lag_of_a_paused_queue_stands_apart(
+    app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
+) -> None:
+    """P9: it is told in the queue's own row, and the total above the queues knows nothing of it."""
+    worker: Any = declare(app, queue_name, Handler())
+    worker.perform_async([{"id": 1}])
+    app.actions(worker).pause()
+    clock.advance(90)
+    words = browser.get("/").words
+
+    assert "Lag 0 s Busy" in words
+    assert "0 s paused 1m 30s" in words
+    assert f'lowkiq_queue_paused_lag_seconds{{queue="{queue_name}"}} 90.0' in browser.get("/metrics").text
+    assert f'lowkiq_queue_lag_seconds{{queue="{queue_name}"}} 0.0' in browser.get("/metrics").text
