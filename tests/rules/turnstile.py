@@ -72,7 +72,8 @@ class Caller:
     def _in_turn(self, send: Callable[..., Any]) -> Callable[..., Any]:
         def patiently(patience: float, call: Callable[[], Any]) -> Any:
             self._stands.set()
-            assert self._may_go.wait(_TIMEOUT), "nobody lets the caller go on"
+            if not self._may_go.wait(_TIMEOUT):
+                raise TimeoutError("nobody lets the caller go on")
             self._may_go.clear()
             if self._is_killed:
                 raise Killed
