@@ -309,7 +309,9 @@ class Lowkiq:
         )
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above
-        return Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)
+        backend = Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)
+        backend.lease_ttl = config.lease_ttl
+        return backend
 
 
 def _server_of(config: Config) -> str:

@@ -21,7 +21,8 @@ from lowkiq_lambda.lease import Lease, Moment
 from lowkiq_lambda.ledger import Ledger
 from lowkiq_lambda.pace import Pace
 from lowkiq_lambda.perform import Performer
-from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Settlement, Window
+from lowkiq_lambda.store.holding import ClaimLimits, Grant, Holding, Next, Refused, Settlement
+from lowkiq_lambda.store.windows import Window
 from lowkiq_lambda.verdict import ErrorText
 from lowkiq_lambda.window import batches_of, parted
 from lowkiq_lambda.worker import Worker

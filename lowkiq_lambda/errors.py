@@ -101,6 +101,10 @@ class BackendDenied(BackendError):
     """Redis refused the user or password, or its ACL forbids a command or key: correct the rights."""
 
 
+class ShardDamaged(BackendError):
+    """A shard holds what no script wrote, and it could not be set aside: docs/operations.md says what to do."""
+
+
 class PushInterrupted(BackendError):
     """The push broke off: push `not_written` again, and `unknown` too where a repeat does no harm."""
 

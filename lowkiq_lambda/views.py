@@ -29,7 +29,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Neither
     counts what is in a paused shard. Counted since the queue was made: `processed` (done), `failed` (failures that
     counted, of which `dead` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
-    shards are; `paused_lag`: the lag of those.
+    shards are; `paused_lag`: the lag of those. `damaged`: records that were set aside, as nobody could
+    read them.
     """
 
     length: int
@@ -45,6 +46,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     payloads: int
     paused: int
     paused_lag: float
+    damaged: int
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -148,6 +150,23 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     servers: Sequence[ServerView]
     queues: Iterable[QueueOverview]
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    r"""A record that was set aside, as nobody could read it: at `at` (Unix seconds), from the key of that name.
+
+    `number`: of all that were set aside in the shard. `id`: of the job, or the field; what is no UTF-8 in it is
+    written as `\x..`, and it is empty where the record has none. `data`: its bytes, the first of `size`.
+    """
+
+    shard: int
+    number: int
+    at: float
+    key: str
+    id: str
+    why: str
+    data: bytes
+    size: int
 
 
 class ShardView(msgspec.Struct, frozen=True, kw_only=True):

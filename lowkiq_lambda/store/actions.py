@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.backend import Argument
+from lowkiq_lambda.store.backend import Argument, Reply
+from lowkiq_lambda.store.damages import delete
 from lowkiq_lambda.store.keys import ShardRef, bell_channel
 from lowkiq_lambda.store.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
 from lowkiq_lambda.store.server_time import FOREVER
-from lowkiq_lambda.store.showing import by_shard, id_texts
+from lowkiq_lambda.store.showing import UNLIMITED, by_shard, id_texts
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -174,6 +175,18 @@ class Actions:
         reply = self.source.backend.run("evict", held, [str(token)], patience=self.source.patience)
         return bool(reply[0] == b"OK")
 
+    def repair(self) -> int:
+        """Look through all shards for records that no script wrote, and set them aside; how many were damaged.
+
+        Whoever meets such a record does that by itself. Here it is done for those that nobody meets.
+        """
+        mender = self.source.backend.mender
+        return sum(mender.repair(shard) for shard in self.source.shards)
+
+    def delete_damaged(self, last: int | None = None) -> int:
+        """Delete what was set aside (`queries.damaged` shows it), up to a number; how many records that were."""
+        return delete(self.source, UNLIMITED if last is None else last)
+
     def act_once(self, act: Act, look: Look, ids: Sequence[str], changed: int, resume: bytes = b"") -> Done:
         """One call on ids of the look's shard, of which `changed` were changed before; it may not get to the last."""
         return self._call(self._orders[act], look, at_once(ids), changed, resume)
@@ -181,11 +194,11 @@ class Actions:
     def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
         """What is there before the first change."""
         chosen = self.source.shards if shards is None else shards
-        replies = self.source.ask("look", dict.fromkeys(chosen, ()))
-        return [
-            Look(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
-            for shard, (arrival, seen_at, *counts) in replies
-        ]
+        return self.source.read("look", dict.fromkeys(chosen, ()), self._look)
+
+    def _look(self, shard: ShardRef, reply: Reply) -> Look:
+        arrival, seen_at, *counts = reply
+        return Look(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
 
     def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
         of_shard = by_shard(id_texts(ids), self.source.shards)

@@ -8,20 +8,24 @@ their numbers (docs/lease.md).
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
 from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate, unless_error
+from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_damage, is_transient, translate, unless_error
 from lowkiq_lambda.store.keys import Place, ShardRef
 from lowkiq_lambda.store.nodes import Nodes
 from lowkiq_lambda.store.pipelines import send_each
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
 from lowkiq_lambda.store.server_time import NodeTime
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.repair import Mender
 
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
@@ -29,6 +33,9 @@ Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
 Beside: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
+
+MENDINGS: Final = 3
+"""How often a shard is mended for one call, at most: a script that met damage half-way may have left a little more."""
 
 
 class Backend:
@@ -47,7 +54,10 @@ class Backend:
         self.nodes = Nodes(client, clock, new_time)
         self._wait = wait
         self._rng = rng
+        self.lease_ttl = 30.0
+        """Seconds for which nobody is let into a shard whose lease was damaged."""
         self._along: deque[Beside] = deque()
+        self._mender: Mender | None = None
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
@@ -65,6 +75,38 @@ class Backend:
         With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
         Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
         """
+        for _ in range(MENDINGS):
+            try:
+                return self._run(name, shard, args, patience, ask_time=ask_time)
+            except ShardDamaged:
+                if not self.mender.mend(shard):
+                    raise
+        return self._run(name, shard, args, patience, ask_time=ask_time)
+
+    def read(self, run: Callable[[], Reply], shard: ShardRef, read: Callable[[Reply], Result]) -> Result:
+        """What is read from a shard's answer. Where that cannot be read, the shard is mended, and the call made again.
+
+        Raises ShardDamaged where that does not help.
+        """
+        try:
+            return read(run())
+        except LowkiqError:
+            raise
+        except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
+            return self.mender.read_again(error, shard, lambda: read(run()))
+
+    @property
+    def mender(self) -> "Mender":
+        """Sets aside what is damaged in shards."""
+        if self._mender is None:
+            from lowkiq_lambda.store.repair import Mender  # noqa: PLC0415 - most processes never have a use for it
+
+            self._mender = Mender(self.clock, partial(self._run, "repair"), self.lease_ttl)
+        return self._mender
+
+    def _run(
+        self, name: str, shard: ShardRef, args: Sequence[Argument], patience: float, *, ask_time: bool = False
+    ) -> Reply:
         code = script(name)
 
         def once(*, measure: bool) -> Reply:
@@ -146,10 +188,23 @@ class Backend:
             if reply[0] == b"SKEW":
                 reply = self._once(code, shard, [*self.nodes.stamp(shard, measure=True), *args[3:]])
             return accepted(reply, shard)
+        except ShardDamaged as error:
+            return self._after_mending(code, shard, args, error)
         except QueueMismatch as error:
             return error
         except REDIS_ERRORS as error:
+            if is_damage(error):
+                return self._after_mending(code, shard, args, translate(error))
             return translate(error)
+
+    def _after_mending(
+        self, code: Script, shard: ShardRef, args: list[Argument], error: LowkiqError
+    ) -> Reply | LowkiqError:
+        """The answer of a mended shard, or the error where there is nothing to mend."""
+        try:
+            return self.run(code.name, shard, args[3:], patience=0.0) if self.mender.mend(shard) else error
+        except LowkiqError as again:
+            return again
 
     def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = evalsha(code, shard, args)
@@ -175,6 +230,8 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
     """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
     if reply[0] == b"SKEW":
         raise BackendUnavailable("The server refused the time that it had just told.")
+    if reply[0] == b"VERSION" and not reply[1].isdigit():
+        raise ShardDamaged(f"Shard {shard.index} of {shard.queue_name!r} has no sound least_version.")
     if reply[0] == b"VERSION":
         raise QueueMismatch(
             f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "

@@ -5,7 +5,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.declarations import registered
+from lowkiq_lambda.store.declarations import is_other_type, registered
 from lowkiq_lambda.store.keys import declaration_key
 from lowkiq_lambda.store.pipelines import send_each
 
@@ -30,6 +30,6 @@ def _name_of(key: str) -> str:
 
 
 def _decoded(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Exception):
+    if isinstance(value, Exception) and not is_other_type(value):
         raise value
     return registered(value).made_with

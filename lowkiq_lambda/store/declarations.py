@@ -10,9 +10,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from redis.exceptions import ResponseError
 
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.backend import Backend
@@ -56,6 +57,11 @@ class Registered:
         about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
         return self.stored or msgspec.json.encode({**self.made_with, **about})
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether it says what the queue was made with."""
+        return bool(self.made_with)
+
     def agrees(self, declaration: Declaration) -> bool:
         """Whether it was made with this."""
         return dict(self.made_with) == asdict(declaration)
@@ -65,15 +71,26 @@ class Registered:
         return replace(self, made_with=asdict(declaration), changing=False, stored=b"")
 
 
+class _Order(msgspec.Struct, frozen=True):
+    """What must be there, each of its type, for anybody to go by it."""
+
+    shards_count: Annotated[int, msgspec.Meta(ge=1)]
+    merge: str
+    generation: Annotated[int, msgspec.Meta(ge=0)]
+    changing: bool
+    nonce: str
+
+
 def registered(stored: object) -> Registered:
-    """What the key holds; what cannot be read agrees with nothing."""
+    """What the key holds; what cannot be read, be it a part of it, agrees with nothing."""
     text = stored if isinstance(stored, bytes) else b""
     try:
         made_with = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError:
-        made_with = {}
-    generation, changing, nonce = (made_with.pop(name, "") for name in ("generation", "changing", "nonce"))
-    return Registered(made_with, generation if isinstance(generation, int) else 0, changing is True, str(nonce), text)
+        order = msgspec.json.decode(text, type=_Order)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Registered({}, 0, stored=text)
+    about = {name: value for name, value in made_with.items() if name not in {"generation", "changing", "nonce"}}
+    return Registered(about, order.generation, order.changing, order.nonce, text)
 
 
 def agrees(declaration: Declaration, stored: object) -> bool:
@@ -120,15 +137,30 @@ def register(
 
     def once() -> tuple[Registered, bool]:
         # Read first: a full Redis refuses the write, and drains must go on there.
-        stored = backend.client.get(key)
+        stored = _stored(backend, key)
         if stored is not None:
             return registered(stored), False
         mine = Registered(asdict(declaration), next_generation(backend, shards[0], 0))
         backend.client.set(key, mine.encoded, nx=True)
-        stored = backend.client.get(key)
+        stored = _stored(backend, key)
         return registered(stored), stored == mine.encoded
 
     return backend.patiently(patience, once)
+
+
+def _stored(backend: Backend, key: str) -> object:
+    try:
+        return backend.client.get(key)
+    except ResponseError as error:
+        if is_other_type(error):
+            # Nobody can read that either.
+            return b""
+        raise
+
+
+def is_other_type(answer: object) -> bool:
+    """Whether the key that was asked for has a type that no version of this library gave it."""
+    return isinstance(answer, ResponseError) and str(answer).startswith("WRONGTYPE")
 
 
 def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered) -> bool:
@@ -147,7 +179,14 @@ def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:
 
 
 def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> QueueMismatch:
-    """What to do about a queue that was made with another declaration."""
+    """What to do about a queue that was made with another declaration, or of which nobody can tell with what."""
+    if not there.is_readable:
+        return QueueMismatch(
+            f"The declaration of queue {queue_name!r} cannot be read, so nobody can tell whether it is still declared "
+            f"as it was made; its jobs are as they were. If it is, delete the key {declaration_key(queue_name)!r}: "
+            "the next push or drain writes it again.",
+            queue_name=queue_name,
+        )
     here, then = asdict(declaration), there.made_with
     names = sorted(name for name in {*here, *then} if here.get(name) != then.get(name))
     declared = ", ".join(f"{name}={here.get(name)!r}" for name in names)

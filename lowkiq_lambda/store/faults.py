@@ -21,6 +21,7 @@ from redis.exceptions import (
     ReadOnlyError,
     RedisClusterException,
     RedisError,
+    ResponseError,
     SlotNotCoveredError,
     TryAgainError,
 )
@@ -34,6 +35,7 @@ from lowkiq_lambda.errors import (
     BackendFull,
     BackendUnavailable,
     PoolExhausted,
+    ShardDamaged,
 )
 
 REDIS_ERRORS: Final = (RedisError, RedisClusterException, OSError)
@@ -77,6 +79,7 @@ _TLS_REASON: Final = re.compile(r"\[SSL: (\w+)\]")
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE"})
 _NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 _NOT_A_SENTINEL: Final = "unknown command 'SENTINEL'"
+_IN_A_SCRIPT: Final = "user_script"
 _KILLED: Final = "Script killed by user"
 
 _FIRST_WAIT: Final = 0.05
@@ -100,7 +103,12 @@ def translate(error: Exception) -> BackendError:
     for told in (error, error.__cause__):
         if isinstance(told, SignInFailed):
             return told.error
-    return _not_passing(error) or _passing(error) or BackendError(f"Redis refused the call: {_words(error)}")
+    return _not_passing(error) or _passing(error) or _refusal(error)
+
+
+def is_damage(error: object) -> bool:
+    """Whether a script came upon what it cannot read, in a shard that nothing else is wrong with."""
+    return isinstance(error, ResponseError) and isinstance(translate(error), ShardDamaged)
 
 
 @contextmanager
@@ -144,6 +152,13 @@ def _not_passing(error: Exception) -> BackendError | None:
         return BackendDenied(_with_default(BackendDenied, error))
     hint = _hint(error)
     return BackendError(f"{hint} ({_words(error)})") if hint else None
+
+
+def _refusal(error: Exception) -> BackendError:
+    # The scripts that we wrote fail at what they did not write.
+    if _IN_A_SCRIPT in str(error):
+        return ShardDamaged(_with_default(ShardDamaged, error))
+    return BackendError(f"Redis refused the call: {_words(error)}")
 
 
 def _is_denial(error: Exception) -> bool:

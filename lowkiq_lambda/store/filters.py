@@ -53,8 +53,9 @@ def sifted(source: Source, where: Where, wanted: Filter, ids: Sequence[str]) -> 
     if not any(wanted.sifts):
         return [*ids]
     (shard,) = source.shards
-    ((_, found),) = source.ask("sift", {shard: [where, *wanted.sifts, *ids]})
-    return [job_id.decode() for job_id in found]
+    asked = {shard: [where, *wanted.sifts, *ids]}
+    (found,) = source.read("sift", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
+    return found
 
 
 def _small(text: str) -> str:

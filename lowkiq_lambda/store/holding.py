@@ -4,27 +4,23 @@ A holding is named by a random nonce and its calls are numbered, so a call that 
 applied once. The number goes up only when the answer is known.
 """
 
+import math
 import os
-import struct
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
-from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.windows import Window, pairs, read_window
 
+Result = TypeVar("Result")
 Next: TypeAlias = Literal["claim", "release", "part"]
 Outcome: TypeAlias = tuple[Any, ...]
 """As lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
-
-_HEAD: Final = struct.Struct(">dd")
-_KIND: Final = 16
-_SINGLE: Final = ord("s")
-_NO_TROUBLE: Final[dict[str, Any]] = {}
 
 
 class ClaimLimits(msgspec.Struct, frozen=True):
@@ -41,14 +37,6 @@ class MorgueLimits(msgspec.Struct, frozen=True):
     entries: int
     bytes: int
     age: float
-
-
-class Window(msgspec.Struct, frozen=True):
-    """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group."""
-
-    deliveries: Sequence[Delivery]
-    lone_suspect: bool = False
-    charge: bytes | None = None
 
 
 class Settlement(msgspec.Struct, frozen=True):
@@ -130,7 +118,13 @@ class Holding:
             *_morgue(terms),
             terms.crashed,
         ]
-        reply = self._backend.run("acquire", self.shard, args, patience=patience, ask_time=True)
+        return self._backend.read(
+            lambda: self._backend.run("acquire", self.shard, args, patience=patience, ask_time=True),
+            self.shard,
+            self._granted,
+        )
+
+    def _granted(self, reply: Reply) -> Grant | Refused:
         status = reply[0]
         if status != b"OK":
             reasons: dict[bytes, Literal["held", "paused", "empty"]] = {b"HELD": "held", b"PAUSED": "paused"}
@@ -140,11 +134,11 @@ class Holding:
         self.token = int(token)
         return Grant(
             token=self.token,
-            window=_window(window),
+            window=read_window(window),
             recovered=recovered,
-            buried=[(id_.decode(), entry) for id_, entry in _pairs(buried)],
-            pace=pace.decode(),
-            recovered_from=dead_owner[0].decode() if dead_owner else "",
+            buried=[(id_.decode(), entry) for id_, entry in pairs(buried)],
+            pace=_pace(pace),
+            recovered_from=dead_owner[0].decode(errors="backslashreplace") if dead_owner else "",
         )
 
     def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
@@ -161,17 +155,20 @@ class Holding:
             msgspec.msgpack.encode(named),
             *errors,
         ]
-        _, window, due_at, paused = self._numbered("settle", args, patience)
+        return self._numbered("settle", args, patience, self._settled)
+
+    def _settled(self, reply: Reply) -> Window | None:
+        _, window, due_at, paused = reply
         self.due_at = float(due_at) if due_at else None
         self.paused = bool(paused)
         self.at_risk = None
-        return _window(window)
+        return read_window(window)
 
     def start(self, job_id: str, patience: float) -> None:
         """Note that the handler of a lone suspect is about to run."""
         # Before the call, which may be applied though its answer is lost.
         self.at_risk = job_id
-        self._numbered("start", [job_id], patience)
+        self._numbered("start", [job_id], patience, _anything)
 
     def renew(self, patience: float) -> None:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
@@ -190,12 +187,31 @@ class Holding:
         self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], patience=patience)
         self.at_risk = None
 
-    def _numbered(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
+    def _numbered(
+        self, name: str, args: Sequence[Argument], patience: float, read: Callable[[Reply], Result]
+    ) -> Result:
         end_child_of(self._pid)
         call = [self._nonce, self._calls + 1, self._terms.ttl, *args]
-        reply = _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
+
+        def run() -> Reply:
+            return _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
+
+        answer = self._backend.read(run, self.shard, read)
         self._calls += 1
-        return reply
+        return answer
+
+
+def _pace(dumped: bytes) -> str:
+    """As it was kept. Raises ValueError for what is none."""
+    if dumped:
+        mean, slow = map(float, dumped.split(b" "))
+        if not (0 <= mean < math.inf and 0 <= slow < math.inf):
+            raise ValueError(dumped)
+    return dumped.decode()
+
+
+def _anything(_reply: Reply) -> None:
+    pass
 
 
 def _errors_apart(outcomes: Sequence[Outcome]) -> tuple[list[list[Any]], list[bytes]]:
@@ -220,45 +236,3 @@ def _claim(limits: ClaimLimits) -> tuple[int, int, int]:
 
 def _morgue(terms: HolderTerms) -> tuple[int, int, float]:
     return terms.morgue.entries, terms.morgue.bytes, terms.morgue.age
-
-
-def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    return zip(flat[::2], flat[1::2], strict=True)
-
-
-def _entries(record: bytes) -> list[bytes]:
-    if record[_KIND] == _SINGLE:
-        return [record[_KIND + 1 :]]
-    entries, at = [], _KIND + 1
-    while at < len(record):
-        size = int.from_bytes(record[at : at + 4])
-        entries.append(record[at + 4 : at + 4 + size])
-        at += 4 + size
-    return entries
-
-
-def _window(reply: Reply | bytes) -> Window | None:
-    if isinstance(reply, bytes):
-        return None
-    kind, flat, errors, troubles, charge = reply
-    error_of = dict(_pairs(errors))
-    trouble_of: dict[bytes, dict[str, Any]] = {id_: msgspec.msgpack.decode(packed) for id_, packed in _pairs(troubles)}
-    deliveries = []
-    for id_, record in _pairs(flat):
-        perform_in, retry_count = _HEAD.unpack_from(record)
-        trouble = trouble_of.get(id_, _NO_TROUBLE)
-        deliveries.append(
-            Delivery(
-                id_.decode(),
-                _entries(record),
-                perform_in,
-                retry_count,
-                error_of.get(id_) if error_of else None,
-                "b" in trouble,
-                "g" in trouble or "r" in trouble,
-                trouble.get("e"),
-            )
-        )
-    # A window told again comes out of a hash, so the order has to be made anew.
-    deliveries.sort(key=lambda delivery: delivery.perform_in)
-    return Window(deliveries, kind == b"LONE", charge if kind == b"CHARGE" else None)

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from lowkiq_lambda.job import NEVER_FAILED
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.backend import Reply
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
 from lowkiq_lambda.store.server_time import FOREVER
 from lowkiq_lambda.views import ShardView, Situation
@@ -15,15 +17,19 @@ from lowkiq_lambda.views import ShardView, Situation
 
 def inspect(source: Source) -> list[ShardView]:
     """The shards in their order. Raises BackendError."""
-    replies = source.ask("inspect", dict.fromkeys(source.shards, ()))
-    nows = source.backend.now_each(source.shards)
-    return [_shard(shard.index, reply, now) for (shard, reply), now in zip(replies, nows, strict=True)]
+    backend = source.backend
+    asked = dict.fromkeys(source.shards, ())
+    return source.read("inspect", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
 
 
 def explain(source: Source, job_id: str) -> Situation:
     """What decides when the id runs. Raises BackendError."""
     shard = source.shards[shard_for(job_id, len(source.shards))]
-    ((_, reply),) = source.ask("explain", {shard: [job_id]})
+    (found,) = source.read("explain", {shard: [job_id]}, lambda one, reply: _situation(source, one, reply))
+    return found
+
+
+def _situation(source: Source, shard: ShardRef, reply: Reply) -> Situation:
     situation, due_at, since, ahead, retry_count, suspects_ahead, trouble, flies, buried_at, closed, version = reply
     return Situation(
         shard=_shard(shard.index, situation, source.backend.now(shard)),
@@ -31,7 +37,7 @@ def explain(source: Source, job_id: str) -> Situation:
         retry_count=float(retry_count or NEVER_FAILED),
         ahead=ahead,
         suspects_ahead=None if suspects_ahead == b"" else suspects_ahead,
-        strikes=len(msgspec.msgpack.decode(trouble).get("n", ())) if trouble else 0,
+        strikes=len(msgspec.msgpack.decode(trouble, type=dict[str, Any]).get("n", ())) if trouble else 0,
         in_flight=bool(flies),
         buried_at=_time(buried_at),
         closed=bool(closed),
@@ -69,4 +75,10 @@ def _lag(times: Sequence[bytes], now: float) -> float:
 
 
 def _time(text: bytes) -> float | None:
-    return float(text) if text else None
+    """Raises ValueError where it is no time."""
+    if not text:
+        return None
+    at = float(text)
+    if not math.isfinite(at):
+        raise ValueError(text)
+    return at

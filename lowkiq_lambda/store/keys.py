@@ -25,6 +25,8 @@ failures            hash     id -> its last failures, while it has an error or a
 texts               hash     what follows the beginning of long errors, each once, and how many ids refer to it
 ==================  =======  ====================================================================
 
+Beside them is `damaged`, a list of what was set aside, which only the scripts that see to it are given.
+
 The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
 and shards of two different counts never share a key. docs/data-model.md has the formats.
 """
@@ -63,6 +65,9 @@ SHARD_KEYS: Final = (
     "texts",
 )
 
+SHELF: Final = "damaged"
+"""A key beside those: what was set aside. Only the scripts that see to it are given it."""
+
 _POSITIONS: Final = {name: position for position, name in enumerate(SHARD_KEYS)}
 
 
@@ -85,11 +90,15 @@ class ShardRef:
 
     def key(self, name: str) -> str:
         """The shard's key of that name."""
+        if name == SHELF:
+            return f"{self.keys[0].removesuffix(SHARD_KEYS[0])}{SHELF}"
         return self.keys[_POSITIONS[name]]
 
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The keys of these names."""
-        return self.keys if names is SHARD_KEYS else _picker(names)(self.keys)
+        if names is SHARD_KEYS:
+            return self.keys
+        return tuple(map(self.key, names)) if SHELF in names else _picker(names)(self.keys)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 _Time: TypeAlias = float | None
 _Flight: TypeAlias = tuple[float, float]
 _Pause: TypeAlias = tuple[float, _Time, _Time, _Time, float]
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[_Pause]]
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[_Pause]]
 _decode: Final = msgspec.json.Decoder(list[_Line]).decode
 
 _Values: TypeAlias = tuple[float, ...]
@@ -92,7 +92,8 @@ class _Asked(NamedTuple):
 
 
 def _values(line: _Line, now: float) -> _Values:
-    length, retries, busy, buried, processed, retried, dead, payloads, due, since, flights, pauses = line
+    length, retries, busy, buried, processed, retried, dead, payloads, damaged = line[:9]
+    due, since, flights, pauses = line[9:]
     waiting, resting = [due, since], [pause for pause in pauses if pause[0] > now]
     for _, shard_due, shard_since, flight_since, held_until in [pause for pause in pauses if pause[0] <= now]:
         waiting += [shard_due, shard_since]
@@ -103,6 +104,7 @@ def _values(line: _Line, now: float) -> _Values:
         *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
         *(processed, retried + dead, dead, payloads),
         *(len(resting), _age(now, chain.from_iterable(pause[1:4] for pause in resting))),
+        damaged,
     )
 
 

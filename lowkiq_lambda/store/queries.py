@@ -2,15 +2,19 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final, Literal, NamedTuple, Self
 
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
+from lowkiq_lambda.store.backend import Reply
+from lowkiq_lambda.store.damages import damages
 from lowkiq_lambda.store.inspecting import explain, inspect
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Bound, Listed, Place, Range, list_places
 from lowkiq_lambda.store.scans import Search, scan
 from lowkiq_lambda.store.searches import Searched, Sought, search
 from lowkiq_lambda.store.showing import Found, View, Viewer, Where, id_texts
-from lowkiq_lambda.views import Page, ShardView, Situation
+from lowkiq_lambda.views import Damage, Page, ShardView, Situation
 
 LARGEST_PAGE: Final = 10_000
 
@@ -132,8 +136,7 @@ class Queries:
     def processing_page(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
         """What is in flight, by shard and id."""
         behind, shards = _place(after), self._viewer.source.shards
-        replies = self._viewer.source.ask("flying", dict.fromkeys(shards, ()))
-        flying = (Place(0.0, shard.index, job_id.decode()) for shard, ids in replies for job_id in ids)
+        flying = chain.from_iterable(self._viewer.source.read("flying", dict.fromkeys(shards, ()), _flying))
         places = heapq.nsmallest(_and_one(limit), (place for place in flying if behind is None or place > behind))
         return self._page("flight", places, limit, self._viewer.job)
 
@@ -170,6 +173,10 @@ class Queries:
     def situation(self, job_id: object) -> Situation:
         """What decides when the id runs. Raises JobError for what can be no id."""
         return explain(self._viewer.source, id_text(job_id))
+
+    def damaged(self, largest: int = 64 * 1024) -> list[Damage]:
+        """What was set aside, as nobody could read it, by shard, the oldest first: of each record `largest` bytes."""
+        return damages(self._viewer.source, largest)
 
     def glimpse(self) -> "Queries":
         """The same, for lists: of each job only the first payload is shown, and that only where it is small."""
@@ -213,6 +220,10 @@ class Queries:
         following = chosen[-1].cursor() if len(places) > limit else None
         # What went away between the two looks is left out.
         return Page((found[place.id] for place in chosen if place.id in found), following, cut=cut)
+
+
+def _flying(shard: ShardRef, reply: Reply) -> list[Place]:
+    return [Place(0.0, shard.index, job_id.decode()) for job_id in reply]
 
 
 def _and_one(limit: int) -> int:

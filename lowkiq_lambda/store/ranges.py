@@ -1,15 +1,17 @@
 """Lists of ids by a number, merged over shards: in order of the number, then of the shard, then of the id."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple, Self, TypeAlias
+from itertools import chain
+from typing import Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.store.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.reading import Reader
 
+Result = TypeVar("Result")
 Listed: TypeAlias = Literal["due", "retry", "morgue"]
 
 IDS_AT_ONCE: Final = 500
@@ -18,6 +20,9 @@ ID_BYTES_AT_ONCE: Final = 1024 * 1024
 
 
 _INFINITE: Final = {"-": "-inf", "+": "inf"}
+
+
+Read: TypeAlias = Callable[[ShardRef, Reply], Result]
 
 
 class Source(NamedTuple):
@@ -32,6 +37,25 @@ class Source(NamedTuple):
         return list(
             zip(args_of, Reader(self.backend, self.patience).ask_each(script, list(args_of.items())), strict=True)
         )
+
+    def read(self, script: str, args_of: Mapping[ShardRef, Sequence[Argument]], read: Read[Result]) -> list[Result]:
+        """What is read from these answers. A shard where that fails is mended, and asked again. Raises BackendError."""
+        return [self._read(script, args_of, read, *answer) for answer in self.ask(script, args_of)]
+
+    def _read(
+        self,
+        script: str,
+        args_of: Mapping[ShardRef, Sequence[Argument]],
+        read: Read[Result],
+        shard: ShardRef,
+        reply: Reply,
+    ) -> Result:
+        replies = iter([reply])
+
+        def run() -> Reply:
+            return next(replies, None) or self.ask(script, {shard: args_of[shard]})[0][1]
+
+        return self.backend.read(run, shard, lambda answer: read(shard, answer))
 
 
 class Place(NamedTuple):
@@ -97,12 +121,13 @@ class Range(NamedTuple):
 def list_places(source: Source, listed: Listed, within: Range, limit: int) -> list[Place]:
     """The first `limit` places of the range (the last, if it is reversed). Raises BackendError."""
     asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in source.shards}
-    places = [
-        Place(float(value), shard.index, job_id.decode())
-        for shard, reply in source.ask("list", asked)
-        for job_id, value in zip(reply[::2], reply[1::2], strict=True)
-    ]
+    places = chain.from_iterable(source.read("list", asked, _places))
     return sorted(places, reverse=within.reverse)[:limit]
+
+
+def _places(shard: ShardRef, reply: Reply) -> list[Place]:
+    pairs = zip(reply[::2], reply[1::2], strict=True)
+    return [Place(float(value), shard.index, job_id.decode()) for job_id, value in pairs]
 
 
 def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:

@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError
 
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.backend import Argument, Backend, Beside, Reply, evalsha
-from lowkiq_lambda.store.faults import REDIS_ERRORS, is_transient, translate, translated, unless_error
+from lowkiq_lambda.store.faults import REDIS_ERRORS, is_damage, is_transient, translate, translated, unless_error
 from lowkiq_lambda.store.keys import Place, ShardGroup, ShardRef
 from lowkiq_lambda.store.nodes import Asking
 from lowkiq_lambda.store.pipelines import Command, send_each, stream
@@ -98,6 +98,14 @@ class _Asked(NamedTuple):
         for place, args in self.questions[first:]:
             yield place.keys[0], evalsha(self.code, place, _stamped(args))
 
+    def mend(self, backend: Backend, number: int, answer: Exception) -> None:
+        """Mend the shards of a question, where they are why the script failed. Raises the answer if that is in vain."""
+        place = self.questions[number][0]
+        shards = place.shards if isinstance(place, ShardGroup) else (place,)
+        # Each of them: any may be the one.
+        if is_damage(answer) and not sum(backend.mender.mend(shard) for shard in shards):
+            raise answer
+
     def evaluate(self, backend: Backend, number: int) -> Reply:
         """The answer to a question, where the script has been forgotten. Raises what redis-py does."""
         place, args = self.questions[number]
@@ -131,13 +139,14 @@ def _replies(backend: Backend, client: redis.Redis, asked: _Asked, coming: Gener
     while answered < len(asked.questions):
         with closing(coming):
             for answer in coming:
-                if isinstance(answer, NoScriptError):
+                if isinstance(answer, NoScriptError) or is_damage(answer):
                     break
                 answered += 1
                 yield unless_error(answer)
             else:
                 return
         # Only now, as there may be no other connection than the one that was read from.
+        asked.mend(backend, answered, answer)
         yield asked.evaluate(backend, answered)
         answered += 1
         coming = stream(client, (command for _, command in asked.calls(answered)))
@@ -168,8 +177,9 @@ def _answers(backend: Backend, asked: _Asked) -> list[Any]:
             if backend.nodes.of(place) == node:
                 answers[beside + number] = said
     for number in range(len(asked.questions)):
-        if isinstance(answers[beside + number], NoScriptError):
-            answers[beside + number] = _evaluated(backend, asked, number)
+        answer = answers[beside + number]
+        if isinstance(answer, NoScriptError) or is_damage(answer):
+            answers[beside + number] = _evaluated(backend, asked, number, answer)
     return answers
 
 
@@ -179,8 +189,9 @@ def _nodes(backend: Backend, asked: _Asked) -> dict[str, tuple[str, Asking]]:
     return {node: (key, backend.nodes.asking()) for node, key in nodes.items()}
 
 
-def _evaluated(backend: Backend, asked: _Asked, number: int) -> Reply | Exception:
+def _evaluated(backend: Backend, asked: _Asked, number: int, answer: Exception) -> Reply | Exception:
     try:
+        asked.mend(backend, number, answer)
         return asked.evaluate(backend, number)
     except REDIS_ERRORS as error:
         return error

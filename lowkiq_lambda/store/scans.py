@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from lowkiq_lambda.store.backend import Reply
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Place, Source
 
 STEP: Final = 10_000
@@ -40,12 +42,17 @@ def scan(source: Source, search: Search, at_most: int) -> tuple[list[Place], boo
     while cursors and looked < at_most:
         count, fresh = max(10, STEP // len(cursors)), "fresh" if search.fresh else ""
         asked = {shard: [search.listed, cursor, count, fresh] for shard, cursor in cursors.items()}
-        for shard, reply in source.ask("scan", asked):
-            cursors[shard], seen, ids = reply
+        for shard, cursor, seen, ids in source.read("scan", asked, _scanned):
+            cursors[shard] = cursor
             looked += seen
-            places = (Place(search.value, shard.index, job_id.decode()) for job_id in ids)
+            places = (Place(search.value, shard.index, job_id) for job_id in ids)
             found.update(place for place in places if search.wants(place))
         cursors = {shard: cursor for shard, cursor in cursors.items() if cursor != b"0"}
         if len(found) > 4 * search.most:
             found = set(search.best(found))
     return search.best(found), bool(cursors)
+
+
+def _scanned(shard: ShardRef, reply: Reply) -> tuple[ShardRef, bytes, int, list[str]]:
+    cursor, seen, ids = reply
+    return shard, cursor, seen, [job_id.decode() for job_id in ids]

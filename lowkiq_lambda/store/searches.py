@@ -2,6 +2,8 @@
 
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
+from lowkiq_lambda.store.backend import Reply
+from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source
 
 Searched: TypeAlias = Literal["waiting", "morgue"]
@@ -72,9 +74,14 @@ def _step(source: Source, sought: Sought, spot: Spot) -> tuple[list[str], int, S
     # As the server makes letters small: those of ASCII only.
     small = sought.text.encode().lower()
     asked = {source.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
-    ((_, (cursor, seen, ids)),) = source.ask("search", asked)
+    ((cursor, seen, ids),) = source.read("search", asked, _found)
     if cursor != b"0":
         following: Spot | None = Spot(spot.shard, cursor.decode())
     else:
         following = Spot(spot.shard + 1) if spot.shard + 1 < len(source.shards) else None
-    return sorted(job_id.decode() for job_id in ids), max(seen, 1), following
+    return ids, max(seen, 1), following
+
+
+def _found(_shard: ShardRef, reply: Reply) -> tuple[bytes, int, list[str]]:
+    cursor, seen, ids = reply
+    return cursor, seen, sorted(job_id.decode() for job_id in ids)

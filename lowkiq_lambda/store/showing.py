@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from lowkiq_lambda.job import NEVER_FAILED, PLACE, Failure, JobView, MorgueJob, ScoredPayload, id_text, score_of
 from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.store.backend import Reply
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.ranges import Source, at_once
 
@@ -41,6 +42,14 @@ def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, S
     return {**found}
 
 
+def _shower(view: Callable[[Found], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
+    def show(shard: ShardRef, reply: Reply) -> tuple[ShardRef, int, list[View]]:
+        looked_up, *jobs = reply
+        return shard, looked_up, [view(found) for found in jobs]
+
+    return show
+
+
 class Viewer:
     """Looks jobs up. Raises BackendError where Redis cannot serve."""
 
@@ -72,16 +81,17 @@ class Viewer:
             of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
             told = [where, *of_one, payloads, size, "1" if failures else ""]
             asked = {shard: [*told, *at_once(ids)] for shard, ids in left.items()}
-            for shard, (looked_up, *jobs) in self.source.ask("show", asked):
-                views |= {one.id: one for one in map(view, jobs)}
+            for shard, looked_up, jobs in self.source.read("show", asked, _shower(view)):
+                views |= {one.id: one for one in jobs}
                 left[shard] = left[shard][looked_up:]
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
         return views
 
     def in_flight(self) -> list[JobView]:
         """What is in flight, in no order."""
-        replies = self.source.ask("processing", dict.fromkeys(self.source.shards, ()))
-        return [self.job(found) for _, reply in replies for found in reply]
+        asked = dict.fromkeys(self.source.shards, ())
+        replies = self.source.read("processing", asked, lambda _shard, reply: [self.job(found) for found in reply])
+        return [job for jobs in replies for job in jobs]
 
     def job(self, found: Found) -> JobView:
         """A job that waits or is in flight."""

@@ -1,5 +1,6 @@
 """What there is to do in each shard, for drains that choose: one round trip for each node."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -41,8 +42,8 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     if not shards:
         return []
     replies = Reader(backend, patience).read_each("probe", shards)
-    nows = backend.now_each(shards)
-    return [_state(*found) for found in zip(shards, replies, nows, strict=True)]
+    backend.now_each(shards)
+    return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
 
 
 def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
@@ -50,10 +51,20 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
     states: list[ShardState | LowkiqError] = []
     for shard, reply in zip(shards, Reader(backend, patience).try_each("probe", shards), strict=True):
         try:
-            states.append(reply if isinstance(reply, LowkiqError) else _state(shard, reply, backend.now(shard)))
+            states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
         except BackendError as error:
             states.append(error)
     return states
+
+
+def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ShardState:
+    """The shard's state; where the reply cannot be read, the shard is mended and asked again."""
+    replies = iter([reply])
+
+    def run() -> Reply:
+        return next(replies, None) or Reader(backend, 0.0).read_each("probe", [shard])[0]
+
+    return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
@@ -66,6 +77,9 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
         busy_until = now
     resumes_at = float(paused_until) if paused_until else 0.0
     free_at = max(busy_until, resumes_at)
+    # A sum of what may be no number: one such is enough.
+    if not math.isfinite(sum(oldest) + float(held_until) + float(ttl or 0) + free_at):
+        raise ValueError(reply)
     work_at = now if in_flight else waiting
     obstacle: Literal["held", "paused", "empty"] | None = None
     if free_at > now:

@@ -22,11 +22,11 @@ from lowkiq_lambda.store.holding import (
     Outcome,
     Refused,
     Settlement,
-    Window,
 )
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.pushing import Pusher
 from lowkiq_lambda.store.server_time import NodeTime, ServerTime
+from lowkiq_lambda.store.windows import Window
 
 PATIENCE: Final = 5.0
 LIMITS: Final = ClaimLimits(10, 100, 10_000)

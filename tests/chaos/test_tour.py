@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import BackendDenied, BackendFull
 from lowkiq_lambda.store import backend, reading
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.codec import load_json
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.keys import SHELF, ShardRef
 from lowkiq_lambda.store.metrics import measure
 from lowkiq_lambda.store.queries import Queries
 from lowkiq_lambda.store.ranges import Source
@@ -23,7 +23,7 @@ from tests.chaos.tour import Step, Tour
 from tests.properties.observed import State, stored
 from tests.servers import FaultProxy, MakeServer, Server
 
-STEPS = 32
+STEPS = 34
 SCRIPTS = {path.stem for path in (Path(lowkiq_lambda.store.__file__).parent / "lua").glob("*.lua")}
 
 
@@ -93,7 +93,7 @@ def test_every_script_touches_only_keys_of_its_shard(
 ) -> None:
     """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
     server, shard, called = make_server(), ShardRef(queue_name, 1, 0), set[str]()
-    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.keys))
+    url = server.add_user("shard", "+@all", *(f"~{key}" for key in (*shard.keys, shard.key(SHELF))))
 
     def noted(name: str) -> Script:
         called.add(name)
@@ -144,6 +144,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_range_by_updated_at()
     queries.processing()
     source.ask("sift", {shard: ["morgue", "", "", "", "", "", "", "a", "b"]})
+    source.ask("damaged", {shard: [100]})
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")

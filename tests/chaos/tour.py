@@ -100,6 +100,8 @@ class Tour:
         yield Step("requeue", lambda: self.operator.morgue_queue_up(["a"]))
         yield Step("delete", lambda: self.operator.delete(["c"]))
         yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
+        yield Step("repair", self.operator.repair)
+        yield Step("forget_damaged", self.operator.delete_damaged)
 
     def finishing(self) -> Iterator[Step]:
         """The rest is performed, after a pause."""

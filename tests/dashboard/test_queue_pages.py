@@ -473,3 +473,17 @@ def test_a_value_that_cannot_be_read_is_all_that_is_said(worker: Any, browser: B
     assert "“yesterday” is neither" in words
     assert "this range" not in words
     assert "on this page" not in words
+
+
+def test_what_was_set_aside_is_listed_without_its_bytes(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """The page of shards tells of damaged records, whose bytes a mask could not hide."""
+    shard = app.queue_of(worker).shards[0]
+    app.backend.client.hset(shard.key("trouble"), "an-id", b"secret bytes")
+    assert "Set aside" not in browser.get(link("shards", worker)).words
+
+    app.actions(worker).repair()
+
+    words = browser.get(link("shards", worker)).words
+    assert "Set aside" in words
+    assert "an-id" in words
+    assert "secret" not in words

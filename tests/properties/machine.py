@@ -10,7 +10,8 @@ from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.holding import ClaimLimits, Grant, MorgueLimits, Next, Window
+from lowkiq_lambda.store.holding import ClaimLimits, Grant, MorgueLimits, Next
+from lowkiq_lambda.store.windows import Window
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, Outcome
 from tests.properties.observed import entry_of, expected, in_numbers, seen_at, stored

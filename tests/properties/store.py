@@ -21,10 +21,10 @@ from lowkiq_lambda.store.holding import (
     Next,
     Outcome,
     Settlement,
-    Window,
 )
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.store.windows import Window
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Limits, NewJob
 

@@ -7,6 +7,7 @@ import pytest
 from lowkiq_lambda import BackendFull, Lowkiq, QueueMismatch
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.store.census import declared_queues
 from lowkiq_lambda.store.keys import declaration_key
 from tests.apps import MakeApp
 from tests.rules.support import Notes, declare, jobs_of, left_behind
@@ -163,3 +164,48 @@ def test_a_full_server_and_a_queue_that_was_never_used_keep_nothing_from_being_d
     own_server.admin.config_set("maxmemory", 0)
     never.perform_async(jobs_of("a"))
     assert {"done": 1} == app.drain()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _there: b"\xc1garbage",
+        lambda _there: b"",
+        lambda there: there[:-9],
+        lambda there: there.replace(b'"generation":', b'"generation":"x","before":'),
+        lambda there: there.replace(b'"changing":false', b'"changing":"no"'),
+        lambda there: there.replace(b'"shards_count":', b'"shards":'),
+        lambda there: there.replace(b'"merge":"min"', b'"merge":"\xff"'),
+        lambda _there: None,
+    ],
+    ids=["garbage", "empty", "cut off", "generation", "changing", "shards_count", "no UTF-8", "another type"],
+)
+def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
+    make_app: MakeApp, server: Server, queue_name: str, change: Callable[[bytes], bytes | None]
+) -> None:
+    """Who meets it is told what to do, other queues go on, and once it is deleted all is performed."""
+    app, performed, beside = make_app(), Notes(), Notes()
+    worker, other = declare(app, queue_name, performed), declare(app, f"{queue_name} beside", beside)
+    worker.perform_async(jobs_of("a"))
+    other.perform_async(jobs_of("b"))
+    key = declaration_key(queue_name)
+    changed = change(server.admin.get(key))  # type: ignore[arg-type]  # no future here
+    server.admin.delete(key)
+    if changed is None:
+        server.admin.rpush(key, "alien")
+    else:
+        server.admin.set(key, changed)
+
+    later = make_app()
+    worker, other = declare(later, queue_name, performed), declare(later, f"{queue_name} beside", beside)
+    with pytest.raises(QueueMismatch, match=f"declaration of queue '{queue_name}' cannot be read.*delete the key"):
+        later.redeclare(worker)
+    with pytest.raises(QueueMismatch, match="cannot be read"):
+        later.drain()
+    assert [["b"]] == beside.ids
+    assert {} == declared_queues(later.backend, 0.0)[queue_name]
+
+    server.admin.delete(key)
+    worker.perform_async(jobs_of("c"))
+    later.drain()
+    assert [["a"], ["c"]] == performed.ids

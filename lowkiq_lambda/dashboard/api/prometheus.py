@@ -39,6 +39,7 @@ SERIES: Final = (
     Series("failed_total", "counter", "failed", "Failures of ids that counted."),
     Series("dead_total", "counter", "dead", "Failures that were an id's last."),
     Series("payloads_total", "counter", "payloads", "Payloads handed to the handler and done."),
+    Series("damaged_total", "counter", "damaged", "Records that were set aside, as nobody could read them."),
 )
 
 

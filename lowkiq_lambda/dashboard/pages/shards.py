@@ -11,8 +11,11 @@ def show(visit: Visit) -> Response:
     worker = chosen(visit)
     if worker is None:
         return no_queue(visit)
+    queries = visit.app.queries(worker)
     return visit.page(
         "shards_live.html" if visit.is_partial else "shards.html",
         queue=worker.queue_name,
-        shards=visit.app.queries(worker).shards(),
+        shards=queries.shards(),
+        # Not their bytes: those may be of payloads, which a mask would hide.
+        damaged=queries.damaged(largest=0),
     )

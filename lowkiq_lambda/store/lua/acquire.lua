@@ -15,14 +15,17 @@ local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13]
 local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned =
   unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned'))
 held_until = tonumber(held_until or 0)
+if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local told = call('HGET', meta, 'recovery')
   local recovered, buried, dead = unpack(told and cmsgpack.unpack(told) or {0, {}})
-  return {'OK', last_token, recovered, buried, pace or '', held_until > 0 and rarely().window_again() or '', dead}
+  -- One that met damage half-way has written its nonce, and holds nothing.
+  return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
+  if now >= held_until and call('PTTL', lease) == -1 then error('DAMAGED lease: it has no end') end
   local seconds, longest = held_for(held_until), longest_held(held_ttl)
   if seconds > longest then
     -- Only the server's own clock can show it.
@@ -37,17 +40,19 @@ end
 local earliest, left = earliest_due(), exists(flight)
 if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then return {'EMPTY', earliest} end
 
--- Redis lets a script write when memory is full only after a command that frees: this one is the first.
-call('HDEL', meta, 'recovery', 'abandoned')
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
+local recovered, buried = 0, {}
+if left then
+  free_memory_first()
+  -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
+  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
+end
+-- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
+call('HDEL', meta, 'recovery', 'abandoned')
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
   'ttl', ttl)
-local recovered, buried = 0, {}
-if left then
-  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
-  call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead}))
-end
+if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead})) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
 return {'OK', token, recovered, buried, pace or '', window or '', dead}

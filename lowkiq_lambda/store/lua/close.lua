@@ -6,6 +6,7 @@
 local refused = refusal()
 if refused and refused[1] ~= 'CLOSED' then return refused end
 local last = call('HGET', meta, 'generation')
+if last and not (tonumber(last) < 2 ^ 53) then error('DAMAGED generation') end
 if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
 if call('EXISTS', due, jobs, box, held, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
 free_memory_first()

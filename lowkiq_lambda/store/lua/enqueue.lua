@@ -18,7 +18,13 @@ local arrival, last_score, max_len, last_minute, turns, opened =
 -- Nobody knows that the queue is still declared as the caller has once seen it: it may have been flushed since.
 if not opened then return {'CLOSED'} end
 arrival, max_len = tonumber(arrival or 0), tonumber(max_len or 0)
+last_minute, turns = tonumber(last_minute or 0), tonumber(turns or 0)
 local default_score, defaulted = math.max(now, tonumber(last_score or now)), false
+-- Before anything is written. A script that raises an error has the shard repaired, and is called again.
+local MOST = 2 ^ 53
+if not (arrival < 2 ^ 48 and max_len < MOST and default_score < MOST and last_minute < MOST and turns < MOST) then
+  error('DAMAGED meta')
+end
 local packed = struct.pack('>d', default_score)
 local default_bytes = string.char(packed:byte(1) + 128) .. packed:sub(2)
 
@@ -49,6 +55,20 @@ for i = 1, count do
   end
 end
 
+-- A push that fails is repaired and made again: it must not have been applied in part, as only merging would show that.
+local failed = {}
+if #again > 0 then call('ZCARD', box) end
+for _, job in ipairs(again) do
+  local id, record = job[2], job[4]
+  -- What waits is another record once the first of them is put to it.
+  if failed[id] ~= nil then
+    job[4] = nil
+  else
+    failed[id] = record and call('ZSCORE', retry, id) or false
+    if record then rarely().try_pushed(id, record, failed[id]) end
+  end
+end
+
 -- The first write must be one that a full Redis refuses: then nothing of the call is written.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', defaulted and default_score or last_score or -1, 'now', latest_now)
@@ -57,10 +77,9 @@ if #records > 0 then
   call('HSET', jobs, unpack(records))
   call('ZADD', due, unpack(times))
 end
-local met, failed = {}, {}
+local met = {}
 for _, job in ipairs(again) do
   local id, record = job[2], job[4] or nil
-  if failed[id] == nil then failed[id] = record and call('ZSCORE', retry, id) or false else record = nil end
   rarely().put_pushed(merge, id, job[3], record, failed[id])
   met[#met + 1] = job[1]
   local perform_in = call('ZSCORE', due, job[2])
@@ -76,7 +95,6 @@ local reply = {'OK', bell, now_text, met}
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.
 local minute = math.floor(now / 60)
-last_minute, turns = tonumber(last_minute or 0), tonumber(turns or 0)
 if minute > last_minute then
   turns = turns + 1
   call('UNLINK', turns % 2 == 0 and pushes_even or pushes_odd)

@@ -2,24 +2,28 @@
 -- Shards in numbers, read only. KEYS: those of one shard after the other. ARGV[4]: '1' to take all shards together.
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, ids in flight, ids in the morgue, the counters processed, retried, dead,
---   payloads, then, null where there is none, of shards without a pause earliest due, earliest since, and of those with
+--   payloads, damaged, then, null where there is none, of shards without a pause earliest due, earliest since, and of those with
 --   jobs in flight {flight since, lease until}; and of each shard with a pause, whether it is over or not, {until when,
 --   earliest due, earliest since, flight since, lease until}.
 local call = redis.call
-local OF_A_SHARD, together = 6, ARGV[4] == '1'
-local waiting, failed, flying, buried, processed, retried, dead, payloads = 0, 0, 0, 0, 0, 0, 0, 0
+local OF_A_SHARD, together, FOREVER = 6, ARGV[4] == '1', 253402300799
+local waiting, failed, flying, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
 local none = math.huge
 local due_at, since_at, flights, pauses, lines = none, none, {}, {}, {}
 
-local function time(at) return tonumber(at) < none and string.format('%.17g', at) or 'null' end
+local function time(at)
+  at = tonumber(at)
+  if not (at > -none) then error('DAMAGED time') end
+  return at < none and string.format('%.17g', at) or 'null'
+end
 
 for at = 1, #KEYS, OF_A_SHARD do
   local due, since, retry, flight, morgue, meta = unpack(KEYS, at, at + OF_A_SHARD - 1)
-  local done, again, lost, handed, flight_since, paused_until, held_until =
-    unpack(call('HMGET', meta, 'processed', 'retried', 'dead', 'payloads', 'flight_since', 'paused_until', 'until'))
+  local done, again, lost, handed, aside, flight_since, paused_until, held_until = unpack(call('HMGET', meta,
+    'processed', 'retried', 'dead', 'payloads', 'damaged', 'flight_since', 'paused_until', 'until'))
   waiting = waiting + call('ZCARD', due)
   processed, retried, dead = processed + (done or 0), retried + (again or 0), dead + (lost or 0)
-  payloads = payloads + (handed or 0)
+  payloads, damaged = payloads + (handed or 0), damaged + (aside or 0)
   local own_due, own_since, own_flight = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or none, none, none
   -- Most shards have none of these, and a command costs more than what it reads.
   if call('EXISTS', since, retry, flight, morgue) > 0 then
@@ -30,19 +34,20 @@ for at = 1, #KEYS, OF_A_SHARD do
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
-      paused_until, time(own_due), time(own_since), time(own_flight), time(held_until or 0)
+      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight), time(held_until or 0)
     )
   else
     due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)
     if own_flight ~= none then flights[#flights + 1] = string.format('[%s,%s]', time(own_flight), time(held_until or 0)) end
   end
+  if not (math.abs(processed + retried + dead + payloads + damaged) < none) then error('DAMAGED counter') end
 
   if not together or at + OF_A_SHARD > #KEYS then
-    lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
-      waiting, failed, flying, buried, processed, retried, dead, payloads,
+    lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
+      waiting, failed, flying, buried, processed, retried, dead, payloads, damaged,
       time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ',')
     )
-    waiting, failed, flying, buried, processed, retried, dead, payloads = 0, 0, 0, 0, 0, 0, 0, 0
+    waiting, failed, flying, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
     due_at, since_at, flights, pauses = none, none, {}, {}
   end
 end

@@ -5,6 +5,7 @@
 local refused = refusal()
 if refused and refused[1] ~= 'CLOSED' then return refused end
 local last, closed = unpack(call('HMGET', meta, 'generation', 'closed'))
+if last and not (tonumber(last) < 2 ^ 53) then error('DAMAGED generation') end
 if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
 -- First, so that what was closed can be opened when memory is full.
 if closed then call('HDEL', meta, 'closed') end

@@ -23,7 +23,11 @@ end
 local verdict, token, held_until = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'AGAIN' then
-  return {'OK', next_step == 'claim' and rarely().window_again() or '', earliest_due(), paused() and 1 or 0}
+  -- The first of them may have met damage after it had counted itself, so the last of it is done again.
+  local held = held_until > 0
+  if held and next_step == 'release' then let_go() elseif held then hold(token, ttl, held_until) end
+  local window = held and next_step == 'claim' and rarely().window_again() or ''
+  return {'OK', window, earliest_due(), paused() and 1 or 0}
 end
 
 free_memory_first()

@@ -3,9 +3,9 @@
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `c` among the
 -- id's troubles names each payload of the id that has failed, but for the oldest in flight: {arrival number,
 -- retry_count, ...}, by arrival.
+-- 0, which no payload has, of what was cut off: that fails where it is read, and not here, where more is under way.
 local function number_of_arrival(entry)
-  local number = struct.unpack('>I6', entry, 9)
-  return number
+  return #entry >= PLACE and struct.unpack('>I6', entry, 9) or 0
 end
 
 local function oldest_waiting(id)
@@ -21,7 +21,8 @@ end
 -- {arrival number = retry_count, ...} of an id with these troubles. `waits`: whether anything does.
 local function counts_of(id, t, waits)
   local counts = {}
-  for i = 1, t.c and #t.c or 0, 2 do counts[t.c[i]] = t.c[i + 1] end
+  -- Sums, as these fail where something is no number.
+  for i = 1, t.c and #t.c or 0, 2 do counts[t.c[i] + 0] = t.c[i + 1] + 0 end
   local count = waits and not t.c and call('ZSCORE', retry, id)
   local oldest = count and oldest_waiting(id)
   if oldest then counts[oldest] = tonumber(count) end
@@ -92,6 +93,14 @@ local function take_count(id, count, entry)
   if t.c then return take_counts(id, t, {entry}) end
   call('ZREM', retry, id)
   return count
+end
+
+-- Reads what a push onto what waits will read, to fail before the push has written anything.
+local function try_pushed(id, record, failed)
+  if record:byte(1) ~= SEVERAL then read_single(record) end
+  if not failed then return end
+  counts_of(id, read_trouble(id), true)
+  counted_in_flight(id)
 end
 
 -- A push onto what waits.

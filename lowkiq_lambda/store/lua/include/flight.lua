@@ -13,13 +13,15 @@ end
 
 local function read_flight(record)
   local perform_in, retry_count = struct.unpack('>dd', record)
-  if record:sub(17, 17) == 's' then return perform_in, retry_count, {record:sub(18)} end
+  if record:sub(17, 17) == 's' and #record >= 17 + PLACE then return perform_in, retry_count, {record:sub(18)} end
   local entries, at = {}, 18
   while at <= #record do
     local size = struct.unpack('>I4', record, at)
     entries[#entries + 1] = record:sub(at + 4, at + 3 + size)
     at = at + 4 + size
+    if size < PLACE or #entries[#entries] < size then error('DAMAGED record in flight') end
   end
+  if record:sub(17, 17) ~= 'm' or #entries == 0 then error('DAMAGED record in flight') end
   return perform_in, retry_count, entries
 end
 
@@ -43,6 +45,7 @@ end
 
 local function suspect(id, t, perform_in, group)
   t.g, t.x = group, nil
-  write_trouble(id, t)
   call('ZADD', suspects, perform_in, id)
+  -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
+  write_trouble(id, t)
 end

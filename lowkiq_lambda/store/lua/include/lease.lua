@@ -3,7 +3,7 @@
 -- counts from now on, so that it is later than before in any case.
 local function hold(token, ttl, held_until)
   call('SET', lease, token, 'PX', math.ceil(ttl * 1000))
-  call('HSET', meta, 'until', math.max(held_until, now + ttl), 'now', latest_now)
+  call('HSET', meta, 'until', math.max(now + ttl, held_until), 'now', latest_now)
 end
 
 local function let_go()
@@ -26,8 +26,9 @@ end
 local function turn(nonce, n)
   local holder, last, token, held_until = unpack(call('HMGET', meta, 'nonce', 'call', 'token', 'until'))
   if holder ~= nonce then return 'LOST' end
+  if not tonumber(held_until) then error('DAMAGED until') end
   if n == tonumber(last) + 1 then return 'NEXT', token, tonumber(held_until) end
-  return n == tonumber(last) and 'AGAIN' or 'LOST'
+  return n == tonumber(last) and 'AGAIN' or 'LOST', token, tonumber(held_until)
 end
 
 local function earliest_due()

@@ -46,6 +46,7 @@ end
 
 local function read_single(record)
   local skip = record:byte(1) == TOUCHED and 7 or 1
+  if #record < skip + PLACE or (skip == 1 and record:sub(1, 1) ~= 's') then error('DAMAGED waiting record') end
   local touched = skip == 7 and record:sub(2, 7) or UNTOUCHED
   return record:sub(skip + 1, skip + PLACE), record:sub(skip + PLACE + 1), touched
 end

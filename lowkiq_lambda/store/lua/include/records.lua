@@ -5,7 +5,7 @@ local PLACE, UNTOUCHED, SEVERAL, TOUCHED = 14, string.rep('\0', 6), ('m'):byte()
 
 -- The same as 's' place payload.
 local function untouched(record)
-  return record:byte(1) == TOUCHED and 's' .. record:sub(8) or record
+  return record:byte(1) == TOUCHED and #record > 7 + PLACE and 's' .. record:sub(8) or record
 end
 
 -- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.

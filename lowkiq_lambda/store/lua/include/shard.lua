@@ -19,7 +19,10 @@ local function refusal(merges)
   local least, seen_at, closed, merge =
     unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge'))
   if least and version < tonumber(least) then return {'VERSION', least} end
-  if closed or (merges and merge and merges ~= merge) then return {'CLOSED'} end
+  if closed or (merges and merge and merges ~= merge) then
+    if not closed and not ({min = 1, max = 1, never = 1})[merge] then error('DAMAGED merge') end
+    return {'CLOSED'}
+  end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end

@@ -22,8 +22,9 @@ end
 -- These entries are the first of the id, so that one command removes them all.
 local function take_slice(merge, id, entries)
   local prefix = box_prefix(id)
-  call('ZREMRANGEBYLEX', box, '[' .. prefix, '[' .. prefix .. entries[#entries])
+  -- First, as it fails where `seen` is damaged: then the payloads are still there.
   for _, entry in ipairs(entries) do forget_seen(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
+  call('ZREMRANGEBYLEX', box, '[' .. prefix, '[' .. prefix .. entries[#entries])
 end
 
 -- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
@@ -32,21 +33,21 @@ local function leave_rest(id, perform_in)
   call('ZADD', since, 'LT', perform_in, id)
 end
 
+-- What is read before anything is taken: as far as it is damaged, this fails.
+local function next_slice(id, left, bytes, passes)
+  local t = read_trouble(id)
+  local entries, size, more = slice_of(id, math.min(left, t.l or left), bytes, passes)
+  if t.c then counts_of(id, t) end
+  return t, entries, size, more
+end
+
 -- Its record in flight and what it takes up; the slice is nil where nothing of the id fits, or nothing is there.
 local function take_several(merge, id, perform_in, count, left, bytes, passes)
-  local t = read_trouble(id)
-  local most = math.min(left, t.l or left)
-  local entries, size, more = slice_of(id, most, bytes, passes)
-  if #entries == 0 then return nil end
+  -- What was taken of others in this window would be lost by an error.
+  local is_sound, t, entries, size, more = pcall(next_slice, id, left, bytes, passes)
+  if not is_sound or #entries == 0 then return nil end
   take_slice(merge, id, entries)
   if more then leave_rest(id, perform_in) end
   if t.c then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(perform_in, count, entries), #entries, size, more
 end
-
--- Somebody deleted, or a cache evicted, what waited under the id: the shard goes on without it.
-local function drop_orphan(id)
-  call('HDEL', jobs, id)
-  for _, key in ipairs({due, since, retry, suspects}) do call('ZREM', key, id) end
-end
-

@@ -30,9 +30,9 @@ local function window_reply(kind, window, charge)
   return {kind, window, told, troubles_of(ids), charge or ''}
 end
 
--- The window in flight once more, for a call whose answer was lost.
+-- The window in flight once more, for a call whose answer was lost; it is empty where all of it was set aside since.
 local function window_again()
-  if not exists(flight) then return nil end
+  if not exists(flight) then return {'DUE', {}, {}, {}, ''} end
   local kind, charge = unpack(call('HMGET', meta, 'window_kind', 'window_charge'))
   return window_reply(kind, call('HGETALL', flight), charge)
 end

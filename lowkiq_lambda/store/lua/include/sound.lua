@@ -1,0 +1,130 @@
+-- What a sound shard holds, for those who look for what is not. None of it raises an error.
+local SINGLE = ('s'):byte()
+
+local function finite(text)
+  local number = tonumber(text)
+  return number and number == number and math.abs(number) < math.huge and number
+end
+
+-- What HINCRBY accepts, and what a double holds exactly.
+local function whole(text)
+  return text:find('^%-?%d+$') and #text < 20 and math.abs(tonumber(text)) <= 2 ^ 53
+end
+
+-- The second byte of what more than one byte stands for, by the first; as in RFC 3629.
+local function is_utf8(text)
+  local at = text:find('[\128-\255]')
+  while at do
+    local first, second = text:byte(at, at + 1)
+    local low = first == 0xE0 and 0xA0 or first == 0xF0 and 0x90 or 0x80
+    local high = first == 0xED and 0x9F or first == 0xF4 and 0x8F or 0xBF
+    local more = first < 0xC2 and 0 or first < 0xE0 and 1 or first < 0xF0 and 2 or first < 0xF5 and 3 or 0
+    if more == 0 or not second or second < low or second > high then return false end
+    local rest = text:sub(at + 2, at + more)
+    if #rest < more - 1 or rest:find('[^\128-\191]') then return false end
+    at = text:find('[\128-\255]', at + more + 1)
+  end
+  return true
+end
+
+-- The scores that are accepted begin neither with 0 nor with 255.
+local function is_entry(entry)
+  return #entry >= PLACE and entry:byte(1) > 0 and entry:byte(1) < 255
+end
+
+local function is_record(record)
+  local kind = record:byte(1)
+  return kind == SEVERAL or kind == SINGLE and is_entry(record:sub(2)) or kind == TOUCHED and is_entry(record:sub(8))
+end
+
+-- A member of the box or the morgue: its id and entry, or nil.
+local function parts_of(member)
+  if #member < 4 then return nil end
+  local size = struct.unpack('>I4', member)
+  local id, entry = member:sub(5, 4 + size), member:sub(5 + size)
+  if #id == size and is_utf8(id) and is_entry(entry) then return id, entry end
+end
+
+-- A record in flight: perform_in, retry_count, the entries that are sound, and whether that is all of it.
+local function flown(record)
+  if #record < 17 then return nil end
+  local perform_in, retry_count = struct.unpack('>dd', record)
+  local kind, entries, at = record:byte(17), {}, 18
+  if kind == SINGLE then
+    local entry = record:sub(18)
+    return perform_in, retry_count, is_entry(entry) and {entry} or {}, is_entry(entry)
+  end
+  local all = kind == SEVERAL
+  while kind == SEVERAL and at <= #record do
+    local size = at + 3 <= #record and struct.unpack('>I4', record, at) or math.huge
+    if at + 3 + size > #record then return perform_in, retry_count, entries, false end
+    local entry = record:sub(at + 4, at + 3 + size)
+    if is_entry(entry) then entries[#entries + 1] = entry else all = false end
+    at = at + 4 + size
+  end
+  return perform_in, retry_count, entries, all and #entries > 0
+end
+
+-- The one value that was packed, if it is a table.
+local function table_in(packed)
+  local ok, value, more = pcall(cmsgpack.unpack, packed)
+  if ok and type(value) == 'table' and more == nil then return value end
+end
+
+local function is_any(value, ...)
+  for _, kind in ipairs({...}) do
+    if type(value) == kind then return kind ~= 'string' or is_utf8(value) end
+  end
+  return false
+end
+
+local function is_number(value, least)
+  return value == nil or is_any(value, 'number') and value >= least and value < math.huge
+end
+
+-- {text, ...}, of at least one; or, with `numbers`, {arrival number, retry_count, ...}.
+local function is_list(list, numbers)
+  if list == nil then return true end
+  if type(list) ~= 'table' or #list == 0 or (numbers and #list % 2 == 1) then return false end
+  for at, one in pairs(list) do
+    if type(at) ~= 'number' or (numbers and not is_number(one, 0)) or (not numbers and not is_any(one, 'string')) then
+      return false
+    end
+  end
+  return true
+end
+
+-- Packed as a map, which an empty table does not tell.
+local function is_trouble(packed)
+  local t, first = table_in(packed), packed:byte(1)
+  if not t or not (first >= 0x80 and first <= 0x8F or first == 0xDE or first == 0xDF) then return false end
+  for name in pairs(t) do
+    if not is_any(name, 'string') then return false end
+  end
+  return is_any(t.g, 'nil', 'string') and is_list(t.n) and is_list(t.h) and is_list(t.c, true)
+    and is_number(t.l, 1) and (t.l or not t.h) and is_number(t.e, 0)
+    and is_any(t.x, 'nil', 'boolean') and is_any(t.b, 'nil', 'boolean') and is_any(t.r, 'nil', 'boolean')
+end
+
+local function is_group(packed)
+  local g = table_in(packed)
+  return g and type(g.left) == 'number' and type(g.ids) == 'table' and is_any(g.signature, 'nil', 'string')
+    and (g.error == nil or type(g.error) == 'string') and is_any(g.systemic, 'nil', 'boolean')
+end
+
+local function are_failures(packed)
+  local noted = table_in(packed)
+  if not noted then return false end
+  for name, one in pairs(noted) do
+    if type(name) ~= 'number' or type(one) ~= 'table' then return false end
+    if not (one[3] == nil or type(one[3]) == 'string') then return false end
+    if not (type(one[1]) == 'number' and type(one[2]) == 'number') then return false end
+  end
+  return true
+end
+
+local function is_answer(packed)
+  local a = table_in(packed)
+  return a and a[1] == 'OK' and type(a[2]) == 'number' and type(a[3]) == 'string' and finite(a[3])
+    and type(a[4]) == 'table'
+end

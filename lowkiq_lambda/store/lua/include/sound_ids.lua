@@ -1,0 +1,194 @@
+-- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
+local longest = 0
+
+local function measure(entry) longest = math.max(longest, #entry - PLACE) end
+
+local function is_flying(id) return call('HEXISTS', flight, id) == 1 end
+
+-- The id waits no more.
+local function wipe(id)
+  call('HDEL', jobs, id)
+  for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
+  if is_flying(id) then return end
+  call('ZREM', suspects, id)
+  call('HDEL', trouble, id)
+  drop_errors(errors, {id})
+  if call('HEXISTS', morgue_errors, id) == 0 then call('HDEL', failures, id) end
+end
+
+local function members(key, id)
+  local prefix = struct.pack('>I4', #id) .. id
+  return call('ZRANGE', key, '[' .. prefix, '(' .. prefix .. '\255', 'BYLEX', 'LIMIT', 0, 1)
+end
+
+local function take_away(name, key, id, bytes, why)
+  set_aside(name, id, bytes, why)
+  if key == errors or key == morgue_errors then return drop_errors(key, {id}) end
+  call(call('TYPE', key).ok == 'hash' and 'HDEL' or 'ZREM', key, id)
+end
+
+local function check_time(name, key, id, score)
+  if finite(score) then return end
+  call('ZADD', key, now, id)
+  put_right(name, id, 'its time was ' .. score)
+end
+
+-- While the bytes of the morgue are counted anew.
+local function recount(recounts, bytes)
+  if recounts then call('HINCRBY', meta, 'morgue_bytes', bytes) end
+end
+
+local NO_TEXT, NO_PAYLOADS = 'the id is no UTF-8', 'there are no payloads under the id'
+local CHECKS = {}
+
+function CHECKS.jobs(id, record)
+  local several = #members(box, id) > 0
+  local why = not is_utf8(id) and NO_TEXT or not is_record(record) and 'the record is none'
+    or record:byte(1) == SEVERAL and not several and NO_PAYLOADS
+  if why then set_aside('jobs', id, record, why) end
+  if why and not several then return wipe(id) end
+  if why or record:byte(1) == SEVERAL and #record ~= 7 then
+    call('HSET', jobs, id, 'm' .. UNTOUCHED)
+    put_right('jobs', id, 'the mark of several payloads is made anew')
+  elseif record:byte(1) ~= SEVERAL then
+    measure(untouched(record):sub(2))
+  end
+  if not call('ZSCORE', due, id) then
+    call('ZADD', due, now, id)
+    put_right('jobs', id, 'the id was not in due')
+  end
+end
+
+function CHECKS.box(member, score)
+  local id, entry = parts_of(member)
+  if not id then return take_away('box', box, member, member, 'no payload of an id') end
+  measure(entry)
+  if tonumber(score) ~= 0 then
+    call('ZADD', box, 0, member)
+    put_right('box', id, 'the payload had a score')
+  end
+  local record = call('HGET', jobs, id)
+  if record and (record:byte(1) == SEVERAL or not is_record(record)) then return end
+  local single = record and untouched(record):sub(2)
+  if single == entry then
+    call('ZREM', box, member)
+  else
+    local touched = record and record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED
+    if single then call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single) end
+    call('HSET', jobs, id, 'm' .. touched)
+    if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+  end
+  put_right('box', id, 'the record of the id knew nothing of the payload')
+end
+
+function CHECKS.due(id, score)
+  if call('HEXISTS', jobs, id) == 0 then
+    set_aside('due', id, score, is_utf8(id) and NO_PAYLOADS or NO_TEXT)
+    return wipe(id)
+  end
+  check_time('due', due, id, score)
+end
+
+-- Places of payloads, by which equal ones are found: one that is not there is not merged with.
+function CHECKS.seen(field, place)
+  if #place == PLACE and #field >= 4 and is_utf8(field:sub(5, 4 + struct.unpack('>I4', field))) then return end
+  take_away('seen', seen, field, place, 'no place of a payload')
+end
+
+function CHECKS.since(id, score)
+  if call('HEXISTS', jobs, id) == 0 then return take_away('since', since, id, score, 'the id does not wait') end
+  check_time('since', since, id, score)
+end
+
+function CHECKS.retry(id, count)
+  if call('HEXISTS', jobs, id) == 0 then return take_away('retry', retry, id, count, 'the id does not wait') end
+  local number = finite(count)
+  if not number or number < 0 then take_away('retry', retry, id, count, 'no number of retries') end
+end
+
+function CHECKS.suspects(id, score)
+  if call('HEXISTS', jobs, id) == 0 and not is_flying(id) then
+    return take_away('suspects', suspects, id, score, 'the id neither waits nor runs')
+  end
+  check_time('suspects', suspects, id, score)
+end
+
+local function of_texts(name, key, is_sound, why)
+  CHECKS[name] = function(id, value)
+    local wrong = not is_utf8(id) and NO_TEXT or not is_sound(value) and why
+    if wrong then take_away(name, key, id, value, wrong) end
+  end
+end
+
+local function anything() return true end
+of_texts('errors', errors, anything)
+of_texts('trouble', trouble, is_trouble, 'the note is none of trouble')
+
+-- Counts of payloads that were lost must not outlive the id.
+local check_note = CHECKS.trouble
+function CHECKS.trouble(id, packed)
+  check_note(id, packed)
+  local t = call('HEXISTS', trouble, id) == 1 and cmsgpack.unpack(packed) or {}
+  if not t.c or call('HEXISTS', jobs, id) == 1 then return end
+  local noted = #t.c
+  keep_counts(id, t, true)
+  if t.c and #t.c == noted then return end
+  write_trouble(id, t)
+  put_right('trouble', id, 'the note counted payloads that are not there')
+end
+
+of_texts('groups', groups, is_group, 'the note is none of a group')
+of_texts('failures', failures, are_failures, 'the note is none of failures')
+
+function CHECKS.morgue_errors(id, stored, recounts)
+  if not is_utf8(id) then return take_away('morgue_errors', morgue_errors, id, stored, NO_TEXT) end
+  recount(recounts, #stored)
+end
+
+-- How many ids refer to a text: at most as many as have an error. More keep it longer than need be.
+function CHECKS.texts(name, value, recounts)
+  if name:sub(1, 1) ~= '#' then return recount(recounts and name:sub(1, 1) == 'm', #value) end
+  if whole(value) then return end
+  call('HSET', texts, name, call('HLEN', name:sub(2, 2) == 'w' and errors or morgue_errors))
+  put_right('texts', name, 'how many ids refer to the text was no number')
+end
+
+function CHECKS.flight(id, record)
+  local perform_in, retry_count, entries, all = flown(record)
+  local why = not is_utf8(id) and NO_TEXT or not all and 'the record is none, or was cut off'
+  if why then set_aside('flight', id, record, why) end
+  if not perform_in or not is_utf8(id) or #entries == 0 then return call('HDEL', flight, id) end
+  for _, entry in ipairs(entries) do measure(entry) end
+  local due_at, count = finite(perform_in) or now, finite(retry_count) or -1
+  if due_at == perform_in and count == retry_count and all then return end
+  call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries))
+  if not why then put_right('flight', id, 'its time or retry_count was no number') end
+end
+
+function CHECKS.morgue(id, score, recounts)
+  if not is_utf8(id) or #members(morgue_payloads, id) == 0 then
+    take_away('morgue', morgue, id, score, is_utf8(id) and NO_PAYLOADS or NO_TEXT)
+    return drop_errors(morgue_errors, {id})
+  end
+  check_time('morgue', morgue, id, score)
+  local noted = call('HGET', failures, id)
+  if noted and are_failures(noted) then recount(recounts, failures_size(cmsgpack.unpack(noted))) end
+end
+
+function CHECKS.morgue_payloads(member, score, recounts)
+  local id, entry = parts_of(member)
+  if not id then
+    if not recounts then call('HINCRBY', meta, 'morgue_bytes', -#member) end
+    return take_away('morgue_payloads', morgue_payloads, member, member, 'no payload of an id')
+  end
+  recount(recounts, #member)
+  measure(entry)
+  if tonumber(score) ~= 0 then call('ZADD', morgue_payloads, 0, member) end
+  if call('ZADD', morgue, 'NX', now, id) == 1 then put_right('morgue_payloads', id, 'the id was not in the morgue') end
+end
+
+for name, key in pairs({pushes_even = pushes_even, pushes_odd = pushes_odd}) do
+  CHECKS[name] = function(push, answer)
+    if not is_answer(answer) then take_away(name, key, push, answer, 'no answer to a push') end
+  end
+end

@@ -1,0 +1,132 @@
+-- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
+-- where the shard needs one.
+local NAMES = {
+  'due', 'jobs', 'box', 'seen', 'since', 'retry', 'errors', 'trouble', 'suspects', 'groups', 'flight', 'held', 'morgue',
+  'morgue_payloads', 'morgue_errors', 'meta', 'lease', 'pushes_even', 'pushes_odd', 'failures', 'texts', 'damaged',
+}
+local TYPES = {
+  due = 'zset', jobs = 'hash', box = 'zset', seen = 'hash', since = 'zset', retry = 'zset', errors = 'hash',
+  trouble = 'hash', suspects = 'zset', groups = 'hash', flight = 'hash', held = 'hash', morgue = 'zset',
+  morgue_payloads = 'zset', morgue_errors = 'hash', meta = 'hash', lease = 'string', pushes_even = 'hash',
+  pushes_odd = 'hash', failures = 'hash', texts = 'hash', damaged = 'list',
+}
+local TIMES = {
+  'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
+  'ttl',
+}
+local COUNTS = {
+  'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'processed', 'retried', 'dead',
+  'interrupted', 'suspected', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
+}
+local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
+
+-- The first of what lies in a key of another type, {name or '', value, ...}, and how much that is of it.
+local function elements_of(key, kind)
+  local given, of = {}, 0
+  if kind == 'string' then return {'', call('GETRANGE', key, 0, LARGEST)}, 1, 1 end
+  if kind == 'list' or kind == 'set' then
+    of = call(kind == 'list' and 'LLEN' or 'SCARD', key)
+    local values = kind == 'list' and call('LRANGE', key, 0, ELEMENTS - 1) or call('SSCAN', key, 0, 'COUNT', ELEMENTS)[2]
+    for _, value in ipairs(values) do
+      given[#given + 1] = ''
+      given[#given + 1] = value
+    end
+  elseif kind == 'hash' then
+    of, given = call('HLEN', key), call('HSCAN', key, 0, 'COUNT', ELEMENTS)[2]
+  elseif kind == 'zset' then
+    of, given = call('ZCARD', key), call('ZRANGE', key, 0, ELEMENTS - 1, 'WITHSCORES')
+  end
+  return given, #given / 2, of
+end
+
+-- {name, {name or '', value, ...}, why} of each key that had another type, and is gone now.
+local function take_other_types()
+  local taken = {}
+  for i, name in ipairs(NAMES) do
+    local kind = call('TYPE', KEYS[i]).ok
+    if kind ~= 'none' and kind ~= TYPES[name] then
+      local given, some, all = elements_of(KEYS[i], kind)
+      taken[#taken + 1] = {name, given, 'the key is a ' .. kind .. (some < all and ', and larger than this' or '')}
+      call('UNLINK', KEYS[i])
+    end
+  end
+  return taken
+end
+
+-- The holder's writes are refused, as an operator's `evict` does it.
+local function put_away_holder()
+  local nonce = call('HGET', meta, 'nonce') or ''
+  if nonce:sub(1, 8) ~= 'evicted ' then call('HSET', meta, 'abandoned', 1, 'nonce', 'evicted ' .. nonce) end
+end
+
+-- Nobody may take the shard before its holder, if there is one, has stopped.
+local function hold_off(ttl)
+  local left = call('PTTL', lease)
+  call('HSET', meta, 'until', string.format('%.6f', now + (left > 0 and left / 1000 or ttl)))
+end
+
+-- After all keys can be written.
+local function keep(taken, ttl)
+  for _, one in ipairs(taken) do
+    for i = 1, #one[2], 2 do set_aside(one[1], one[2][i], one[2][i + 1], one[3]) end
+    if #one[2] == 0 then set_aside(one[1], '', '', one[3]) end
+    if one[1] == 'lease' then call('SET', lease, 'damaged', 'PX', math.ceil(ttl * 1000)) end
+    if one[1] == 'meta' then
+      hold_off(ttl)
+      call('HSET', meta, 'arrival', string.format('%.0f', now * ARRIVALS_A_SECOND))
+    end
+  end
+end
+
+local function derive(field, value, ttl)
+  if field == 'token' or field == 'call' then put_away_holder() end
+  if field == 'until' then hold_off(ttl) end
+  if field == 'arrival' then call('HSET', meta, field, string.format('%.0f', now * ARRIVALS_A_SECOND)) end
+  if field == 'morgue_bytes' then call('HSET', meta, field, 0) end
+  if field == 'paused_until' and tonumber(value) == math.huge then call('HSET', meta, field, FOREVER) end
+end
+
+local function check_field(field, is_sound, ttl)
+  local value = call('HGET', meta, field)
+  if not value or is_sound(value) then return true end
+  call('HDEL', meta, field)
+  set_aside('meta', field, value, 'no value that the field can have')
+  derive(field, value, ttl)
+  return false
+end
+
+-- Whether the bytes of the morgue have to be counted anew.
+local function check_meta(ttl)
+  local recounts = false
+  -- The counts that setting aside needs come first.
+  for i = #COUNTS, 1, -1 do
+    local is_right = check_field(COUNTS[i], whole, ttl)
+    if COUNTS[i] == 'morgue_bytes' then recounts = not is_right end
+  end
+  for _, field in ipairs(TIMES) do check_field(field, finite, ttl) end
+  check_field('last_score', function(value) return tonumber(value) <= 2 ^ 53 end, ttl)
+  check_field('recovery', function(value)
+    local told = table_in(value)
+    return told and type(told[1]) == 'number' and type(told[2]) == 'table' and (told[3] == nil or type(told[3]) == 'string')
+  end, ttl)
+  check_field('merge', function(value) return value == 'min' or value == 'max' or value == 'never' end, ttl)
+  check_field('action', function(value)
+    local told = table_in(value)
+    return told and type(told[1]) == 'string' and type(told[2]) == 'table'
+  end, ttl)
+  check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d*$') end, ttl)
+  local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'window_kind', 'token', 'nonce', 'until'))
+  if exists(flight) and kind ~= 'DUE' and kind ~= 'LONE' and kind ~= 'CHARGE' then
+    call('HSET', meta, 'window_kind', 'DUE')
+    put_right('meta', 'window_kind', 'what is in flight is taken for a window of due ids')
+  end
+  if token and not nonce then put_away_holder() end
+  if token and not held_until then hold_off(ttl) end
+  return recounts
+end
+
+local function check_lease(ttl)
+  if call('PTTL', lease) ~= -1 then return end
+  call('PEXPIRE', lease, math.ceil(ttl * 1000))
+  put_right('lease', '', 'the key had no time to live')
+end

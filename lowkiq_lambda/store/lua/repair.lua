@@ -1,0 +1,43 @@
+--! include shard records put texts failures flight counts sound shelf sound_meta sound_ids
+--! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors meta lease pushes_even pushes_odd failures texts damaged
+-- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
+-- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
+-- that is sound is changed.
+-- ARGV[4] seconds that nobody is let in where the lease cannot be read, [5] the key to go on with, '' at first, [6] its
+--   cursor, [7] '1' if the bytes of the morgue are counted anew, else ''.
+-- Returns {'OK', the key to go on with, '' at the end, its cursor, '1' or '' for [7], how many records were damaged,
+--   {key, id, why, '1' if it was set aside, else '', ...} of the first of them}, or a refusal.
+local ttl, part, cursor, recounts = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7] == '1'
+-- What an id needs to be sound comes before what needs the id.
+local PARTS = {
+  'texts', 'flight', 'box', 'jobs', 'due', 'seen', 'since', 'retry', 'suspects', 'errors', 'trouble', 'groups', 'morgue',
+  'morgue_payloads', 'morgue_errors', 'failures', 'pushes_even', 'pushes_odd',
+}
+local RECORDS, BYTES = 2000, 4 * 1024 * 1024
+
+-- Frees nothing, but lets the script write when memory is full; meta may have another type.
+redis.pcall('HDEL', meta, '')
+if part == '' then
+  local taken = take_other_types()
+  recounts = check_meta(ttl)
+  keep(taken, ttl)
+  check_lease(ttl)
+  part, cursor = PARTS[1], '0'
+end
+local refused = refusal()
+if refused then return refused end
+
+local keys, positions = {}, {}
+for i, name in ipairs(NAMES) do keys[name] = KEYS[i] end
+for i, name in ipairs(PARTS) do positions[name] = i end
+local largest = tonumber(call('HGET', meta, 'max_len')) or BYTES / 10
+local step, looked = math.max(1, math.min(500, math.floor(BYTES / math.max(1, largest)))), 0
+while part ~= '' and looked < RECORDS do
+  local command = TYPES[part] == 'hash' and 'HSCAN' or 'ZSCAN'
+  local following, records = unpack(call(command, keys[part], cursor, 'COUNT', step))
+  for i = 1, #records, 2 do CHECKS[part](records[i], records[i + 1], recounts) end
+  cursor, looked = following, looked + #records / 2
+  if cursor == '0' then part = PARTS[positions[part] + 1] or '' end
+end
+if longest > (tonumber(call('HGET', meta, 'max_len')) or 0) then call('HSET', meta, 'max_len', longest) end
+return {'OK', part, cursor, recounts and '1' or '', found, notes}

@@ -1,0 +1,179 @@
+"""Records that a hand or a bug has damaged: they are set aside, and the shard goes on."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowkiq_lambda.store.keys import SHARD_KEYS
+from lowkiq_lambda.testing import ManualClock
+from tests.apps import MakeApp
+from tests.chaos.damage import GROUPS, Kind, Patient, Ward
+from tests.rules.support import Notes, declare, outlive
+from tests.servers import Server
+
+
+def shown(lost: bytes) -> str:
+    """As an id is shown."""
+    return lost.decode(errors="backslashreplace")
+
+
+DRAINS = 6
+"""Among them one that finds what another has left to the end of its lease."""
+
+
+@pytest.fixture
+def patient(make_app: MakeApp, clock: ManualClock, server: Server, queue_name: str) -> Patient:
+    """A shard with jobs in every state."""
+    return Patient(make_app(), clock, server.admin, queue_name).fill()
+
+
+def complaints(patient: Patient, kind: Kind, told: Sequence[Mapping[str, Any]], counted: int) -> list[object]:
+    """What is not as it must be once a damaged shard has been drained; `told` by the log, `counted` by the metrics."""
+    ruined = {payload for payload in patient.pushed if payload.split()[0] in kind.ruined}
+    kept = patient.queries.damaged()
+    said = {
+        (one["key"], one["id"])
+        for one in told
+        if one.get("became") == "set aside" and one["queue"] == patient.queue_name
+    }
+    found = [
+        ("not performed", patient.waiting() - ruined - patient.done),
+        (
+            "not kept",
+            [lost for lost in kind.lost if not any(lost in one.data or shown(lost) in one.id for one in kept)],
+        ),
+        ("told or kept only", {(one.key, one.id) for one in kept} ^ said),
+        ("not counted", max(0, len(kept) - counted)),
+        ("damaged again", patient.actions.repair()),
+    ]
+    return [complaint for complaint in found if complaint[1]]
+
+
+@pytest.mark.parametrize("kinds", GROUPS.values(), ids=GROUPS)
+def test_a_damaged_record_stops_no_shard(
+    patient: Patient, kinds: Sequence[Kind], caplog: pytest.LogCaptureFixture
+) -> None:
+    """P2, P6: whatever is damaged, all that is sound is done; what is not lies aside with its bytes, and is told of."""
+    ward = Ward(patient, kinds)
+    for one in ward.all:
+        one.is_well = True
+    with caplog.at_level(logging.WARNING):
+        for one in ward.all:
+            one.push_late()
+        for _ in range(DRAINS):
+            patient.drain()
+        ward.look()
+        for one in ward.all:
+            one.actions.repair()
+            one.push_after()
+        patient.drain()
+
+    assert patient.waiting() == patient.done
+    told, numbers = [vars(record) for record in caplog.records], patient.app.metrics()
+    found = {kind.name: complaints(one, kind, told, numbers[one.queue_name].damaged) for kind, one in ward.patients}
+    assert {} == {name: complaint for name, complaint in found.items() if complaint}
+
+
+@pytest.mark.parametrize("kinds", GROUPS.values(), ids=GROUPS)
+def test_people_can_look_at_a_damaged_shard(patient: Patient, kinds: Sequence[Kind]) -> None:
+    """Whatever is damaged, each list, number and action answers, where no drain has been there before."""
+    ward = Ward(patient, kinds)
+
+    ward.look()
+    for _, one in ward.patients:
+        one.act()
+
+    ward.look()
+
+
+def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
+    """P2: what is new in it, and what its ids have waiting, is there once, also where equal payloads are kept."""
+    performed = Notes()
+    worker = declare(patient.app, f"{patient.queue_name} never", performed, merge="never", batch_size=10)
+    jobs = [{"id": job_id, "payload": "one"} for job_id in ("new", "old")]
+    worker.perform_async(jobs[1:])
+    key = patient.app.queue_of(worker).shards[0].key("box")
+    patient.admin.rpush(key, "alien")
+
+    worker.perform_async(jobs)
+
+    patient.drain()
+    assert [{"new": ["one"], "old": ["one", "one"]}] == performed.batches
+
+
+@pytest.mark.parametrize("abandoned", [False, True])
+def test_a_recovery_that_meets_damage_is_made_as_without_it(patient: Patient, *, abandoned: bool) -> None:
+    """P6: a dead holder is noted once, under its own nonce, and one that gave up itself is not noted."""
+    meta, key = patient.key("meta"), patient.key("trouble")
+    dead: Any = patient.admin.hget(meta, "nonce")
+    packed: Any = patient.admin.hget(key, "suspect-1")
+    patient.admin.hset(key, "suspect-1", msgspec.msgpack.encode({**msgspec.msgpack.decode(packed), "x": True}))
+    if abandoned:
+        patient.admin.hset(meta, "abandoned", 1)
+    patient.admin.delete(patient.key("seen"))
+    patient.admin.rpush(patient.key("seen"), "alien")
+
+    outlive(patient.app, patient.clock, patient.worker)
+    patient.die_before_start()
+
+    (aside,) = patient.queries.damaged()
+    assert "seen" == aside.key
+    noted: Any = patient.admin.hget(key, "suspect-1")
+    trouble = msgspec.msgpack.decode(noted)
+    assert (None if abandoned else [dead.decode()]) == trouble.get("h")
+    assert abandoned == ("r" in trouble)
+
+
+@pytest.mark.parametrize("lease", ["no end", "another type"])
+def test_a_damaged_lease_holds_a_shard_for_one_ttl(patient: Patient, clock: ManualClock, lease: str) -> None:
+    """P1, P6: what says nothing of an end ends after one TTL, not at once and not never."""
+    clock.advance(100.0)
+    key = patient.key("lease")
+    patient.admin.delete(key)
+    if lease == "no end":
+        patient.admin.set(key, "1")
+    else:
+        patient.admin.rpush(key, "1")
+    patient.is_well = True
+
+    patient.app.drain()
+
+    assert set() == patient.done
+    assert 0 < patient.admin.pttl(key) <= 30_000
+    patient.drain()
+    assert patient.waiting() == patient.done
+
+
+def test_what_is_set_aside_is_bounded(patient: Patient) -> None:
+    """Of each shard the last thousand records are kept, however many are damaged."""
+    patient.admin.zadd(patient.key("due"), {f"alone-{number}": 1.0 for number in range(1_500)})
+
+    assert 1_500 == patient.actions.repair()
+    kept = patient.queries.damaged()
+    assert 1_000 == len(kept)
+    assert 1_500 == patient.app.metrics()[patient.queue_name].damaged == max(one.number for one in kept)
+    assert 400 == patient.actions.delete_damaged(last=min(one.number for one in kept) + 399)
+    assert 600 == patient.actions.delete_damaged()
+    assert [] == patient.queries.damaged()
+
+
+def test_a_sound_shard_is_not_changed_by_a_repair(patient: Patient) -> None:
+    """Whoever repairs a shard that is sound changes nothing, whatever its jobs are at."""
+    before = {name: patient.admin.dump(patient.key(name)) for name in SHARD_KEYS if name not in {"meta", "lease"}}
+
+    assert 0 == patient.actions.repair()
+
+    assert before == {name: patient.admin.dump(patient.key(name)) for name in before}
+
+
+def test_the_bytes_of_the_morgue_are_counted_anew(patient: Patient) -> None:
+    """Where their count is damaged it is what it was."""
+    before = patient.admin.hget(patient.key("meta"), "morgue_bytes")
+    patient.admin.hset(patient.key("meta"), "morgue_bytes", "many")
+
+    assert 1 == patient.actions.repair()
+
+    assert before == patient.admin.hget(patient.key("meta"), "morgue_bytes")
