@@ -5,6 +5,7 @@ one call each.
 """
 
 import logging
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -72,6 +73,8 @@ class DrainTerms:
     ack_interval: float
     claim_payloads: int
     claim_bytes: int
+    alone: threading.Lock
+    """Of the process: held while a suspect runs, from its start to its settling."""
     after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
     """Told of (id, entry, error) that just went to the morgue."""
     after_settling: Callable[[Settled], None]
@@ -131,7 +134,8 @@ class Visit:
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
         reason = self._reason or ("paused" if self._holding.paused else "empty")
-        return DrainResult(reason, self._counts, granted.token, self._holding.due_at, self._exit)
+        until = None if reason == "held" else self._holding.due_at
+        return DrainResult(reason, self._counts, granted.token, until, self._exit)
 
     def _acquire(self) -> Grant | Refused:
         started = Moment.now(self._terms.clock)
@@ -166,6 +170,19 @@ class Visit:
 
     def _work_off(self, window: Window) -> Window | None:
         """Perform a window, settle it, and claim the next; None where the visit ends."""
+        if not window.lone_suspect:
+            return self._perform_and_settle(window)
+        # Were two to run alone in one process, its death would be held against both.
+        if not self._terms.alone.acquire(blocking=False):
+            self._ledger.back(window.deliveries)
+            self._reason = "held"
+            return self._settle("release")
+        try:
+            return self._perform_and_settle(window)
+        finally:
+            self._terms.alone.release()
+
+    def _perform_and_settle(self, window: Window) -> Window | None:
         if window.charge is None:
             self._perform_all(window)
         else:

@@ -65,6 +65,7 @@ class Drainer:
         self.history = Recorder(backend)
         """What the charts show; written on the way, and at the end of `drain`; who only visits calls its `flush`."""
         self._keeper, self._survivors = Keeper(), Survivors()
+        self._alone = threading.Lock()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._terms: dict[str, DrainTerms] = {}
         self._running: set[Visit] = set()
@@ -239,6 +240,7 @@ class Drainer:
                     ack_interval=config.ack_interval,
                     claim_payloads=config.claim_payloads,
                     claim_bytes=config.claim_bytes,
+                    alone=self._alone,
                     after_burial=partial(self._tell_buried, queue),
                     after_settling=partial(self._tell_settled, queue),
                 )

@@ -108,7 +108,7 @@ class Tour:
             self._worked(shard)
         else:
             self._exited(shard, result.exit)
-        if result.token is None or result.reason == "lease lost":
+        if result.token is None or result.reason in ("lease lost", "held"):
             self._rests_until[shard] = self._clock.monotonic() + self._poll_interval
         elif result.reason == "out of time":
             # No further batch of this queue is predicted to fit; one of another queue may.

@@ -51,17 +51,22 @@ def make_suspect(server: Server, stage: Stage) -> None:
     wait_until_free(server, stage)
 
 
-def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: Stage) -> None:
+def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
     """E-43: a handler that ended well five times, and could not be settled four times, is done and not buried."""
-    stage = msgspec.structs.replace(stage, redis_timeout=0.2)
     push(stage, numbered("a", 1))
-    with disturbed(stage, (1, 2, 3, 4), server.freeze) as app:
+
+    def go_away() -> None:
+        fault_proxy.refuse()
+        fault_proxy.cut()
+
+    away = msgspec.structs.replace(stage, url=fault_proxy.url, redis_timeout=0.2)
+    with disturbed(away, (1, 2, 3, 4), go_away) as app:
         for _ in range(20):
             # On a slow machine a visit may end before its handler begins.
             with suppress(BackendUnavailable):
                 if visit(app).reason == "empty":
                     break
-            server.thaw()
+            fault_proxy.accept()
             wait_until_free(server, stage)
     end = state_of(server, stage)
     assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["processed"])

@@ -9,8 +9,22 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Mortal, Notes, declare, failing, jobs_of, left_behind, look, outlive
+from tests.rules.support import (
+    Broken,
+    Mortal,
+    Notes,
+    declare,
+    failing,
+    jobs_of,
+    left_behind,
+    look,
+    outlive,
+    shard_of,
+)
 
 
 def drain_through(app: Lowkiq, clock: ManualClock, mortal: Mortal, worker: type[Worker], deaths: int = 50) -> int:
@@ -260,3 +274,27 @@ def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
     assert {*failed["ids"]} <= {job_id[:100] + "…" for job_id in failing_ids}
     assert "secret" not in caplog.text
     assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
+def test_p6_one_suspect_runs_at_a_time_in_a_process(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: were two to run alone in one process, its death would be held against both; the other waits its turn."""
+    mortal, notes, met = Mortal(app), Notes(), list[DrainResult]()
+    ids = [next(str(n) for n in range(99) if shard_for(str(n), 2) == index) for index in range(2)]
+    worker = declare(app, queue_name, notes, shards_count=2)
+    worker.perform_async(jobs_of(ids))
+    notes.then = mortal.die
+    assert [None, None] == [mortal.drain(), mortal.drain()]
+    outlive(app, clock, worker)
+
+    def visit_the_other(batch: Batch) -> None:
+        if not met:
+            (other,) = set(ids) - set(batch)
+            met.append(app.drainer.visit(shard_of(app, worker, other), Budget(clock)))
+
+    notes.clear()
+    notes.then = visit_the_other
+    app.drain()
+
+    assert [("held", {"recovered": 1, "interrupted": 1})] == [(one.reason, dict(one.counts)) for one in met]
+    assert sorted([job_id] for job_id in ids) == sorted(notes.ids)
+    assert {} == left_behind(app, worker)

@@ -17,6 +17,11 @@ local function time(at)
   return at < none and string.format('%.17g', at) or 'null'
 end
 
+local function moment(at)
+  if not (math.abs(at) < none) then error('DAMAGED time') end
+  return string.format('%.17g', at)
+end
+
 for at = 1, #KEYS, OF_A_SHARD do
   local due, since, retry, flight, morgue, meta = unpack(KEYS, at, at + OF_A_SHARD - 1)
   local done, again, lost, handed, aside, flight_since, paused_until, held_until = unpack(call('HMGET', meta,
@@ -34,11 +39,11 @@ for at = 1, #KEYS, OF_A_SHARD do
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
-      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight), time(held_until or 0)
+      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight), moment(held_until or 0)
     )
   else
     due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)
-    if own_flight ~= none then flights[#flights + 1] = string.format('[%s,%s]', time(own_flight), time(held_until or 0)) end
+    if own_flight ~= none then flights[#flights + 1] = string.format('[%s,%s]', moment(own_flight), moment(held_until or 0)) end
   end
   if not (math.abs(processed + retried + dead + payloads + damaged) < none) then error('DAMAGED counter') end
 
