@@ -1,6 +1,6 @@
 """Holders that live, though they could not settle: what they were about to be blamed for is taken back.
 
-Who comes next takes the holder of a lone suspect for dead, and gives that id a strike. See docs/lease.md.
+The next holder takes the one of a lone suspect for dead, and gives that id a strike. See docs/lease.md.
 """
 
 import logging
@@ -33,10 +33,8 @@ class Survivors:
         self._tell(holding.shard)
         try:
             result = drain()
-        except LowkiqError:
+        finally:
             self._note(holding)
-            raise
-        self._note(holding)
         # That the drain came to its end shows that Redis can be reached.
         self.tell([holding.shard])
         return result
@@ -46,8 +44,12 @@ class Survivors:
 
         Where that fails, it is tried again another time.
         """
+        if not self._unheard:
+            return []
         heard: list[ShardRef] = []
-        for shard in self._unheard.keys() & set(shards) if self._unheard else ():
+        with self._lock:
+            unheard = self._unheard.keys() & set(shards)
+        for shard in unheard:
             try:
                 self._tell(shard)
             except LowkiqError as error:
@@ -59,12 +61,17 @@ class Survivors:
     def _note(self, holding: Holding) -> None:
         if holding.at_risk is not None:
             with self._lock:
-                self._unheard.setdefault(holding.shard, []).append(holding)
+                self._unheard[holding.shard] = [*self._unheard.get(holding.shard, ()), holding]
 
     def _tell(self, shard: ShardRef) -> None:
-        for holding in list(self._unheard.get(shard, ())):
+        with self._lock:
+            unheard = self._unheard.get(shard, ())
+        for holding in unheard:
+            # Two threads may do so for one holder: to say it twice is harmless, and no thread waits for another's call.
             holding.survive(patience=0.0)
             with self._lock:
-                self._unheard[shard].remove(holding)
-                if not self._unheard[shard]:
-                    del self._unheard[shard]
+                left = [one for one in self._unheard.get(shard, ()) if one is not holding]
+                if left:
+                    self._unheard[shard] = left
+                else:
+                    self._unheard.pop(shard, None)

@@ -12,6 +12,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.support import closing, is_empty, is_in_order
 from tests.properties.observed import State, stored
@@ -80,6 +81,7 @@ class Simulation:
                 self.app.drainer.visit(shard, Budget(self.clock))
                 continue
             self.deaths += 1
+            self.app.drainer._survivors = Survivors()
             self.clock.advance(TTL + 1.0)
             self.server.admin.delete(shard.key("lease"))
         return state

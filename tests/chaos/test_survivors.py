@@ -1,16 +1,20 @@
 """P6: only the death of a process is held against what ran alone in it, not an outage that it lived through."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Barrier
 
 import msgspec
 import pytest
 
 from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.store.holding import Grant
+from lowkiq_lambda.store.holding import Grant, Holding
 from lowkiq_lambda.store.scripts import script
 from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.holders import PATIENCE, Holders
+from tests.chaos.holders import PATIENCE, Holder, Holders
 from tests.chaos.stage import Stage
 from tests.chaos.support import (
     child,
@@ -49,6 +53,25 @@ def make_suspect(server: Server, stage: Stage) -> None:
         holder.wait_at("in handler")
         holder.kill()
     wait_until_free(server, stage)
+
+
+def unheard_of(holders: Holders) -> Holder:
+    """A holder whose lone suspect was about to run when it was heard last."""
+    holders.push(numbered("a", 1))
+    holder = holders.new()
+    holder.take()
+    holder.write([("a", "suspect", 0)])
+    holder.start("a", PATIENCE)
+    return holder
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    """A visit that ends in the error."""
+
+    def drain() -> None:
+        raise error
+
+    return drain
 
 
 def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
@@ -187,3 +210,35 @@ def test_p6_what_is_buried_says_what_is_known(server: Server, stage: Stage) -> N
         eventually(lambda: visit(app).reason == "empty")
     error = state_of(server, stage)["morgue"]["a"][1]
     assert error.startswith("crashed: nothing more was heard of the process")
+
+
+def test_p6_two_threads_may_tell_that_one_holder_lives(
+    server: Server, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P6: after an outage one thread looks while another drains; both say so, and neither fails by the other."""
+    both = Barrier(2)
+    survive = Holding.survive
+
+    def survive_together(holding: Holding, patience: float) -> None:
+        both.wait(30.0)
+        survive(holding, patience)
+
+    monkeypatch.setattr(Holding, "survive", survive_together)
+    with Holders(server.url, shard_of(stage)) as holders, ThreadPoolExecutor(2) as threads:
+        survivors, holding = Survivors(), unheard_of(holders)
+        with pytest.raises(BackendUnavailable):
+            survivors.watch(holding, raising(BackendUnavailable()))
+        told = [threads.submit(survivors.tell, [holding.shard]) for _ in range(2)]
+        assert [[holding.shard]] * 2 == [one.result(30.0) for one in told]
+        assert [] == survivors.tell([holding.shard])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a hook raised")])
+def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, stage: Stage, error: BaseException) -> None:
+    """P6: an error that is not one of Redis ends the visit, not the process, which says so all the same."""
+    with Holders(server.url, shard_of(stage)) as holders:
+        survivors, holding = Survivors(), unheard_of(holders)
+        with pytest.raises(type(error)):
+            survivors.watch(holding, raising(error))
+        assert [holding.shard] == survivors.tell([holding.shard])
+    assert state_of(server, stage)["trouble"]["a"]["x"]

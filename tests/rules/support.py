@@ -9,6 +9,7 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
 from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
 
 Then: TypeAlias = Callable[[Batch], object]
@@ -181,6 +182,8 @@ class Mortal:
         try:
             return self._app.drain()
         except Died:
+            # A process that is gone does not say later that it lives.
+            self._app.drainer._survivors = Survivors()
             return None
         finally:
             self._dead, self.dies_before = False, _never
