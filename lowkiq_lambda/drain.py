@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendError, LeaseLost
+from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.keeper import Keeper
 from lowkiq_lambda.lease import Lease, Moment
@@ -114,7 +114,7 @@ class Visit:
 
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
-        with suppress(BackendError, LeaseLost):
+        with suppress(LowkiqError):
             self._holding.abandon(seconds, patience=0.0)
 
     def drain(self) -> DrainResult:

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from lowkiq_lambda.error_text import loggable
+
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -40,5 +42,5 @@ def _leave(error: BaseException | None) -> None:
         code = 0 if error.code is None else error.code if isinstance(error.code, int) else 1
         os._exit(code & 0xFF)
     if error is not None:
-        logger.error("a process that a handler forked ended with an error", exc_info=error)
+        logger.error("a process that a handler forked ended with an error", exc_info=loggable(error))
     os._exit(0 if error is None else 1)

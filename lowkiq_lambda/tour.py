@@ -127,7 +127,7 @@ class Tour:
 
     def ended(self, reason: str) -> None:
         """The budget is over: what has work, or was never looked at, was left for that reason."""
-        # That a handler ended its drain says more about a shard.
+        # There what is left has exited: more time would not help.
         left = [shard for shard in self._work if self.reasons.get(shard) != "interrupted"]
         self.reasons.update(dict.fromkeys(left, reason))
         self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
@@ -144,10 +144,9 @@ class Tour:
     def _exited(self, shard: ShardRef, error: BaseException) -> None:
         self.errors.pop(shard, None)
         self.exits[shard] = error
-        if self.reasons[shard] == "turn over":
-            # It is not visited again at once.
-            self.reasons[shard] = "interrupted"
-        self._rest(shard)
+        # After its turn the backlog comes first: what exited waits behind it.
+        if self.reasons[shard] != "turn over":
+            self._rest(shard)
 
     def _worked(self, shard: ShardRef) -> None:
         self.errors.pop(shard, None)

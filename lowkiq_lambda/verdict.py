@@ -21,9 +21,9 @@ Outcome: TypeAlias = tuple[Any, ...]
 """As store/lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
 
 EXITS: Final = 5
-"""How often in a row an id that runs alone ends its handler (`sys.exit`, a cancellation) until that is its failure.
+"""How often in a row an id that runs alone exits (`sys.exit`, a cancellation) until that is its failure.
 
-Any process is stopped now and then, so one such end says nothing of the id; five in a row are no accident.
+Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
 """
 HOOK_ERRORS: Final = (Exception, SystemExit)
 """What a user's callable may raise without harm: the outcome that it was asked about stands."""
@@ -35,7 +35,8 @@ class Performed(msgspec.Struct):
     """What came of a batch. Ids that are named nowhere are done.
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `interrupted`: ids that
-    go back as they were; `enders` among them those that ran. `exit`: the exception, no failure, that ended the batch.
+    go back as they were; `enders`: those of them that may have exited. `exit`: the exception, no failure, that ended
+    the batch.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
@@ -91,8 +92,8 @@ class ErrorText(msgspec.Struct, frozen=True):
         return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
 
     def repeated_exit(self, error: BaseException, *, blamed: bool) -> "CountedFailure":
-        """That the handler ended its drain once too often, the last time with this error, as a failure that counts."""
-        text = f"ended its drain {EXITS} times in a row, at last with {type(error).__name__}: {self.text(error)}"
+        """That an id exited once too often, the last time with this error, as a failure that counts."""
+        text = f"exited {EXITS} times in a row, at last with {type(error).__name__}: {self.text(error)}"
         return self.failure(text, blamed=blamed)
 
     def shared(self, dumped: bytes) -> "CountedFailure":
@@ -125,7 +126,7 @@ def of_failure(worker: type[Worker], delivery: Delivery, failure: CountedFailure
 
 
 def of_exit(delivery: Delivery, error: BaseException, *, alone: bool) -> Outcome | None:
-    """Back, behind what is due by now; None where so many ends in a row are a failure.
+    """Back, behind what is due by now; None where so many exits in a row are a failure.
 
     In company it counts for nobody, and Ctrl-C never does.
     """

@@ -73,7 +73,8 @@ def in_time(seconds: float, start: Callable[[], bool]) -> bool:
         try:
             return answer.result(left)
         except TimeoutError:
-            pass
+            if answer.done():
+                raise
     logger.warning("the drain does not go on: its successor was not started in the time that was left")
     return False
 

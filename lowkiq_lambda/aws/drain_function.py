@@ -18,6 +18,7 @@ from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queu
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.development import ForDevelopment
 from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.tour import Tour
@@ -29,7 +30,7 @@ _SHOWN: Final = 10
 
 
 class DrainFailed(LowkiqError):
-    """Shards could not be drained, or handlers ended their drains; what could be drained was."""
+    """Shards could not be drained, or handlers exited; what could be drained was."""
 
 
 @logged
@@ -37,7 +38,7 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
-    could not be drained, or whose handlers ended their drain (`sys.exit`), when all others were.
+    could not be drained, or whose handlers exited (`sys.exit`), when all others were.
     """
     warm = environment()
     telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
@@ -126,20 +127,17 @@ def _failed(tour: Tour) -> DrainFailed:
     if tour.errors:
         rest = ", the rest was" if len(tour.shards) > len(tour.errors) else ""
         shards = f"{len(tour.errors)} of {len(tour.shards)} shards could not be drained{rest}"
-        sentences.append(f"{shards}: {_by_shard(tour.errors, '{}: {}')}")
+        sentences.append(f"{shards}: {_by_shard(tour.errors)}")
     if tour.exits:
-        shards = "Handlers ended their drain and their jobs were given back"
-        sentences.append(f"{shards}: {_by_shard(tour.exits, '{}({})')}")
+        shards = "Handlers exited, and their jobs were given back"
+        sentences.append(f"{shards}: {_by_shard(tour.exits)}")
     failed = DrainFailed(". ".join(sentences))
     failed.__cause__ = next(iter(tour.exits.values()), None)
     return failed
 
 
-def _by_shard(errors: Mapping[ShardRef, BaseException], form: str) -> str:
-    named = [
-        f"shard {shard.index} of {shard.queue_name!r}: {form.format(type(error).__name__, error)}"
-        for shard, error in errors.items()
-    ]
+def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
+    named = [f"shard {shard.index} of {shard.queue_name!r}: {headline(error)}" for shard, error in errors.items()]
     more = f"; and {len(named) - _SHOWN} more" if named[_SHOWN:] else ""
     return "; ".join(named[:_SHOWN]) + more
 

@@ -10,6 +10,7 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.drainer import TURN, Drainer
+from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster
@@ -26,7 +27,7 @@ _DOUBLINGS: Final = 16
 
 @dataclass
 class DrainThread:
-    """Runs until its roster is closed. A shard that Redis refuses, or whose handler ends its drain, rests for a while.
+    """Runs until its roster is closed. A shard that Redis refuses, or with a handler that exits, rests for a while.
 
     Any other error ends the thread, and it may run again at once: the shard rests then, too.
     """
@@ -73,11 +74,12 @@ class DrainThread:
                 self.has_worked = True
             else:
                 self._put_to_rest(shard)
-                logger.warning("a handler ended its drain with %r", result.exit, extra=_named(shard))
+                logger.warning("a handler exited with %s", headline(result.exit), extra=_named(shard))
                 self._last_words(result.exit)
 
     def _put_to_rest(self, shard: ShardRef) -> None:
-        # Longer each time, so that what goes wrong each time is no busy loop; the thread's others do not rest.
+        # Longer each time, so that what goes wrong each time does not become a busy loop; the thread's other shards do
+        # not rest.
         self.roster.failed(shard, self._rest(shard))
         self.has_worked = True
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from redis.exceptions import ResponseError
 
-from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.backend import Backend
 from lowkiq_lambda.store.keys import ShardRef, declaration_key
 
@@ -110,7 +110,7 @@ def declare(
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
     if (is_new or reopen) and not there.changing:
-        open_each(backend, shards, there)
+        open_each(backend, shards, there, patience)
 
 
 def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
@@ -121,7 +121,7 @@ def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Decl
     there, _ = register(backend, shards, declaration, patience)
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
-    if there.changing or not open_each(backend, shards, there):
+    if there.changing or not open_each(backend, shards, there, patience):
         raise ShardClosed(
             f"Queue {shards[0].queue_name!r} is being declared anew. If that broke off, call app.redeclare again, "
             "with the worker as it was or as it is to be.",
@@ -163,14 +163,19 @@ def is_other_type(answer: object) -> bool:
     return isinstance(answer, ResponseError) and str(answer).startswith("WRONGTYPE")
 
 
-def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered) -> bool:
+def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, patience: float) -> bool:
     """Open the shards under the declaration that was seen; whether none knew a later one. Raises BackendError."""
+    give_up_at = backend.clock.monotonic() + patience
     args = [there.generation, there.made_with["merge"]]
-    replies = backend.run_each([("open", shard, args) for shard in shards])
-    for reply in replies:
+    statuses = []
+    for shard, first in zip(shards, backend.run_each([("open", shard, args) for shard in shards]), strict=True):
+        reply, left = first, give_up_at - backend.clock.monotonic()
+        if isinstance(reply, BackendUnavailable) and left > 0:
+            reply = backend.run("open", shard, args, patience=left)
         if isinstance(reply, LowkiqError):
             raise reply
-    return all(reply[0] == b"OK" for reply in replies if not isinstance(reply, LowkiqError))
+        statuses.append(reply[0])
+    return all(status == b"OK" for status in statuses)
 
 
 def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws import continuation
-from lowkiq_lambda.aws.continuation import continue_if_due
+from lowkiq_lambda.aws.continuation import continue_if_due, in_time
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.invoker import InvocationRefused
@@ -101,6 +101,42 @@ def test_generations_follow_one_another_until_the_work_is_done(function: Functio
 
     assert [[job_id] for job_id in IDS] == function.notes.ids
     assert list(range(1, event["generation"] + 1)) == [one["generation"] for one in function.invocations.events]
+
+
+def test_a_backlog_behind_a_handler_that_exits_has_a_successor(function: Function, queue_name: str) -> None:
+    """The time was over before the backlog was: that one of its handlers exited changes nothing about that."""
+
+    def perform(batch: Batch) -> None:
+        function.clock.advance(0.3)
+        if "x" in batch:
+            raise SystemExit(3)
+
+    def last_long(_batch: Batch) -> None:
+        function.clock.advance(3.0)
+
+    worker = declare(function.app, f"{queue_name}-long", perform)
+    worker.perform_async(jobs_of("x"))
+    function.clock.advance(60)
+    worker.perform_async(jobs_of(IDS))
+    declare(function.app, queue_name, last_long).perform_async(jobs_of("m"))
+
+    tour = function.drain({}, seconds=3.0)
+
+    shard = shard_of(function.app, worker, "a")
+    assert "out of time" == tour.reasons[shard]
+    assert function.goes_on({}, tour)
+    assert [] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+
+
+@pytest.mark.parametrize("error", [TimeoutError("no answer"), ValueError("no right")])
+def test_what_a_start_raises_is_not_taken_for_want_of_time(error: Exception) -> None:
+    """A TimeoutError of the start itself too is raised as it is, and not told as one of the wait for it."""
+
+    def start() -> bool:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        in_time(30.0, start)
 
 
 def test_no_more_generations_than_the_settings_allow(function: Function, queue_name: str) -> None:

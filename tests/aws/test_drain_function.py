@@ -13,6 +13,7 @@ from redis.connection import AbstractConnection
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
+from lowkiq_lambda.error_text import LONGEST_LOGGED
 from lowkiq_lambda.store.server_time import ServerTime
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
@@ -328,12 +329,30 @@ def test_a_handler_that_wants_to_exit_fails_the_invocation_alone(
     worker.perform_async(jobs_of("a"))
     drain.install(app)
 
-    with pytest.raises(DrainFailed, match=rf"jobs were given back: shard 0 of '{queue_name}': SystemExit\(3\)"):
+    with pytest.raises(DrainFailed, match=rf"jobs were given back: shard 0 of '{queue_name}': SystemExit: 3"):
         drain()
 
     found = look(app, worker, "a")
     assert found is not None
     assert -1 == found.retry_count
+
+
+def test_what_a_handler_exits_with_is_cut_in_the_error(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str
+) -> None:
+    """Lambda logs the error of an invocation: a message of megabytes fills no log."""
+
+    def leave(_batch: Batch) -> None:
+        sys.exit("x" * 1_000_000)
+
+    app = make_app()
+    declare(app, queue_name, leave).perform_async(jobs_of("a"))
+    drain.install(app)
+
+    with pytest.raises(DrainFailed) as failed:
+        drain()
+
+    assert len(str(failed.value)) < LONGEST_LOGGED
 
 
 def test_a_warm_environment_connects_once_and_loads_no_script_again(

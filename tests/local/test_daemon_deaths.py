@@ -20,7 +20,7 @@ HERE, THERE = [next(str(n) for n in range(99) if shard_for(str(n), SHARDS) == sh
 
 
 class Ends:
-    """A handler that ends its drain the first times that it gets an id."""
+    """A handler that exits the first times that it gets an id."""
 
     def __init__(self, app: Lowkiq, queue_name: str, **times: int) -> None:
         self.left = Counter(times)
@@ -84,7 +84,7 @@ def test_e54_a_handler_that_exits_costs_no_thread(
         handler.worker.perform_async([{"id": HERE}])
         eventually(lambda: len(handler.ran(HERE)) == 3)
 
-    assert 2 == caplog.text.count("a handler ended its drain with SystemExit('enough')")
+    assert 2 == caplog.text.count("a handler exited with SystemExit: enough")
     assert "replaced" not in caplog.text
     assert (3, 1) == (len(threads), len(set(threads)))
     assert ["enough"] * 2 == [str(word) for word in words]

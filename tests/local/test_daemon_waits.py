@@ -90,7 +90,7 @@ def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
     notes = Notes(app, queue_name)
 
     with caplog.at_level(logging.WARNING), Daemon(app):
-        eventually(lambda: caplog.text.count("a handler ended its drain") >= 4)
+        eventually(lambda: caplog.text.count("a handler exited") >= 4)
         took = [notes.seconds_to_perform(job_id) for job_id in GOOD]
 
     assert max(took) < 1.0

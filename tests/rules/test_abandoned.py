@@ -2,9 +2,13 @@
 
 from threading import Event, Thread
 
+import pytest
+
 from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.store.holding import Holding
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Notes, declare, outlive
+from tests.rules.support import Notes, declare, jobs_of, outlive
 
 
 def test_s12_what_was_abandoned_is_repeated_elsewhere_and_says_so(
@@ -34,3 +38,31 @@ def test_s12_what_was_abandoned_is_repeated_elsewhere_and_says_so(
     assert "a" == notes.last.id
     assert notes.last.repeated
     assert -1 == notes.last.retry_count
+
+
+@pytest.mark.parametrize("error", [ShardClosed("closed"), QueueMismatch("a newer version")])
+def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch, error: LowkiqError
+) -> None:
+    """S-12: whatever the call for one visit comes to, the process makes it for all of them."""
+    tried: list[str] = []
+
+    def refuse(holding: Holding, _seconds: float, patience: float) -> None:  # noqa: ARG001 - as it is called
+        tried.append(holding.shard.queue_name)
+        raise error
+
+    def drain_the_other(_batch: Batch) -> None:
+        app.drain()
+
+    def leave(_batch: Batch) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Holding, "abandon", refuse)
+            app.drainer.abandon_all(0.5)
+
+    queues = {f"{queue_name}-first": drain_the_other, queue_name: leave}
+    for name, handler in queues.items():
+        declare(app, name, handler).perform_async(jobs_of("a"))
+
+    assert {"done": 1} == app.drain()
+    assert queues.keys() == set(tried)
+    assert 2 == len(tried)

@@ -9,9 +9,10 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.census import declared_queues
 from lowkiq_lambda.store.keys import declaration_key
+from lowkiq_lambda.store.scripts import script
 from tests.apps import MakeApp
 from tests.rules.support import Notes, declare, jobs_of, left_behind
-from tests.servers import MakeServer, Server
+from tests.servers import FaultProxy, MakeServer, Server
 from tests.waiting import eventually
 
 MANY = jobs_of([str(number) for number in range(2_000)])
@@ -209,3 +210,18 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     worker.perform_async(jobs_of("c"))
     later.drain()
     assert [["a"], ["c"]] == performed.ids
+
+
+def test_e44_a_queue_is_opened_with_the_patience_that_registers_it(
+    make_app: MakeApp, server: Server, queue_name: str, fault_proxy: FaultProxy
+) -> None:
+    """E-44: a fault that passes while a queue is first used is waited for, whichever of the two calls it hits."""
+    app = make_app(redis_url=fault_proxy.url)
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    server.admin.script_load(script("open").source)
+    fault_proxy.drop_reply_after(script("open").sha.encode())
+
+    worker.perform_async(jobs_of("abc"))
+
+    fault_proxy.wait_dropped()
+    assert {"done": 3} == app.drain()

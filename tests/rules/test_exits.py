@@ -101,7 +101,7 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     assert found is not None
     assert 0.0 == found.retry_count
     assert found.error is not None
-    assert found.error.startswith(f"ended its drain {EXITS} times in a row, at last with {kind.__name__}: ")
+    assert found.error.startswith(f"exited {EXITS} times in a row, at last with {kind.__name__}: ")
     assert "enough" in found.error
     assert [] == notes.buried
 
@@ -177,3 +177,25 @@ def test_p9_an_id_that_is_given_back_again_and_again_does_not_look_young(
         ages.append(app.metrics()[queue_name].oldest_due_age)
 
     assert [100.0, 200.0, 300.0, 400.0] == ages
+
+
+def test_p6_a_backlog_is_drained_though_an_id_of_it_exits(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: where a visit ends because another shard waits, its backlog goes on in its next turn of the same drain."""
+    leave, notes = leaving("x", SystemExit(3)), Notes()
+
+    def perform(batch: Batch) -> None:
+        clock.advance(0.1)
+        leave(batch)
+        notes(batch)
+
+    worker = declare(app, f"{queue_name}-long", perform)
+    worker.perform_async(jobs_of("x"))
+    clock.advance(60)
+    worker.perform_async(jobs_of("abcdefghijkl"))
+    declare(app, queue_name, perform).perform_async(jobs_of("m"))
+
+    with pytest.raises(SystemExit):
+        app.drain(60.0)
+
+    assert set("abcdefghijklm") == {job_id for (job_id,) in notes.ids}
+    assert look(app, worker, "x") is not None

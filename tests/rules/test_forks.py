@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lowkiq_lambda.error_text import LONGEST_LOGGED
 from tests.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -32,3 +33,22 @@ def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     assert 2 == sum(line["what"] == "around" for line in told)
     assert 0 == ended.returncode
     assert ("in the child" in ended.stderr) == (way == "error")
+
+
+def test_what_a_forked_child_raised_is_cut_in_its_log() -> None:
+    """A message of megabytes, such as a body of a reply, fills no log."""
+    program = """
+import os
+from lowkiq_lambda.forks import in_parent_alone
+
+def fork(_given):
+    if os.fork() == 0:
+        raise ValueError("x" * 1_000_000)
+    os.wait()
+
+in_parent_alone(fork, None)
+"""
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=TIMEOUT, check=True)
+
+    assert b"a process that a handler forked ended with an error" in told.stderr
+    assert len(told.stderr) < LONGEST_LOGGED

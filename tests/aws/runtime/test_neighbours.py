@@ -105,10 +105,10 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crashed)]
     exits = [outcome.message for outcome in outcomes if isinstance(outcome, Error)]
     assert (1 + STRIKES, 2 * EXITS) == (len(crashes), len(neighbours.began("exits")))
-    assert all("-exits': SystemExit(3)" in message for message in exits)
+    assert all("-exits': SystemExit: 3" in message for message in exits)
     assert [-1.0] * EXITS + [0.0] * EXITS == neighbours.began("exits")
     assert ["x"] == list(neighbours.buried("exits"))
-    assert f"ended its drain {EXITS} times in a row" in str(neighbours.buried("exits")["x"])
+    assert f"exited {EXITS} times in a row" in str(neighbours.buried("exits")["x"])
     assert ["k"] == list(neighbours.buried("kills"))
     assert str(neighbours.buried("kills")["k"]).startswith("crashed")
     assert 60 == neighbours.done("good") + neighbours.done("fine")
@@ -125,4 +125,4 @@ def test_p6_neighbours_of_what_exits_are_done_in_the_same_invocation(stage: Stag
         assert [30, 30] == [neighbours.done(name) for name in ("good", "fine")]
         assert isinstance(outcome, Error)
         assert "DrainFailed" == outcome.type
-        assert outcome.message.endswith("-exits': SystemExit(3)")
+        assert outcome.message.endswith("-exits': SystemExit: 3")

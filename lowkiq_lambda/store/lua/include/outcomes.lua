@@ -4,7 +4,7 @@
 --   {id, 'bury', error, signature, brief}     it failed for the last time: its oldest payload leaves, the rest
 --                                         start anew
 --   {id, 'back'}                           interrupted: as it was before the claim
---   {id, 'behind', exits}                  it ended its handler, so often in a row: as it was, but what is due now goes
+--   {id, 'behind', exits}                  it exited, so often in a row: as it was, but what is due now goes
 --                                         first
 --   {id, 'suspect', batch}                 it failed in company and nobody was named
 -- where error and brief, which is kept for longer, are the positions of their texts among the arguments that
