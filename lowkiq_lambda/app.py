@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overlo
 from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.client import Checker, push
 from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.declaring import bind, worker_of
 from lowkiq_lambda.drainer import Drainer
 from lowkiq_lambda.errors import ConfigError, DeclarationError
@@ -123,8 +123,9 @@ class Lowkiq:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
         Returns how many ids had each outcome: done, failed (each of them retried or dead), suspected (to be run
-        alone before it counts), interrupted, recovered. Raises ValueError for what is no time; KeyboardInterrupt at
-        once; and when the other shards are drained BackendError, or what else ended a handler (SystemExit).
+        alone before it counts), interrupted, recovered. Raises ValueError for NaN; KeyboardInterrupt at
+        once; and when the other shards are drained BackendError, QueueMismatch, or what a handler exited with
+        (SystemExit).
         """
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")
@@ -291,7 +292,7 @@ class Lowkiq:
 
     def _advice(self, queue_name: str) -> str | None:
         """How to be rid of a queue that is declared otherwise, where nothing is lost with it."""
-        if not (self.config.redis_url or "").startswith(EMBEDDED):
+        if not is_embedded(self.config.redis_url):
             return None
         from lowkiq_lambda.local.embedded.shared import reset_command  # noqa: PLC0415 - only where it is used
 
@@ -321,7 +322,7 @@ def _server_of(config: Config) -> str:
             "project); else set it to your server.",
             setting="redis_url",
         )
-    if not config.redis_url.startswith(EMBEDDED):
+    if not is_embedded(config.redis_url):
         return config.redis_url
     from lowkiq_lambda.development import refuse_in_deployment  # noqa: PLC0415 - a deployment has no use for it
     from lowkiq_lambda.local.embedded.shared import attach  # noqa: PLC0415 - nor for this

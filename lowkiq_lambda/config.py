@@ -199,6 +199,11 @@ def variable_of(setting: str) -> str:
     return f"LOWKIQ_{setting.upper()}"
 
 
+def is_embedded(url: str | None) -> bool:
+    """Whether the URL stands for the embedded server."""
+    return url is not None and url.startswith(EMBEDDED)
+
+
 def without_password(url: str) -> str:
     """A URL that may be printed: without user, password, and what looks like one among the options."""
     scheme, separator, rest = url.partition("://")

@@ -118,7 +118,7 @@ class Drainer:
         try:
             return self._survivors.watch(holding, visit.drain)
         except ShardClosed:
-            # It has no jobs then. The queue was declared otherwise, which is an error, or its shards are opened again.
+            # Closed, or opened for another merge: the declaration says which, and raises if it is not ours.
             queue.doubt()
             self._ensure_declared(queue, 0.0)
             return DrainResult("empty")

@@ -32,7 +32,7 @@ class Ledger:
         """Id, entry and error of what goes to the morgue."""
 
     def record(self, batch: Sequence[Delivery], performed: Performed, now: Callable[[], float]) -> None:
-        """Note what came of a batch: who is done, who failed, who is only suspected, who was interrupted."""
+        """Note what came of a batch: the ids that are done, failed, suspected or interrupted."""
         if performed.failed or performed.unattributed or performed.interrupted:
             self._record_named(batch, performed, now())
             return

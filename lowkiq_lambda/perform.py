@@ -27,7 +27,10 @@ LOGGED_IDS: Final = 10
 _LOGGED: Final = 100
 """Characters of an id that it has."""
 INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What ends a handler without having failed: nothing is counted, and the payloads go back in place."""
+"""What ends a handler without having failed: its payloads go back.
+
+Only an id that exits several times in a row has failed.
+"""
 
 
 class Performer(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ class Survivors:
     def watch(self, holding: Holding, drain: Callable[[], Result]) -> Result:
         """What the drain of a visit returns or raises; raises BackendError before where others have not been heard.
 
-        So no holder takes one of its own process for dead.
+        So no visit takes for dead a holder of its own process whose visit has ended.
         """
         self._tell(holding.shard)
         try:

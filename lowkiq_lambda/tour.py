@@ -8,6 +8,7 @@ from typing import Final
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.patience import doubled
 from lowkiq_lambda.store.keys import ShardRef
 from lowkiq_lambda.store.state import ShardState
 
@@ -17,7 +18,6 @@ LONGEST_REST: Final = 10.0
 RISK_PUT_OFF: Final = 60.0
 """Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
 
-_DOUBLINGS: Final = 16
 _TELLING: Final = ("failed", "interrupted", "stopping", "out of time", "lease lost", "paused", "held", "empty")
 
 
@@ -138,7 +138,7 @@ class Tour:
     def _rest(self, shard: ShardRef) -> None:
         self._failures[shard] += 1
         # Twice as long each time: what is out of reach may take its time to say so, while the others wait.
-        rest = min(LONGEST_REST, self._poll_interval * 2.0 ** min(self._failures[shard] - 1, _DOUBLINGS))
+        rest = doubled(self._poll_interval, self._failures[shard] - 1, LONGEST_REST)
         self._rests_until[shard] = self._clock.monotonic() + rest
 
     def _exited(self, shard: ShardRef, error: BaseException) -> None:

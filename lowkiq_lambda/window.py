@@ -9,7 +9,7 @@ def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Del
     """Batches of at most `batch_size`, by the time of their first job.
 
     Fresh jobs and jobs in retry don't meet in a batch, and an id whose last failure was its own is alone in its
-    batch: it would only take others down with it. One whose handler ended the holder comes last, too.
+    batch: it would only take others down with it. One that exited comes last, too.
     """
     if all(delivery.retry_count < 0 and delivery.exits is None for delivery in deliveries):
         return list(_cut(deliveries, batch_size))

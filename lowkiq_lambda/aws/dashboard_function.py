@@ -54,7 +54,7 @@ class Entrance:
         try:
             served = self._current()
         except LowkiqError:
-            # Nobody is told more before he has signed in.
+            # More is told only to those who have signed in.
             logger.exception("the dashboard is shut")
             return _SHUT
         answer: dict[str, Any] = served(event, context)

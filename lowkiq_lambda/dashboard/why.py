@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.why_words import CAUSES, ago, ended, held_for, ids,
 from lowkiq_lambda.views import ShardView, Situation
 
 STRIKES: Final = 3
-"""How often an id's process may die while it runs alone."""
+"""In recover.lua, too: strikes that send a payload to the morgue."""
 _LATELY: Final = 60.0
 """Seconds within which somebody came by who may be expected to come again."""
 _SOON: Final = 5.0
@@ -35,7 +35,7 @@ def why(seen: Situation) -> Answer:
     if seen.closed:
         return Answer(
             "closed",
-            "Its shard is closed: the queue was declared anew with another number of shards, and nobody drains this "
+            "Its shard is closed: the queue was declared anew with another declaration, and nobody drains this "
             "one under the old declaration.",
         )
     answer = _obstacle(seen, seen.perform_in) or _free(seen, seen.perform_in)
@@ -188,7 +188,7 @@ def _remarks(seen: Situation) -> tuple[str, ...]:
         )
     if seen.strikes:
         remarks.append(
-            f"Nothing more was heard of its process {times(seen.strikes)} while it ran alone; after the {STRIKES}rd "
+            f"Nothing more was heard of its process {times(seen.strikes)} while it ran alone; after the third "
             "time it goes to the morgue."
         )
     if seen.buried_at is not None:

@@ -8,12 +8,12 @@ from threading import Thread
 from typing import Final, Protocol
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.patience import doubled
 from lowkiq_lambda.perform import INTERRUPTIONS
 
 logger = logging.getLogger(__name__)
 
 LONGEST_PAUSE: Final = 30.0
-_DOUBLINGS: Final = 16
 
 
 class Job(Protocol):
@@ -112,4 +112,4 @@ class Crew:
         self._last_words(error)
 
     def _longer(self, times: int) -> float:
-        return min(LONGEST_PAUSE, self._pause * 2.0 ** min(times, _DOUBLINGS))
+        return doubled(self._pause, times, LONGEST_PAUSE)

@@ -16,7 +16,7 @@ from typing import Final, Self
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.config import Config, is_embedded
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.crew import Crew, Job
 from lowkiq_lambda.local.doorbell import PROBE, Doorbell
@@ -61,7 +61,7 @@ class Daemon:
         self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
-        if (config.redis_url or "").startswith(EMBEDDED):
+        if is_embedded(config.redis_url):
             from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues  # noqa: PLC0415 - only there
 
             redeclare_empty_queues(self._app)

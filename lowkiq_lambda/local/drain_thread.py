@@ -15,6 +15,7 @@ from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster
 from lowkiq_lambda.local.watch import call_hook
+from lowkiq_lambda.patience import doubled
 from lowkiq_lambda.plugs import Scheduler
 from lowkiq_lambda.store.faults import backoff
 from lowkiq_lambda.store.keys import ShardRef
@@ -22,7 +23,6 @@ from lowkiq_lambda.store.keys import ShardRef
 logger = logging.getLogger(__name__)
 
 LONGEST_REST: Final = 60.0
-_DOUBLINGS: Final = 16
 
 
 @dataclass
@@ -101,8 +101,8 @@ class DrainThread:
         return None if result.reason == "empty" else self.config.poll_interval / LOOKS
 
     def _rest(self, shard: ShardRef) -> float:
-        failures = min(self.roster.failures(shard), _DOUBLINGS)
-        return min(LONGEST_REST, self.config.poll_interval / LOOKS * 2.0**failures) * self.rng.uniform(0.75, 1.0)
+        rest = doubled(self.config.poll_interval / LOOKS, self.roster.failures(shard), LONGEST_REST)
+        return rest * self.rng.uniform(0.75, 1.0)
 
 
 def _named(shard: ShardRef) -> dict[str, object]:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import EMBEDDED
+from lowkiq_lambda.config import EMBEDDED, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.local.embedded.shared import attach, attached
 from lowkiq_lambda.local.embedded.url import default_folder
@@ -19,7 +19,7 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
     if url is None:
         refuse_in_deployment("No Redis is named", os.environ)
         app.configure(redis_url=EMBEDDED)
-    if data_dir is not None and (url is None or url.startswith(EMBEDDED)):
+    if data_dir is not None and (url is None or is_embedded(url)):
         app.configure(data_dir=str(data_dir.absolute()))
     embedded = attached(app.redis_url)
     return embedded.data_dir if embedded else data_dir or default

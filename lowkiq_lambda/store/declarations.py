@@ -1,4 +1,4 @@
-"""The drift guard: a queue keeps what it was made with, and refuses who declares it otherwise.
+"""The drift guard: a queue keeps what it was made with, and refuses any other declaration.
 
 With another `shards_count` an id would land in another shard while its older payloads wait in the first; with
 another codec nobody could read what is queued; with another `merge` equal payloads would be looked for where they

@@ -83,7 +83,7 @@ class HolderTerms(msgspec.Struct, frozen=True):
 class Holding:
     """One holder's calls on one shard. Raises LeaseLost once the shard answers that it has another holder.
 
-    A process that was forked since is no holder: it ends at its first call.
+    A process that was forked since does not hold the lease: it ends at its first call.
     """
 
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, terms: HolderTerms) -> None:

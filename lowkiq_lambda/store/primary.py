@@ -32,7 +32,7 @@ class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
     def get_connection(self, command_name: object = None, *keys: object, **options: object) -> Connection:
         """As inherited, to the primary of a second ago or later; the arguments mean nothing, there as here."""
         del command_name, keys, options
-        # Who connects asks anyway, and one caller asks for all.
+        # A new connection asks anyway, and one thread asks for all.
         if self.master_address and self._clock.monotonic() >= self._asks_at and self._asking.acquire(blocking=False):
             try:
                 self._ask()

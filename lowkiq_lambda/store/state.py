@@ -73,7 +73,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
     busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
     if ttl and busy_until > now + float(ttl) + MISJUDGED:
-        # The server's clock was ahead when that was written: who comes to acquire sets it right.
+        # The server's clock was ahead when that was written: the next `acquire` sets it right.
         busy_until = now
     resumes_at = float(paused_until) if paused_until else 0.0
     free_at = max(busy_until, resumes_at)

@@ -1,6 +1,6 @@
 """An operator's action on many ids, in steps of a moment each. Between two steps it is a value that anybody may keep.
 
-It begins with a look, at what there is when the operator is asked whether he means it; what came since is left alone,
+It begins with a look, at what there is when the operator is asked whether they mean it; what came since is left alone,
 however much later the steps are. So each may be taken twice, by two operators too: the second finds nothing to do.
 """
 

@@ -1,11 +1,11 @@
-"""How long a thread may wait at once."""
+"""How long a thread may wait at once, and how waits grow."""
 
 import math
 import threading
 
 import pytest
 
-from lowkiq_lambda.patience import LONGEST_WAIT, at_most
+from lowkiq_lambda.patience import LONGEST_WAIT, at_most, doubled
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ def test_a_wait_is_cut_to_what_any_platform_takes(asked: float | None, given: fl
     assert LONGEST_WAIT < threading.TIMEOUT_MAX
     # poll() counts milliseconds in 32 bits.
     assert LONGEST_WAIT * 1_000 < 2**31
+
+
+@pytest.mark.parametrize(("times", "wait"), [(0, 0.5), (1, 1.0), (2, 2.0), (3, 3.0), (10_000, 3.0)])
+def test_a_wait_doubles_up_to_the_longest(times: int, wait: float) -> None:
+    """However often something has failed in a row, the wait is a number, and bounded."""
+    assert wait == doubled(0.5, times, 3.0)

@@ -125,7 +125,7 @@ def done(visit: Visit) -> Response:
 
 
 def _asking_again(ticket: Ticket) -> str:
-    """For who loads the page again half-way, or has no scripts that would go on."""
+    """For a page that is loaded again half-way, or has no scripts that would go on."""
     return address_of(ticket.question) or packed(ticket.question.without_chosen)
 
 

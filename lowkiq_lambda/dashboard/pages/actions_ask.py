@@ -23,7 +23,7 @@ from lowkiq_lambda.store.sweeps import Sweep, count, prepare
 COUNTING: Final = 1.0
 """Seconds that are spent on counting before somebody is asked."""
 NAMED: Final = 20
-"""How many ids are named to who is asked."""
+"""How many ids are named in the question."""
 LONGEST_ID: Final = 200
 """Characters of an id that are."""
 

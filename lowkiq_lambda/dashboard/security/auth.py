@@ -63,7 +63,7 @@ class Visitor:
 
     @property
     def may_act(self) -> bool:
-        """Whether he may change anything."""
+        """Whether they may change anything."""
         return self.role == "operator"
 
     def form_token(self) -> str:

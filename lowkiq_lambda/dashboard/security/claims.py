@@ -38,7 +38,7 @@ class TrustedClaims(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"{rule!r} is no rule on a claim: write claim=value, as in email=*@example.org.")
 
     def role_and_name(self, event: object) -> tuple[Literal["operator", "reader"], str] | None:
-        """The caller of an event, where the rules let him in."""
+        """The caller of an event, where the rules let them in."""
         claims = _claims(self.source, event)
         found = [*_flat(claims)]
         name = str(claims.get(self.name or _NAMES[self.source]) or claims.get("sub") or self.source)

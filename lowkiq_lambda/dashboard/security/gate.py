@@ -1,4 +1,4 @@
-"""The one way in. Behind it nobody is unknown, nobody changes what he may only read, and no page of another site acts.
+"""The one way in. Behind it nobody is unknown, no reader changes anything, and no page of another site acts.
 
 What is open to everybody is listed here; any other path, also one that does not exist, asks who is there.
 """

@@ -93,7 +93,7 @@ def _network(text: str) -> str:
         network = ip_network(text, strict=False)
     except ValueError:
         network = None
-    # With everybody trusted each caller would name himself.
+    # With everybody trusted, callers could give any address as their own.
     if network is None or not network.prefixlen:
         raise ConfigError(
             f"{variable_of('dashboard_trusted_proxies')} is refused at {text!r}: expected the address or the network "

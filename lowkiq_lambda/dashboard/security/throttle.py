@@ -55,7 +55,7 @@ class Throttle:
         counts = self._count(now, counted, 1)
         if not any(_too_many(*each) for each in counts):
             return 0.0
-        # It is no guess: whoever goes on all the same does not fill the limit of all by himself.
+        # A locked-out try is not a guess: one caller who goes on all the same does not fill the limit of all.
         self._count(now, counted, -1)
         return WINDOW - now % WINDOW
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, EmbeddedServerError
 from lowkiq_lambda.local.embedded.server import open_embedded
@@ -65,7 +65,7 @@ def _folder(data_dir: Path | None) -> Path:
     url = environment.redis_url or EMBEDDED
     if data_dir is not None:
         return data_dir.absolute()
-    if not url.startswith(EMBEDDED):
+    if not is_embedded(url):
         raise ConfigError(
             "LOWKIQ_REDIS_URL names a server of its own, and this is for the embedded one: give --data-dir.",
             setting="redis_url",

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final
 
-from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.local.embedded.url import folder_of
@@ -79,7 +79,7 @@ def leave() -> None:
 def _folder_of(config: Config, environ: Mapping[str, str]) -> Path:
     url = config.redis_url or ""
     # An app that names its server itself reads no other setting from the environment.
-    return folder_of(url if url.startswith(EMBEDDED) else EMBEDDED, config.data_dir or environ.get("LOWKIQ_DATA_DIR"))
+    return folder_of(url if is_embedded(url) else EMBEDDED, config.data_dir or environ.get("LOWKIQ_DATA_DIR"))
 
 
 def _look_after(hold: _Hold) -> None:

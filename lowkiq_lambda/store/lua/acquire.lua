@@ -38,7 +38,9 @@ if now < held_until or exists(lease) then
   return {'HELD', string.format('%.6f', now + seconds)}
 end
 local earliest, left = earliest_due(), exists(flight)
-if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then return {'EMPTY', earliest} end
+if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then
+  return {'EMPTY', earliest}
+end
 
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
 local recovered, buried = 0, {}

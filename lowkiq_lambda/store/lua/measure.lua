@@ -39,11 +39,14 @@ for at = 1, #KEYS, OF_A_SHARD do
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
-      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight), moment(held_until or 0)
+      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight),
+      moment(held_until or 0)
     )
   else
     due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)
-    if own_flight ~= none then flights[#flights + 1] = string.format('[%s,%s]', moment(own_flight), moment(held_until or 0)) end
+    if own_flight ~= none then
+      flights[#flights + 1] = string.format('[%s,%s]', moment(own_flight), moment(held_until or 0))
+    end
   end
   if not (math.abs(processed + retried + dead + payloads + damaged) < none) then error('DAMAGED counter') end
 

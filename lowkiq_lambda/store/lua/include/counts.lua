@@ -1,5 +1,5 @@
--- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed, so
--- that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
+-- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
+-- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `c` among the
 -- id's troubles names each payload of the id that has failed, but for the oldest in flight: {arrival number,
 -- retry_count, ...}, by arrival.

@@ -31,7 +31,8 @@ local function strike(merge, id, record, t, crashed, holder)
   suspect(id, t, give_back(merge, id, t, record), t.g or '')
 end
 
--- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, and {id, entry, ...} of what was buried.
+-- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, and {id, entry,
+-- ...} of what was buried.
 local function recover(merge, limits, crashed, abandoned, holder)
   local kind, left, buried = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}
   for i = 1, #left, 2 do
