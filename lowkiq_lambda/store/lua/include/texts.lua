@@ -1,7 +1,7 @@
 -- Texts of errors: a long one is kept once for all ids that have it. `errors` and `morgue_errors` hold for an id 's'
 -- text, or 'r' digest beginning (its first line, with the line feed, unless that is long). The rest then lies in
--- `texts` under a letter for the hash and the digest; '#' before these counts the ids that refer to it. The hashes share no
--- rest, so that what the morgue takes up is its own.
+-- `texts` under a letter for the hash and the digest; '#' before these counts the ids that refer to it. The hashes
+-- share no rest, so that what the morgue takes up is its own.
 local SHORT, FIRST_LINE, DIGEST, REFERENCE = 64, 200, 40, ('r'):byte()
 local as_kept, rest_of = {}, {}
 
