@@ -69,7 +69,7 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 
     Raises what redis-py does where the connection breaks. What is not wanted to its end has to be closed.
     """
-    connection = client.connection_pool.get_connection()
+    connection: redis.Connection | None = None
     left = 0
 
     def parts() -> Iterator[bytes]:
@@ -79,6 +79,8 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
             yield part
 
     try:
+        # In here: what interrupts this right after (a signal) must not take the connection from the pool for good.
+        connection = client.connection_pool.get_connection()
         # The client's own ways to pack and send commands, or a pipeline, take several times as long.
         connection.send_packed_command(parts())
         while left:
@@ -87,11 +89,12 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
             yield answer
     except BaseException:
         # The answers of this call must not be taken for those of the next one.
-        if left:
+        if connection is not None and left:
             connection.disconnect()
         raise
     finally:
-        client.connection_pool.release(connection)
+        if connection is not None:
+            client.connection_pool.release(connection)
 
 
 def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:

@@ -1,7 +1,10 @@
 """Many commands at once, each sent once."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from types import FrameType
+from typing import Any
 
 import pytest
 import redis
@@ -91,6 +94,27 @@ def test_answers_that_nobody_wanted_are_nobodys(server: Server, queue_name: str)
 
     assert [read[0]] == send_each(client, [(queue_name, ("CLIENT", "ID"))])
     assert left != read[0]
+
+
+def test_an_interruption_takes_no_connection_from_the_pool(server: Server, queue_name: str) -> None:
+    """A signal right after the only connection was taken raises, and the next call has the connection."""
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if frame.f_code is not stream.__code__:
+            return None
+        if event == "line" and frame.f_locals.get("connection") is not None:
+            raise KeyboardInterrupt
+        return interrupt
+
+    client, before = plain_client(server), sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            send_each(client, [(queue_name, ("PING",))])
+    finally:
+        sys.settrace(before)
+
+    assert [b"PONG"] == send_each(client, [(queue_name, ("PING",))])
 
 
 def test_what_was_read_of_a_broken_connection_counts(server: Server, queue_name: str) -> None:
