@@ -20,7 +20,7 @@ from lowkiq_lambda.store.connection import Client
 from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_damage, is_transient, translate, unless_error
 from lowkiq_lambda.store.keys import Place, ShardRef
 from lowkiq_lambda.store.nodes import Nodes
-from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.store.pipelines import send_each, without_numbers
 from lowkiq_lambda.store.scripts import CONTRACT_VERSION, Script, script
 from lowkiq_lambda.store.server_time import NodeTime
 
@@ -221,7 +221,7 @@ class Backend:
     def _execute(self, command: Sequence[Argument]) -> Reply:
         along = self.taken_along()
         if self.nodes.cluster is not None and not along:
-            return list(self.nodes.cluster.execute_command(*command))
+            return list(self.nodes.cluster.execute_command(*without_numbers(command)))
         *_, reply = send_each(self.client, [*along, (str(command[3]), command)])
         return list(unless_error(reply))
 

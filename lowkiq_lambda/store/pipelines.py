@@ -123,8 +123,17 @@ def _packed_parts(commands: Iterable[Command]) -> Iterator[tuple[int, bytes]]:
 
 def _packed(command: Command) -> bytes:
     words = command() if callable(command) else command
-    packed: bytes = pack_command(tuple(words))  # type: ignore[arg-type]  # its types know commands of one word
+    packed: bytes = pack_command(without_numbers(words))  # type: ignore[arg-type]  # its types know commands of one word
     return packed
+
+
+def without_numbers(words: Words) -> tuple[str | bytes | int, ...]:
+    """The words, numbers among them as hiredis would write them.
+
+    It runs Python code to do so, and crashes the process where a signal's handler raises in there.
+    """
+    # Nothing but these kinds: it refuses bool, which is an int too.
+    return tuple([repr(word) if type(word) is int or isinstance(word, float) else word for word in words])
 
 
 def _answer(connection: ConnectionInterface) -> Any:  # noqa: ANN401 - the answer of any command
@@ -142,6 +151,6 @@ def _refresh(client: RedisCluster) -> None:
 def _redirected(client: RedisCluster, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
     # A node that answers so has not executed the command: the client knows how to find the one that will.
     try:
-        return client.execute_command(*(command() if callable(command) else command))
+        return client.execute_command(*without_numbers(command() if callable(command) else command))
     except REDIS_ERRORS as error:
         return error

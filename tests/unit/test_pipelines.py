@@ -1,5 +1,7 @@
 """Many commands at once, each sent once."""
 
+import math
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -8,11 +10,13 @@ from typing import Any
 
 import pytest
 import redis
+from hiredis import pack_command
 from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from lowkiq_lambda.store import pipelines
 from lowkiq_lambda.store.connection import connect
 from lowkiq_lambda.store.faults import REDIS_ERRORS
 from lowkiq_lambda.store.pipelines import Command, send_each, stream
@@ -20,6 +24,24 @@ from tests.servers import Cluster, FaultProxy, Server
 from tests.waiting import eventually
 
 COUNT = 30
+INTERRUPTED_PACKING = """
+import random, signal, time
+from lowkiq_lambda.store.pipelines import _packed
+
+def interrupt(*_):
+    raise SystemExit
+
+signal.signal(signal.SIGALRM, interrupt)
+words = ("EVALSHA", "a" * 40, 21, *range(300, 340), *(number + 0.5 for number in range(40)))
+until = time.monotonic() + 1.5
+while time.monotonic() < until:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.random() * 5e-4 + 1e-5)
+        while True:
+            _packed(words)
+    except SystemExit:
+        pass
+"""
 
 
 @pytest.fixture
@@ -115,6 +137,30 @@ def test_an_interruption_takes_no_connection_from_the_pool(server: Server, queue
         sys.settrace(before)
 
     assert [b"PONG"] == send_each(client, [(queue_name, ("PING",))])
+
+
+def test_what_is_packed_holds_no_number(server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are text before hiredis packs them, with the same bytes: a signal that raises in there crashes it."""
+    words = ("EVAL", "return {ARGV[1], ARGV[2], ARGV[3], ARGV[4]}", 1, queue_name, 1.5, -7, math.inf, 1e300)
+    packed: list[tuple[object, ...]] = []
+
+    def pack(given: tuple[object, ...]) -> bytes:
+        packed.append(given)
+        written: bytes = pack_command(given)  # type: ignore[arg-type]  # its types know commands of one word
+        return written
+
+    monkeypatch.setattr(pipelines, "pack_command", pack)
+
+    assert [[b"1.5", b"-7", b"inf", b"1e+300"]] == send_each(plain_client(server), [(queue_name, words)])
+    assert {str} == {type(word) for given in packed for word in given}
+    assert [pack_command(words)] == [pack_command(given) for given in packed]  # type: ignore[arg-type]  # as above
+
+
+def test_signals_that_raise_while_commands_are_packed_crash_no_process() -> None:
+    """A process whose signal handler raises again and again while it packs commands lives."""
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_PACKING], check=False, timeout=60)
+
+    assert 0 == ended.returncode
 
 
 def test_what_was_read_of_a_broken_connection_counts(server: Server, queue_name: str) -> None:
