@@ -1,5 +1,6 @@
 """What becomes of an id that was performed: pure decisions, and the errors' texts that go with them."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from random import Random
@@ -25,7 +26,7 @@ EXITS: Final = 5
 
 Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
 """
-HOOK_ERRORS: Final = (Exception, SystemExit)
+HOOK_ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 """What a user's callable may raise without harm: the outcome that it was asked about stands."""
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing

@@ -64,7 +64,7 @@ def test_lb10_a_retry_in_that_raises_gets_the_default(
     assert "Noting.retry_in raised: the default delay is taken" in caplog.text
 
 
-@pytest.mark.parametrize("kind", [Broken, SystemExit])
+@pytest.mark.parametrize("kind", [Broken, SystemExit, GeneratorExit, asyncio.CancelledError])
 def test_lb10_retries_exhausted_that_raises_changes_nothing(
     app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
 ) -> None:
