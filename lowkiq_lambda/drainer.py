@@ -14,7 +14,7 @@ from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.drain import DrainResult, DrainTerms, Settled, Visit
-from lowkiq_lambda.error_text import loggable
+from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
@@ -269,10 +269,9 @@ class Drainer:
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
-        payload: object
-        try:
-            payload = (self._config.load_payload or load_json)(entry[PLACE:])
-        except Exception:  # noqa: BLE001 - whatever the codec raises, the raw bytes are shown
+        payload, broken = call_safely(self._config.load_payload or load_json, entry[PLACE:])
+        if broken:
+            # Whatever the codec raises, the raw bytes are shown.
             payload = entry[PLACE:]
         text = self._texts.read(error)
         return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self._clock.time(), text)

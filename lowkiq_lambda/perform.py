@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lowkiq_lambda.batch import Batch, Circumstances
-from lowkiq_lambda.error_text import headline, loggable
+from lowkiq_lambda.error_text import call_safely, headline, loggable
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery
@@ -68,11 +68,17 @@ class Performer(msgspec.Struct, frozen=True):
         payloads: dict[str, list[Any]] = {}
         broken: dict[str, BaseException | str] = {}
         load = self.load_payload
+
+        def decode(entries: Sequence[bytes]) -> list[Any]:
+            return [load(entry[PLACE:]) for entry in entries]
+
         for delivery in deliveries:
-            try:
-                payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
-            except Exception as error:  # noqa: BLE001 - a failure of the id, whatever the codec raises
+            # A failure of the id, whatever the codec raises: passed on, it would hold up the shard each time.
+            decoded, error = call_safely(decode, delivery.entries)
+            if error is not None:
                 broken[delivery.id] = f"a payload cannot be decoded: {headline(error)}"
+            else:
+                payloads[delivery.id] = decoded or []
         return payloads, broken
 
     def _run(self, batch: Batch) -> BaseException | None:

@@ -1,6 +1,9 @@
 """Who shares a batch with whom after a failure, and payloads that cannot be decoded (E-51, LB-9)."""
 
+import asyncio
 from collections.abc import Callable
+
+import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.store.codec import load_json
@@ -14,6 +17,7 @@ from tests.rules.support import (
     jobs_of,
     left_behind,
     look,
+    outlive,
     raising_with,
     shard_of,
 )
@@ -103,6 +107,51 @@ def test_an_undecodable_payload_is_a_failure_of_its_id(make_app: MakeApp, clock:
     app.drain()
 
     assert [{"a": ["old"], "c": [""]}, {"b": ["newer"]}] == notes.batches
+
+
+@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_p6_a_codec_that_exits_fails_the_id_and_stops_no_shard(
+    make_app: MakeApp, queue_name: str, kind: type[BaseException]
+) -> None:
+    """P6: the id is retried and buried as for any other error of its codec, and the others of its shard are done."""
+
+    def load(dumped: bytes) -> object:
+        if b"poison" in dumped:
+            raise kind("codec")
+        return load_json(dumped)
+
+    notes = Notes()
+    app = make_app(dump_payload=lambda payload: f'"{payload}"'.encode(), load_payload=load)
+    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": "poison"}, *jobs_of("bcd")])
+
+    assert {"done": 3, "failed": 1, "dead": 1} == app.drain()
+    (buried,) = notes.buried
+    assert f"a payload cannot be decoded: {kind.__name__}: codec" == buried.error
+    assert b'"poison"' == buried.payloads[0].payload
+    assert {} == left_behind(app, worker)
+
+
+def test_a_signal_while_a_payload_is_decoded_ends_the_drain_and_counts_nothing(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """An interruption from outside that meets the codec is none of the codec's errors."""
+    signals = [SystemExit("once")]
+
+    def load(dumped: bytes) -> object:
+        if signals:
+            raise signals.pop()
+        return load_json(dumped)
+
+    app, notes = make_app(dump_payload=lambda _payload: b"null", load_payload=load), Notes()
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+
+    with pytest.raises(SystemExit):
+        app.drain()
+    outlive(app, clock, worker)
+    assert {"recovered": 1, "done": 1} == app.drain()
+    assert -1.0 == notes.last.retry_count
 
 
 def test_an_undecodable_payload_is_buried_as_raw_bytes(make_app: MakeApp, queue_name: str) -> None:
