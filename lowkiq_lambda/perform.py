@@ -48,8 +48,11 @@ class Performer(msgspec.Struct, frozen=True):
         if not payloads:
             return performed
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, circumstances, self.load_error)
-        error = self._run(batch)
+        error, exited = self._run(batch)
         marks, left = batch.close()
+        if left and exited and not isinstance(error, INTERRUPTIONS):
+            # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
+            error = exited
         if error is None and not marks and not left:
             return performed
         performed.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
@@ -81,25 +84,29 @@ class Performer(msgspec.Struct, frozen=True):
                 payloads[delivery.id] = decoded or []
         return payloads, broken
 
-    def _run(self, batch: Batch) -> BaseException | None:
-        """What the handler raised; None where it returned."""
-        called = False
+    def _run(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
+        """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
+        called, exited = False, None
 
         def run_handler(worker: Worker, given: Batch) -> object:
-            nonlocal called
-            called = True
-            return call_handler(worker, given)
+            nonlocal called, exited
+            called, exited = True, None
+            try:
+                return call_handler(worker, given)
+            except INTERRUPTIONS as error:
+                exited = error
+                raise
 
         try:
             in_parent_alone(partial(self.chain(run_handler), self.worker()), batch)
         except INTERRUPTIONS as error:
-            return error
+            return error, exited
         except BaseException as error:
             logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
-            return error
+            return error, exited
         if not called:
-            return HandlerError("The handler was not run: each server middleware must call call_next.")
-        return None
+            return HandlerError("The handler was not run: each server middleware must call call_next."), None
+        return None, exited
 
 
 def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:

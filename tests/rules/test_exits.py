@@ -1,11 +1,12 @@
 """Ids whose handlers exit, and Ctrl-C: who is held up by that, and when it counts (E-54, P6)."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.verdict import EXITS
 from tests.rules.support import Notes, counters, declare, failing, jobs_of, left_behind, look
@@ -123,6 +124,37 @@ def test_p6_who_exits_in_company_is_told_apart(app: Lowkiq, clock: ManualClock, 
         notes.ids.count(["x"]),
         {name: n for name, n in counters(app, worker).items() if name in ("retried", "processed", "dead")},
     )
+
+
+@pytest.mark.parametrize("instead", [None, ValueError("instead")])
+def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_again(
+    app: Lowkiq, clock: ManualClock, queue_name: str, instead: Exception | None
+) -> None:
+    """P6: with `perform_job` it runs once in a drain, its neighbours are done, and five exits are a failure."""
+    runs: list[str] = []
+
+    def perform_job(_self: object, job: BatchJob) -> None:
+        runs.append(job.id)
+        if job.id == "x":
+            raise SystemExit(3)
+
+    def swallow(_worker: Worker, _batch: Batch, call_next: Callable[[], object]) -> object:
+        try:
+            return call_next()
+        except SystemExit:
+            if instead:
+                raise instead from None
+            return None
+
+    app.server_middlewares.append(swallow)
+    worker = declare(app, queue_name, Notes(), batch_size=5, perform_job=perform_job)
+    worker.perform_async(jobs_of("axb"))
+
+    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXITS)
+
+    assert {"a": 1, "b": 1, "x": EXITS} == Counter(runs)
+    (waiting,) = app.queries(worker).fetch(["x"])
+    assert str(waiting.error).startswith(f"ended its drain {EXITS} times in a row")
 
 
 def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(
