@@ -144,9 +144,11 @@ class Tour:
     def _exited(self, shard: ShardRef, error: BaseException) -> None:
         self.errors.pop(shard, None)
         self.exits[shard] = error
+        # Not longer each time: an id that exits is bounded by itself, and its shard has others.
+        self._failures.pop(shard, None)
         # After its turn the backlog comes first: what exited waits behind it.
         if self.reasons[shard] != "turn over":
-            self._rest(shard)
+            self._rests_until[shard] = self._clock.monotonic() + self._poll_interval
 
     def _worked(self, shard: ShardRef) -> None:
         self.errors.pop(shard, None)

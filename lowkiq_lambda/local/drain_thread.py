@@ -73,7 +73,9 @@ class DrainThread:
                 self.roster.visited(shard, began_at, ready_in)
                 self.has_worked = True
             else:
-                self._put_to_rest(shard)
+                # Not longer each time: an id that exits is bounded by itself, and its shard has others.
+                self.roster.exited(shard, self.config.poll_interval / LOOKS)
+                self.has_worked = True
                 logger.warning("a handler exited with %s", headline(result.exit), extra=_named(shard))
                 self._last_words(result.exit)
 

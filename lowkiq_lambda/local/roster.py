@@ -127,10 +127,14 @@ class Roster:
         It queues behind the shards that have work by then: however late it is, it is not the first again.
         """
         with self._changed:
-            standing, now = self._standings[shard], self._clock.monotonic()
-            standing.failures += 1
-            standing.rests_until = standing.put_back_at = now + rest
-            standing.ready_at = min(standing.ready_at, now)
+            self._put_back(shard, rest)
+            self._standings[shard].failures += 1
+
+    def exited(self, shard: ShardRef, rest: float) -> None:
+        """A handler ended itself in the visit, which came to its end: as after a failure, but it counts as none."""
+        with self._changed:
+            self._put_back(shard, rest)
+            self._standings[shard].failures = 0
 
     def failures(self, shard: ShardRef) -> int:
         """How many visits went wrong in a row."""
@@ -150,6 +154,11 @@ class Roster:
         with self._changed:
             self._closed = True
             self._change()
+
+    def _put_back(self, shard: ShardRef, rest: float) -> None:
+        standing, now = self._standings[shard], self._clock.monotonic()
+        standing.rests_until = standing.put_back_at = now + rest
+        standing.ready_at = min(standing.ready_at, now)
 
     def _survey(self) -> Sequence[Standing]:
         """All shards, with what they look like now. Only the roster's own thread may look."""

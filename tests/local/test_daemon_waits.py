@@ -28,9 +28,10 @@ class Notes:
 
     def __init__(self, app: Lowkiq, queue_name: str) -> None:
         self.at: dict[str, float] = {}
-        self.worker = declared(app, queue_name, self._note)
+        self.worker = declared(app, queue_name, self.note)
 
-    def _note(self, batch: Batch) -> None:
+    def note(self, batch: Batch) -> None:
+        """Note the ids of a batch."""
         for job_id in batch:
             self.at[job_id] = time.monotonic()
 
@@ -95,6 +96,29 @@ def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
 
     assert max(took) < 1.0
     assert "replaced" not in caplog.text
+
+
+def test_p6_ids_that_exit_again_and_again_delay_no_other_of_their_shard(make_app: MakeApp, queue_name: str) -> None:
+    """P6: however many exit, and however often, their shard rests for a tenth of a poll interval at most."""
+    app = make_app(threads_per_node=1, poll_interval=0.5)
+    notes, exits = Notes(app, queue_name), list[str]()
+
+    def perform(_self: Worker, batch: Batch) -> None:
+        notes.note(batch)
+        exits.extend(found := [job_id for job_id in batch if job_id.startswith("bad")])
+        if found:
+            raise SystemExit(3)
+
+    notes.worker.perform = perform  # type: ignore[attr-defined]  # as it was declared
+    took = []
+    with Daemon(app):
+        for number in range(6):
+            seen = len(exits)
+            notes.worker.perform_async([{"id": f"bad-{number}"}])
+            eventually(lambda before=seen: len(exits) >= before + 3)  # type: ignore[misc]  # bound on purpose
+            took.append(notes.seconds_to_perform(GOOD[number]))
+
+    assert max(took) < 0.5
 
 
 def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.drain import DrainResult
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
@@ -36,6 +37,17 @@ def test_a_shard_that_fails_again_rests_twice_as_long() -> None:
         rests.append(rest_of(tour, clock))
 
     assert pytest.approx([1, 2, 4, 8, LONGEST_REST, LONGEST_REST], abs=0.25) == rests
+
+
+def test_p6_a_shard_whose_handlers_exit_rests_no_longer_each_time() -> None:
+    """P6: what exits is bounded by itself, so the others of its shard wait for a short rest, always the same."""
+    clock = ManualClock()
+    tour, rests = Tour([SHARD], clock, poll_interval=1.0), []
+    for _ in range(6):
+        tour.visited(SHARD, DrainResult("interrupted", token=1, exit=SystemExit(3)), [SHARD])
+        rests.append(rest_of(tour, clock))
+
+    assert pytest.approx([1] * 6, abs=0.25) == rests
 
 
 def test_shards_that_wait_for_each_other_take_short_turns(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
