@@ -6,6 +6,7 @@ Nothing here is fast, and nothing knows of formats: the store is compared with i
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
 
 STRIKES = 3
@@ -228,6 +229,8 @@ class Model:
             if holder in known.get(kind, []):
                 left = [one for one in known[kind] if one is not holder]
                 self._note(id_, **{kind: left or None})
+                if kind == "n" and not left:
+                    self._note(id_, a=None)
                 if kind == "h":
                     self._note(id_, l=known["l"] * 2 if left else None)
 
@@ -314,6 +317,9 @@ class Model:
 
     def _strike(self, id_: str, flown: Flown, former: object) -> None:
         kind = "n" if len(flown.entries) == 1 else "h"
+        payload = sha1(flown.entries[0].payload.encode(), usedforsecurity=False).hexdigest()
+        if kind == "n" and self.trouble[id_].get("a") != payload:
+            self._note(id_, n=None, a=payload)
         strikes = [*self.trouble[id_].get(kind, []), former]
         if kind == "n" and len(strikes) == STRIKES:
             self.counters["dead"] += 1

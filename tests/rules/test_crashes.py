@@ -116,6 +116,28 @@ def test_a_holder_that_dies_before_the_handler_starts_gives_no_strike(
     assert [] == notes.buried
 
 
+@pytest.mark.parametrize(("pushed", "lone_deaths"), [(("other", 5), 3), (("first", 20), 1)])
+def test_p7_strikes_are_the_payloads_own(
+    app: Lowkiq, clock: ManualClock, queue_name: str, pushed: tuple[str, int], lone_deaths: int
+) -> None:
+    """P7: a payload that came before one with two strikes has all of its own; an equal one takes them over."""
+    mortal, notes = Mortal(app), Notes(lambda _batch: mortal.die())
+    worker = declare(app, queue_name, notes, merge="max")
+    worker.perform_async([{"id": "x", "payload": "first", "score": 10}])
+    for _ in range(3):
+        mortal.drain()
+        outlive(app, clock, worker)
+    payload, score = pushed
+    worker.perform_async([{"id": "x", "payload": payload, "score": score}])
+    notes.clear()
+    while not notes.buried:
+        mortal.drain()
+        outlive(app, clock, worker)
+
+    (buried,) = notes.buried
+    assert (payload, lone_deaths) == (buried.payloads[0].payload, notes.batches.count({"x": [payload]}))
+
+
 def test_any_outcome_clears_strikes(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """Two strikes and then an outcome: the next two strikes are the first again."""
     mortal, notes, deaths = Mortal(app), Notes(), [3, 3]

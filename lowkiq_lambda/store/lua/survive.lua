@@ -22,7 +22,7 @@ local function take_back(nonces)
     if one == nonce then return table.remove(nonces, i) end
   end
 end
-if take_back(t.n) and #t.n == 0 then t.n = nil end
+if take_back(t.n) and #t.n == 0 then t.n, t.a = nil, nil end
 if take_back(t.h) then
   -- What halved its slice without a reason.
   t.l = t.l * 2
