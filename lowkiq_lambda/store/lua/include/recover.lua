@@ -21,7 +21,7 @@ local function strike(merge, id, record, t, crashed, holder)
   else
     -- Strikes are the payload's: one that came before it since has none. By its text, as an equal one may replace it.
     local payload = redis.sha1hex(entries[1]:sub(PLACE + 1))
-    if t.a ~= payload then t.n, t.a = {}, payload end
+    if t.a ~= payload or not t.n then t.n, t.a = {}, payload end
     t.n[#t.n + 1] = holder
     if #t.n >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
