@@ -154,7 +154,7 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
 
     assert {"a": 1, "b": 1, "x": EXITS} == Counter(runs)
     (waiting,) = app.queries(worker).fetch(["x"])
-    assert str(waiting.error).startswith(f"ended its drain {EXITS} times in a row")
+    assert str(waiting.error).startswith(f"exited {EXITS} times in a row")
 
 
 def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(
