@@ -2,6 +2,7 @@
 
 import json
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import pytest
 
@@ -39,6 +40,26 @@ def test_what_people_change_stands_in_the_dashboards_log(stage: Stage, log_forma
     assert "deploy" in line["who"]
     assert ("4711", "drain") == (line["function_request_id"], line["function_name"])
     assert TOKEN not in paused.log
+
+
+@pytest.mark.parametrize("log_format", LAMBDA_LOGS)
+def test_each_sign_in_stands_in_the_dashboards_log(stage: Stage, log_format: str) -> None:
+    """A wrong password and the right one leave a line each, with the address, and never what was typed."""
+    password = "the right password"  # noqa: S105 - of a page that only this test sees
+    environment = stage.environment(DASHBOARD, LAMBDA_LOGS[log_format], dashboard_password=password)
+    form = {"content-type": "application/x-www-form-urlencoded", "origin": "https://example.org"}
+    outcomes = []
+    for typed in ("guessed", password):
+        event = {**web_event("POST", "/sign-in", **form), "body": urlencode({"password": typed})}
+        outcomes.append(environment.begin(event, PLENTY).result())
+
+    assert [401, 303] == [outcome.value["statusCode"] for outcome in outcomes]
+    lines = [line for outcome in outcomes for line in lines_of(outcome) if line.get("name") == "lowkiq_lambda.audit"]
+    assert [("WARNING", "wrong password"), ("INFO", "signed in")] == [
+        (line["level"], line["message"].rpartition(": ")[2]) for line in lines
+    ]
+    assert ["192.0.2.1"] * 2 == [line["address"] for line in lines]
+    assert not [outcome for outcome in outcomes if "guessed" in outcome.log or password in outcome.log]
 
 
 @pytest.mark.parametrize(("handler", "message"), [(DRAIN, "drained"), (DISPATCH, "ticked")])
