@@ -165,7 +165,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stage: Stage, open_window:
     page.get_by_label("Error contains").fill("comes after 2")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name=path, exact=True).click()
-    expect(page.get_by_role("region", name="Last error")).to_have_text(f"{path}: change 1 comes after 2")
+    expect(page.get_by_role("region", name="Last error")).to_contain_text(f"ValueError: {path}: change 1 comes after 2")
 
     stage.set_newest(path, 0)
     page.get_by_role("group", name="in the morgue").get_by_role("button", name="Put back").click()
