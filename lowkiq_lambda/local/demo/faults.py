@@ -43,7 +43,9 @@ class NotOnPurpose(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is news."""
         told = [*(record.args or ()), *(record.exc_info or ())]
-        return not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in told)
+        # An exit is logged by its text.
+        is_exit = InjectedInterruption.__name__ in record.getMessage()
+        return not is_exit and not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in told)
 
 
 @contextmanager
