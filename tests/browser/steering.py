@@ -35,6 +35,12 @@ def send(page: Page, path: str, *fields: tuple[str, str], method: str = "post") 
         page.evaluate(_SEND, [path, method, fields])
 
 
+def ask(page: Page, name: str) -> None:
+    """Begin an action, and wait for its question: a route that is set while the page still comes misses its requests."""
+    page.get_by_role("button", name=name).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("?")
+
+
 def confirm(page: Page, name: str) -> None:
     """Say that what is asked is meant."""
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")

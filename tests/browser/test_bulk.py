@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
-from tests.browser.steering import confirm, expect_done
+from tests.browser.steering import ask, confirm, expect_done
 from tests.store.support import Handler, declare
 
 MANY = 12_000
@@ -109,7 +109,7 @@ def test_a_step_without_an_answer_stops_the_action(
         next(ways)(route)
 
     page = visit(f"morgue?queue={worker.queue_name}")
-    page.get_by_role("button", name="Put all back").click()
+    ask(page, "Put all back")
     page.route("**/actions/step", fail)
     confirm(page, "Put back")
     notice, go_on = page.locator("#notice"), page.get_by_role("button", name="Go on")

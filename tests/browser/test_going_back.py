@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, Request, expect
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import OPERATOR, Visit
-from tests.browser.steering import confirm, expect_done
+from tests.browser.steering import ask, confirm, expect_done
 from tests.store.support import Handler
 
 
@@ -106,7 +106,7 @@ def test_an_action_of_many_steps_is_asked_for_again_half_way(  # noqa: PLR0913, 
     monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)
     bury(app, worker, handler, [f"dead-{number}" for number in range(60)])
     page = visit(f"morgue?queue={worker.queue_name}")
-    page.get_by_role("button", name="Put all back").click()
+    ask(page, "Put all back")
     steps = iter(["confirmed"])
     page.route("**/actions/step", lambda route: route.continue_() if next(steps, None) else route.abort())
     confirm(page, "Put back")
