@@ -12,8 +12,8 @@ import redis
 
 from bench.blank import QUEUE, Load
 from lowkiq_lambda import Config
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.scripts import CONTRACT_VERSION, script
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, script
 
 _TTL: Final = 30
 _MERGE: Final = "min"

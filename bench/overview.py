@@ -26,8 +26,8 @@ from bench.table import MILLISECONDS, markdown, ratio, whole
 from bench.usage import processor_time
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.store.history import BUCKETS, SECONDS, Slot, commands
-from lowkiq_lambda.store.pipelines import send_each
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.history import BUCKETS, SECONDS, Slot, commands
 from lowkiq_lambda.worker import FunctionWorker
 from tests.dashboard.support import Answer, Browser
 from tests.servers import Server

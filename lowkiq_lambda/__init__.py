@@ -7,8 +7,8 @@ except ImportError:
 
     refuse_other_runtime()
     raise
-from lowkiq_lambda.batch import Batch, BatchJob
 from lowkiq_lambda.config import Config
+from lowkiq_lambda.engine.batch import Batch, BatchJob
 from lowkiq_lambda.errors import (
     BackendDenied,
     BackendError,

@@ -8,25 +8,24 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.client import Checker, push
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
-from lowkiq_lambda.declaring import bind, worker_of
-from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.perform import Chain
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
-from lowkiq_lambda.perform import Chain
-from lowkiq_lambda.plugs import StartDrain
-from lowkiq_lambda.queue import Queue
-from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.codec import load_json
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.pushing import Pusher, Wake
-from lowkiq_lambda.store.reading import Reader
-from lowkiq_lambda.store.server_time import GivenTime, NodeTime, ServerTime
-from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions
+from lowkiq_lambda.protocols import StartDrain
+from lowkiq_lambda.push.client import Checker, push
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.pushing import Pusher, Wake
+from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, register, worker_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
-    from lowkiq_lambda.store.actions import Actions
-    from lowkiq_lambda.store.queries import Queries
+    from lowkiq_lambda.store.inspect.actions import Actions
+    from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
@@ -140,7 +139,7 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
         measured = totals(self._reader(), [*queues.values()])
@@ -149,7 +148,7 @@ class Lowkiq:
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.metrics import measure  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.metrics import measure  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
         return dict(zip(queues, measure(self._reader(), [*queues.values()]), strict=True))
@@ -160,7 +159,7 @@ class Lowkiq:
         The queues come one by one, once, and no more when the block ends; one of the app's connections is in use
         until then. Raises BackendError, there and from the queues.
         """
-        from lowkiq_lambda.store.overview import overview  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.overview import overview  # noqa: PLC0415 - a drain has no use for it
 
         codec = self.config.codec_name
         queues = {name: queue.shards for name, queue in self._queues.items()}
@@ -169,9 +168,9 @@ class Lowkiq:
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.queries import Queries  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415 - nor for this
-        from lowkiq_lambda.store.showing import Viewer  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.inspect.queries import Queries  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.ranges import Source  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.inspect.showing import Viewer  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         load = config.load_payload or load_json
@@ -180,8 +179,8 @@ class Lowkiq:
 
     def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
         """What an operator may do to the worker's jobs. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.actions import Actions  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.ranges import Source  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.inspect.actions import Actions  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.ranges import Source  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
@@ -255,7 +254,7 @@ class Lowkiq:
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:
-            declared = bind(self, target, options, self.workers)
+            declared = register(self, target, options, self.workers)
             worker = worker_of(declared)
             self._queues[worker.queue_name] = Queue(worker, self._advice)
             return declared
@@ -279,7 +278,7 @@ class Lowkiq:
         config = self.config
         if config.start_drain is None and config.wake_function is None:
             return None
-        from lowkiq_lambda.store.waking import Waker  # noqa: PLC0415 - most apps have no use for it
+        from lowkiq_lambda.store.shard.waking import Waker  # noqa: PLC0415 - most apps have no use for it
 
         with self._lock:
             if self._wake is None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from lowkiq_lambda.error_text import say_error
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.plugs import (
+from lowkiq_lambda.protocols import (
     BuildScheduler,
     BuildSplitter,
     Credentials,

@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.errors import ForDevelopment
 
 _LAMBDA: Final = ("AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT")
 _CONTAINERS: Final = ("KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4")
 _STAGE: Final = "LOWKIQ_ENV"
 """production, or development: then containers are no sign, as those of CI and of editors run there too."""
-
-
-class ForDevelopment(ConfigError):
-    """The setting is for development, and this process is a deployment."""
 
 
 def refuse_in_deployment(what: str, environ: Mapping[str, str]) -> None:

@@ -19,6 +19,10 @@ class ConfigError(LowkiqError):
         self.setting = setting
 
 
+class ForDevelopment(ConfigError):
+    """The setting is for development, and this process is a deployment."""
+
+
 class DeclarationError(LowkiqError):
     """A worker is declared in a way that cannot work: correct the declaration."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
+from zlib import crc32
 
 import msgspec
 
@@ -155,3 +156,8 @@ def is_number(value: object) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
     return isinstance(value, float) and math.isfinite(value)
+
+
+def shard_for(job_id: str, shards_count: int) -> int:
+    """The shard of an id, from 0 to `shards_count - 1`; the same number that Lowkiq computes."""
+    return crc32(job_id.encode()) % shards_count

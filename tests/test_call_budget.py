@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
 from tests.apps import close_app

@@ -151,7 +151,7 @@ def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() ->
     unused = ("pages", "api", "why", "sweeping")
     beginnings = tuple(f"lowkiq_lambda.dashboard.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
-    assert not {"lowkiq_lambda.store.queries", "lowkiq_lambda.store.actions"} & {*found.imported}
+    assert not {"lowkiq_lambda.store.inspect.queries", "lowkiq_lambda.store.inspect.actions"} & {*found.imported}
 
 
 def test_the_time_of_cold_starts_can_be_measured() -> None:

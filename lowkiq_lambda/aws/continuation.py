@@ -1,6 +1,6 @@
 """Continuation: a drain whose time was over before the work was starts its successor, so many times in a row.
 
-Never both that and another start for the same shard: who starts a drain notes it in the shard first (store/waking.py).
+Never both that and another start for the same shard: each start is noted in the shard first (store/shard/waking.py).
 """
 
 import logging
@@ -12,8 +12,8 @@ from typing import Any, Final
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
 from lowkiq_lambda.aws.invoker import InvocationRefused, Invoker, shared_invoker
-from lowkiq_lambda.store.waking import unwake, wake
-from lowkiq_lambda.tour import Tour
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.store.shard.waking import unwake, wake
 
 logger = logging.getLogger(__name__)
 

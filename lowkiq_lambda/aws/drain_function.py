@@ -6,27 +6,27 @@ an invocation asks the server what time it is, and takes leases of its own.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment, environment
 from lowkiq_lambda.aws.events import selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
-from lowkiq_lambda.aws.staying import drain_and_stay
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.development import ForDevelopment
-from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.error_text import headline
-from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.tour import Tour
+from lowkiq_lambda.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 
 _SHOWN: Final = 10
 """How many of the failed shards an error names."""
+_SHORTEST: Final = 0.001
+"""Seconds of a wait: so that they add up, whatever two clocks make of what is due now."""
 
 
 class DrainFailed(LowkiqError):
@@ -100,7 +100,7 @@ def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
         drain_and_stay(drainer, budget, tour, warm.settings.stay)
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
-    from lowkiq_lambda.store.bell import Bell  # noqa: PLC0415 - as above
+    from lowkiq_lambda.store.shard.bell import Bell  # noqa: PLC0415 - as above
 
     bell = Bell(warm.app.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
     Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
@@ -163,3 +163,26 @@ if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
         raise
     except LowkiqError:
         pass
+
+
+def drain_and_stay(drainer: Drainer, budget: Budget, tour: Tour, seconds: float) -> None:
+    """Drain the tour's shards, wait for what is due next in one of them, and drain again; hold no lease meanwhile.
+
+    The waits are less than `seconds` in sum, and none begins that would go on after the budget. Where nothing becomes
+    due within them, or nobody knows when, this is `Drainer.drain`.
+    """
+    drainer.drain(budget, tour)
+    while (wait := min(_due_in(drainer, tour), default=seconds)) < min(seconds, budget.remaining()):
+        drainer.clock.sleep(wait)
+        seconds -= wait
+        drainer.drain(budget, tour)
+
+
+def _due_in(drainer: Drainer, tour: Tour) -> Iterator[float]:
+    """In how many seconds each empty shard has work. One that is held or paused may not be had when it is due."""
+    for shard, at in tour.next_at.items():
+        if tour.reasons.get(shard) == "empty":
+            try:
+                yield max(_SHORTEST, at - drainer.now(shard))
+            except BackendError:
+                return

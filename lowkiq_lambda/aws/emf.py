@@ -6,7 +6,7 @@ from typing import Final
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from lowkiq_lambda.store.keys import escape
+from lowkiq_lambda.store.shard.keys import escape
 
 _SECONDS: Final = ("lag", "oldest_due_age", "lag_at_start", "lag_at_end", "batch_duration", "slowest_batch")
 

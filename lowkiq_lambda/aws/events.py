@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 _MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
     "shard": "shard",

@@ -7,9 +7,9 @@ from typing import Final
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.state import ShardState, probe_each
-from lowkiq_lambda.store.waking import unwake, wake
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ShardState, probe_each
+from lowkiq_lambda.store.shard.waking import unwake, wake
 
 WINDOW: Final = 50.0
 """Seconds for which a drain that was started may take to come: less than a minute, so that the next tick starts a

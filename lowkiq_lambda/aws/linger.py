@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.patience import at_most
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.tour import Tour
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 

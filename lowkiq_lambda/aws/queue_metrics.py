@@ -5,8 +5,8 @@ from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick
-from lowkiq_lambda.store.metrics import totals
-from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.store.inspect.metrics import totals
+from lowkiq_lambda.store.shard.reading import Reader
 from lowkiq_lambda.views import Metrics
 
 Published = dict[str, float]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.store.address import without_login
+from lowkiq_lambda.store.server.address import without_login
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.parameters import SecretsProvider

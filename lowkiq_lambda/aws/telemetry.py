@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.tour import Tour
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 _COUNTED: Final = {
     "done": "processed",

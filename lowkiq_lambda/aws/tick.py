@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.invoker import Invoker
 from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch
-from lowkiq_lambda.queue import Queue
 
 
 class TickFailed(LowkiqError):

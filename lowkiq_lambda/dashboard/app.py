@@ -29,8 +29,8 @@ from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Site, Visit, get, post, refusal
-from lowkiq_lambda.plugs import Mask
-from lowkiq_lambda.store.tries import count_tries
+from lowkiq_lambda.protocols import Mask
+from lowkiq_lambda.store.inspect.tries import count_tries
 
 _SMALL: Final = 1_000
 """Bytes that are not worth packing."""

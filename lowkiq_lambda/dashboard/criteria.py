@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.formatting import iso, plain
-from lowkiq_lambda.store.actions import Act
-from lowkiq_lambda.store.filters import Filter
-from lowkiq_lambda.store.ranges import Bound
+from lowkiq_lambda.store.inspect.actions import Act
+from lowkiq_lambda.store.inspect.filters import Filter
+from lowkiq_lambda.store.inspect.ranges import Bound
 
 _OF_MORGUE: Final[frozenset[Act]] = frozenset({"requeue", "delete_buried"})
 

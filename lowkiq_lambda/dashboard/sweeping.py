@@ -9,8 +9,8 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.tickets import Ticket, packed
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.sweeps import Sweep, steps
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.sweeps import Sweep, steps
 
 LARGEST_TICKET: Final = 512 * 1024
 """Characters of a packed ticket: the body that brings it back may have twice that."""

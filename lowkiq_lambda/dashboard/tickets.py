@@ -15,8 +15,8 @@ import msgspec
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.criteria import criteria, told
-from lowkiq_lambda.store.actions import Act
-from lowkiq_lambda.store.sweeps import Count, Sweep
+from lowkiq_lambda.store.inspect.actions import Act
+from lowkiq_lambda.store.inspect.sweeps import Count, Sweep
 
 _LARGEST = 8 * 1024 * 1024
 LONGEST_ADDRESS: Final = 3_500

@@ -24,7 +24,7 @@ from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.dashboard.security.ways_back import way_back
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.plugs import Mask
+from lowkiq_lambda.protocols import Mask
 
 logger = logging.getLogger(__name__)
 

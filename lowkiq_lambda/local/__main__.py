@@ -20,7 +20,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import EMBEDDED, Config, without_password
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import AppNotFound, load_app
-from lowkiq_lambda.local.conduct import Conductor
+from lowkiq_lambda.local.conduct import ProcessRunner
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
@@ -200,7 +200,7 @@ def _run_app(spec: str, options: Options) -> int:
         },
     )
     with dashboard_at(options.dashboard, app):
-        return Conductor(Daemon(app), config.shutdown_timeout, folder).run()
+        return ProcessRunner(Daemon(app), config.shutdown_timeout, folder).run()
 
 
 def _run_demo(environment: Config, options: Options) -> int:

@@ -19,7 +19,7 @@ from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import thread_traces, write_traces
-from lowkiq_lambda.store.faults import backoff
+from lowkiq_lambda.store.server.faults import backoff
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ ONE_REQUEST: Final = 0.1
 """Seconds in which signals to stop are one request: `timeout`, for one, tells the process and then its group."""
 
 
-class Conductor:
+class ProcessRunner:
     """Runs one daemon in the main thread's program. `folder` is where traces of threads are written."""
 
     def __init__(self, daemon: Daemon, shutdown_timeout: float, folder: Path) -> None:

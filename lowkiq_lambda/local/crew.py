@@ -8,8 +8,8 @@ from threading import Thread
 from typing import Final, Protocol
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.perform import INTERRUPTIONS
 from lowkiq_lambda.patience import doubled
-from lowkiq_lambda.perform import INTERRUPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Job(Protocol):
 
 
 @dataclass(eq=False)
-class _Post:
+class _Slot:
     name: str
     job: Job
     is_running: bool = False
@@ -38,7 +38,7 @@ class _Post:
     replaced_at: float = math.inf
 
 
-class Crew:
+class ThreadSupervisor:
     """The threads of a daemon. Only `tend` replaces, so it must be called now and then, and when `notify` was.
 
     The first death is made good at once; deaths in a row with a pause, `pause` seconds and longer each time.
@@ -57,7 +57,7 @@ class Crew:
         self._clock = clock
         self._notify = notify
         self._last_words = last_words
-        self._posts = [_Post(name, job) for name, job in jobs]
+        self._posts = [_Slot(name, job) for name, job in jobs]
 
     def start(self) -> None:
         """Start all threads."""
@@ -84,13 +84,13 @@ class Crew:
         """The names of the threads that run."""
         return [post.name for post in self._posts if post.is_running]
 
-    def _start(self, post: _Post) -> None:
+    def _start(self, post: _Slot) -> None:
         post.replaced_at = math.inf
         post.is_running = True
         # A daemon thread: whoever wants to end the process waits for it, or doesn't.
         Thread(target=self._run, args=(post,), name=f"lowkiq-{post.name}", daemon=True).start()
 
-    def _run(self, post: _Post) -> None:
+    def _run(self, post: _Slot) -> None:
         try:
             post.job.run()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the thread is replaced
@@ -99,7 +99,7 @@ class Crew:
             post.is_running = False
             self._notify()
 
-    def _report(self, post: _Post, error: BaseException) -> None:
+    def _report(self, post: _Slot, error: BaseException) -> None:
         post.deaths = 1 if post.job.has_worked else post.deaths + 1
         post.job.has_worked = False
         pause = 0.0 if post.deaths == 1 else self._longer(post.deaths - 2)

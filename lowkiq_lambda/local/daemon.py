@@ -18,7 +18,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import Config, is_embedded
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
-from lowkiq_lambda.local.crew import Crew, Job
+from lowkiq_lambda.local.crew import Job, ThreadSupervisor
 from lowkiq_lambda.local.doorbell import PROBE, Doorbell
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
@@ -26,10 +26,10 @@ from lowkiq_lambda.local.roster import Roster
 from lowkiq_lambda.local.schedulers import LagScheduler
 from lowkiq_lambda.local.splitters import ByNodeSplitter, DefaultSplitter
 from lowkiq_lambda.local.watch import Watch, call_hook
-from lowkiq_lambda.plugs import Splitter
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.health import check_server
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.protocols import Splitter
+from lowkiq_lambda.store.server.health import check_server
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Daemon:
         except BackendUnavailable as error:
             outage.failed(PROBE, error)
         self._watch = Watch(config, self._clock, drainer.begin)
-        crew = Crew(
+        crew = ThreadSupervisor(
             [*self._drains(config, outage), *self._doorbells(config, outage)],
             pause=config.poll_interval,
             clock=self._clock,

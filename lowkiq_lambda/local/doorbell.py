@@ -13,14 +13,14 @@ from threading import Event
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.drainer import Drainer
+from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster, Word
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.faults import backoff
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.state import ShardState
+from lowkiq_lambda.store.server.faults import backoff
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ShardState
 
 logger = logging.getLogger(__name__)
 

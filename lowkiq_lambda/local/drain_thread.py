@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.drain import DrainResult
-from lowkiq_lambda.drainer import TURN, Drainer
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drainer import TURN, Drainer
+from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import LOOKS, Roster
 from lowkiq_lambda.local.watch import call_hook
 from lowkiq_lambda.patience import doubled
-from lowkiq_lambda.plugs import Scheduler
-from lowkiq_lambda.store.faults import backoff
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.protocols import Scheduler
+from lowkiq_lambda.store.server.faults import backoff
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
 

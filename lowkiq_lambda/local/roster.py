@@ -12,8 +12,8 @@ from typing import Final
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.patience import at_most
-from lowkiq_lambda.plugs import Scheduler
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.protocols import Scheduler
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 LOOKS: Final = 10
 """In a poll interval, at most, where nothing says when a shard is worth a look."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from lowkiq_lambda.plugs import ShardState
+from lowkiq_lambda.protocols import ShardState
 
 State = TypeVar("State", bound=ShardState)
 

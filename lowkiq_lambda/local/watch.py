@@ -7,7 +7,7 @@ from typing import Final
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.local.crew import Crew
+from lowkiq_lambda.local.crew import ThreadSupervisor
 from lowkiq_lambda.patience import at_most
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Watch:
         self._stopping.set()
         self.quiet()
 
-    def run(self, crew: Crew) -> None:
+    def run(self, crew: ThreadSupervisor) -> None:
         """Watch over a crew, which is started here, until all is over."""
         try:
             self._run(crew)
@@ -60,7 +60,7 @@ class Watch:
         finally:
             self.finished.set()
 
-    def _run(self, crew: Crew) -> None:
+    def _run(self, crew: ThreadSupervisor) -> None:
         self._begin()
         call_hook("on_startup", self._config.on_startup)
         crew.start()

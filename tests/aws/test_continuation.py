@@ -12,10 +12,10 @@ from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.store.waking import wake
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.tour import Tour
 from tests.apps import MakeApp
 from tests.aws.functions import DrainFunction
 from tests.aws.invocations import Invocations

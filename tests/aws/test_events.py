@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.aws.events import BadEvent, selected
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 SHARDS = [*(ShardRef("orders", 4, index) for index in range(4)), *(ShardRef("stock", 2, index) for index in range(2))]
 

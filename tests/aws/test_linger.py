@@ -11,7 +11,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.aws.functions import DrainFunction, overdue
 from tests.rules.support import Notes, declare, jobs_of, left_behind, shard_of
 from tests.servers import MakeServer, Server

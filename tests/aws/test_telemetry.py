@@ -267,7 +267,7 @@ def test_the_library_s_own_warnings_are_structured(drain: DrainFunction, make_ap
     (line,) = (line for line in drain.logs if line["level"] == "WARNING")
     assert ("a batch failed", queue_name) == (line["message"], line["queue"])
     assert (0, ["a"]) == (line["shard"], line["ids"])
-    assert ("lowkiq_lambda.perform", "shop-drain", "6f5d") == tuple(
+    assert ("lowkiq_lambda.engine.perform", "shop-drain", "6f5d") == tuple(
         line[name] for name in ("name", "function_name", "function_request_id")
     )
     assert "a is broken" in line["exception"]

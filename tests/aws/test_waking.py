@@ -13,8 +13,8 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws import waking
 from lowkiq_lambda.aws.invoker import InvocationRefused, LambdaUnreachable
 from lowkiq_lambda.aws.waking import REST, LambdaStarter
-from lowkiq_lambda.store.scripts import script
-from lowkiq_lambda.store.waking import unwake, wake
+from lowkiq_lambda.store.shard.scripts import script
+from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp, close_app
 from tests.aws.invocations import Invocations

@@ -36,7 +36,7 @@ def send(page: Page, path: str, *fields: tuple[str, str], method: str = "post") 
 
 
 def ask(page: Page, name: str) -> None:
-    """Begin an action, and wait for its question: a route that is set while the page still comes misses its requests."""
+    """Begin an action, and wait for its question: a route set before that misses requests of the page that comes."""
     page.get_by_role("button", name=name).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
 

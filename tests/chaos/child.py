@@ -13,19 +13,19 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store import backend
-from lowkiq_lambda.store.holding import Holding
-from lowkiq_lambda.store.pushing import Pusher
-from lowkiq_lambda.store.scripts import Script, script
+from lowkiq_lambda.store.shard import backend
+from lowkiq_lambda.store.shard.pushing import Pusher
+from lowkiq_lambda.store.shard.scripts import Script, script
+from lowkiq_lambda.store.shard.session import LeaseSession
 from tests.chaos.stage import Ended, Reach, Stage
 
 CALLS: Sequence[tuple[type, str, str]] = (
-    (Holding, "acquire", "acquire"),
-    (Holding, "settle", "settle"),
-    (Holding, "start", "start"),
+    (LeaseSession, "acquire", "acquire"),
+    (LeaseSession, "settle", "settle"),
+    (LeaseSession, "start", "start"),
     (Pusher, "push", "push"),
 )
 

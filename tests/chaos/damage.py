@@ -9,11 +9,11 @@ import msgspec
 import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.filters import Filter
-from lowkiq_lambda.store.keys import SHARD_KEYS, ShardRef
-from lowkiq_lambda.store.queries import Queries
-from lowkiq_lambda.store.sweeps import prepare, steps
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.filters import Filter
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.inspect.sweeps import prepare, steps
+from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Broken, Mortal, declare, outlive
 

@@ -7,35 +7,35 @@ from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
 
-from lowkiq_lambda.client import Checker
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.holding import (
+from lowkiq_lambda.push.client import Checker
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import Pusher
+from lowkiq_lambda.store.shard.session import (
+    Acquired,
     ClaimLimits,
-    Grant,
-    HolderTerms,
-    Holding,
+    LeaseSession,
+    LeaseSettings,
     MorgueLimits,
     Next,
+    NotAcquired,
     Outcome,
-    Refused,
     Settlement,
 )
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.pushing import Pusher
-from lowkiq_lambda.store.server_time import NodeTime, ServerTime
-from lowkiq_lambda.store.windows import Window
+from lowkiq_lambda.store.shard.windows import Window
 
 PATIENCE: Final = 5.0
 LIMITS: Final = ClaimLimits(10, 100, 10_000)
 
 
-class Holder(Holding):
+class Holder(LeaseSession):
     """One who may take the shard. Each call is tried for some seconds."""
 
-    def take(self) -> Grant | Refused:
+    def take(self) -> Acquired | NotAcquired:
         """Try to acquire."""
         return self.acquire("somebody", LIMITS, PATIENCE)
 
@@ -70,7 +70,7 @@ class Holders:
         self.backend = Backend(self._client, clock, partial(new_time, clock), wait or clock.sleep, Random(0))
         self._shard = shard
         self.ttl = ttl
-        self._terms = HolderTerms(ttl, "min", MorgueLimits(100, 100_000, 1_000.0), b"crashed")
+        self._terms = LeaseSettings(ttl, "min", MorgueLimits(100, 100_000, 1_000.0), b"crashed")
 
     def new(self) -> Holder:
         """One more."""

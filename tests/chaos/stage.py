@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda import Batch, Config, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.engine.visit import DrainResult
 from tests.waiting import eventually
 
 Reach = Callable[[str], None]

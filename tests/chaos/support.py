@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.drain import DrainResult
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.apps import close_app
 from tests.chaos.child import Orders
 from tests.chaos.process import Child

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.survivors import Survivors
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.support import closing, is_empty, is_in_order
 from tests.properties.observed import State, stored

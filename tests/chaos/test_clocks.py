@@ -7,11 +7,11 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
-from lowkiq_lambda.budget import Budget
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.holding import Grant, Refused
-from lowkiq_lambda.store.server_time import GivenTime
+from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import close_app
 from tests.chaos.holders import Holders
@@ -145,7 +145,7 @@ def test_a_measured_time_does_not_take_back_what_was_due(server: Server, stage: 
         behind.push([{"id": "later", "delay": 1.0}])
         holder = behind.new()
         granted = holder.take()
-        assert isinstance(granted, Grant)
+        assert isinstance(granted, Acquired)
         windows = [granted.window, holder.write(), holder.write(), holder.write()]
 
     assert [10, 10, 5, 0] == [len(window.deliveries) if window else 0 for window in windows]
@@ -183,7 +183,7 @@ def test_who_is_behind_the_shard_measures_again(server: Server, stage: Stage) ->
         first, second = right.new(), wrong.new()
         first.take()
         first.give_back("a")
-        assert isinstance(second.take(), Grant)
+        assert isinstance(second.take(), Acquired)
         assert state_of(server, stage)["lease"][1] == clock.time() + right.ttl
     assert 1 == times[0].measured
 
@@ -203,11 +203,11 @@ def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer,
         assert not server.admin.exists(shard_of(stage).key("lease"))
         clock.advance(TTL - 0.001)
         refused = other.take()
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, NotAcquired)
         assert "held" == refused.reason
         assert pytest.approx(refused.until) == clock.time() + 0.001
         clock.advance(0.001)
-        assert isinstance(other.take(), Grant)
+        assert isinstance(other.take(), Acquired)
         assert holder.token < other.token
 
 
@@ -223,11 +223,11 @@ def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no
     ):
         early.push(numbered("a", 1))
         first, second = early.new(), late.new()
-        assert isinstance(first.take(), Grant)
+        assert isinstance(first.take(), Acquired)
         # The server keeps the end of a time to live by its own clock.
         server.admin.delete(shard_of(stage).key("lease"))
         taken = second.take()
-        assert isinstance(taken, Grant)
+        assert isinstance(taken, Acquired)
         assert taken.window is not None
         with pytest.raises(LeaseLost):
             first.renew(TTL)
@@ -250,12 +250,12 @@ def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(make_serv
     ):
         before.push(numbered("a", 1))
         with replica.frozen():
-            assert isinstance(before.new().take(), Grant)
+            assert isinstance(before.new().take(), Acquired)
             eventually(lambda: int(primary.admin.pttl(key)) < (TTL - 0.5) * 1_000)
         eventually(lambda: replica.admin.exists(key))
         assert int(replica.admin.pttl(key)) <= (TTL - 0.5) * 1_000
         primary.kill()
         replica.admin.replicaof("NO", "ONE")
         refused = after.new().take()
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, NotAcquired)
         assert "held" == refused.reason

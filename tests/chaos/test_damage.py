@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda.store.keys import SHARD_KEYS
+from lowkiq_lambda.store.shard.keys import SHARD_KEYS
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.chaos.damage import GROUPS, Kind, Patient, Ward

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.holding import Grant, Refused
-from lowkiq_lambda.store.scripts import script
+from lowkiq_lambda.store.shard.scripts import script
+from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from tests.chaos.holders import PATIENCE, Holder, Holders
 from tests.chaos.stage import Stage
 from tests.chaos.support import (
@@ -110,15 +110,15 @@ def test_of_many_that_come_at_once_one_gets_the_shard(server: Server, stage: Sta
     with Holders(server.url, shard_of(stage), ttl=30.0) as holders, ThreadPoolExecutor(8) as pool:
         barrier = threading.Barrier(8)
 
-        def take(_: int) -> tuple[Holder, Grant | Refused]:
+        def take(_: int) -> tuple[Holder, Acquired | NotAcquired]:
             holder = holders.new()
             barrier.wait()
             return holder, holder.take()
 
         for _ in range(10):
             answers = list(pool.map(take, range(8)))
-            (winner,) = (holder for holder, answer in answers if isinstance(answer, Grant))
-            assert {"held"} == {answer.reason for _, answer in answers if isinstance(answer, Refused)}
+            (winner,) = (holder for holder, answer in answers if isinstance(answer, Acquired))
+            assert {"held"} == {answer.reason for _, answer in answers if isinstance(answer, NotAcquired)}
             winner.give_back("ab")
 
 
@@ -128,7 +128,7 @@ def test_a_drain_leaves_held_shards_and_goes_to_the_next(server: Server, stage: 
     push(stage, numbered("abcdefghij", 1))
     with Holders(server.url, shard_of(stage, 1), ttl=30.0) as holders, opened(stage) as app:
         granted = holders.new().take()
-        assert isinstance(granted, Grant)
+        assert isinstance(granted, Acquired)
         assert granted.window is not None
         held = {delivery.id for delivery in granted.window.deliveries}
         assert {"done": 10 - len(held)} == app.drain(10.0)
@@ -142,7 +142,7 @@ def test_release_by_one_who_lost_the_shard_changes_nothing(server: Server, stage
         first, second = holders.new(), holders.new()
         first.take()
         wait_until_free(server, stage)
-        assert isinstance(second.take(), Grant)
+        assert isinstance(second.take(), Acquired)
         assert 0 < first.token < second.token
         before = state_of(server, stage)
         with pytest.raises(LeaseLost):

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from lowkiq_lambda.store.holding import Grant, Refused
-from lowkiq_lambda.store.server_time import GivenTime
-from lowkiq_lambda.store.state import probe
-from lowkiq_lambda.store.waking import wake
+from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.state import probe
+from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.holders import PATIENCE, Holder, Holders
 from tests.chaos.stage import Stage
@@ -52,7 +52,7 @@ def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stag
         holders.push(numbered("ab", 1))
         holder = holders.new()
         granted = holder.take()
-        assert isinstance(granted, Grant)
+        assert isinstance(granted, Acquired)
         clock.advance(5)
         behind.advance(5)
         holder.renew(PATIENCE)
@@ -67,7 +67,7 @@ def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stag
         server.admin.delete(key)
         clock.advance(TTL - LATE / 2)
         refused = holders.new().take()
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, NotAcquired)
         assert "held" == refused.reason
 
 
@@ -85,7 +85,7 @@ def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server:
         assert [shard] == wake(holders.backend, [shard], 1.0, PATIENCE).shards
 
         refused = holders.new().take()
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, NotAcquired)
         assert refused.until is not None
         assert clock.time() + TTL <= refused.until <= clock.time() + TTL + 1
         assert TTL - 5 < server.admin.pttl(shard.key("lease")) / 1_000 <= TTL + 1
@@ -93,7 +93,7 @@ def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server:
         assert ("held", refused.until) == (state.obstacle, state.next_at)
         clock.set_wall(refused.until)
         server.admin.delete(shard.key("lease"))
-        assert isinstance(holders.new().take(), Grant)
+        assert isinstance(holders.new().take(), Acquired)
 
 
 def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(server: Server, stage: Stage) -> None:
@@ -110,7 +110,7 @@ def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(serve
         clock.advance(TTL - 0.001)
         server.admin.delete(shard_of(stage).key("lease"))
         refused = other.take()
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, NotAcquired)
         assert "held" == refused.reason
 
 

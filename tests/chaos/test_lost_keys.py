@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.store.keys import SHARD_KEYS, ShardRef
+from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from tests.chaos.tour import Tour
 from tests.servers import Server
 

@@ -14,11 +14,11 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
-from lowkiq_lambda.store import backend, reading
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.health import check_server
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.scripts import Script, script
+from lowkiq_lambda.store.server.health import check_server
+from lowkiq_lambda.store.shard import backend, reading
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
 from tests.chaos.support import closing as closing_app

@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 
 from lowkiq_lambda import BackendError, Config, Lowkiq
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.health import check_server
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.health import check_server
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.apps import close_app
 from tests.rules.support import Notes, declare
 from tests.servers import SentinelSetup

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.history import check_order, final_state, history
 from tests.chaos.replay_app import (
     FOLDER_VARIABLE,

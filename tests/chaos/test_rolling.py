@@ -3,8 +3,8 @@
 import pytest
 
 from lowkiq_lambda.errors import QueueMismatch
-from lowkiq_lambda.store import backend
-from lowkiq_lambda.store.scripts import CONTRACT_VERSION
+from lowkiq_lambda.store.shard import backend
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from tests.chaos.child import upgraded_script
 from tests.chaos.stage import Stage
 from tests.chaos.support import (

@@ -8,11 +8,11 @@ from threading import Barrier
 import msgspec
 import pytest
 
+from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.store.holding import Grant, Holding
-from lowkiq_lambda.store.scripts import script
-from lowkiq_lambda.store.server_time import GivenTime
-from lowkiq_lambda.survivors import Survivors
+from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.scripts import script
+from lowkiq_lambda.store.shard.session import Acquired, LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.holders import PATIENCE, Holder, Holders
 from tests.chaos.stage import Stage
@@ -185,7 +185,7 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
             clock.advance(TTL)
             server.admin.delete(shard_of(stage).key("lease"))
             granted = holder.take()
-            assert isinstance(granted, Grant)
+            assert isinstance(granted, Acquired)
             assert granted.window is not None
             sizes.append(len(granted.window.deliveries[0].entries))
             holder.start("a", PATIENCE)
@@ -217,28 +217,28 @@ def test_p6_two_threads_may_tell_that_one_holder_lives(
 ) -> None:
     """P6: after an outage one thread looks while another drains; both say so, and neither fails by the other."""
     both = Barrier(2)
-    survive = Holding.survive
+    survive = LeaseSession.survive
 
-    def survive_together(holding: Holding, patience: float) -> None:
+    def survive_together(session: LeaseSession, patience: float) -> None:
         both.wait(30.0)
-        survive(holding, patience)
+        survive(session, patience)
 
-    monkeypatch.setattr(Holding, "survive", survive_together)
+    monkeypatch.setattr(LeaseSession, "survive", survive_together)
     with Holders(server.url, shard_of(stage)) as holders, ThreadPoolExecutor(2) as threads:
-        survivors, holding = Survivors(), unheard_of(holders)
+        survivors, session = Survivors(), unheard_of(holders)
         with pytest.raises(BackendUnavailable):
-            survivors.watch(holding, raising(BackendUnavailable()))
-        told = [threads.submit(survivors.tell, [holding.shard]) for _ in range(2)]
-        assert [[holding.shard]] * 2 == [one.result(30.0) for one in told]
-        assert [] == survivors.tell([holding.shard])
+            survivors.watch(session, raising(BackendUnavailable()))
+        told = [threads.submit(survivors.tell, [session.shard]) for _ in range(2)]
+        assert [[session.shard]] * 2 == [one.result(30.0) for one in told]
+        assert [] == survivors.tell([session.shard])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a hook raised")])
 def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, stage: Stage, error: BaseException) -> None:
     """P6: an error that is not one of Redis ends the visit, not the process, which says so all the same."""
     with Holders(server.url, shard_of(stage)) as holders:
-        survivors, holding = Survivors(), unheard_of(holders)
+        survivors, session = Survivors(), unheard_of(holders)
         with pytest.raises(type(error)):
-            survivors.watch(holding, raising(error))
-        assert [holding.shard] == survivors.tell([holding.shard])
+            survivors.watch(session, raising(error))
+        assert [session.shard] == survivors.tell([session.shard])
     assert state_of(server, stage)["trouble"]["a"]["x"]

@@ -8,7 +8,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.errors import BackendDenied, BackendError
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.stage import Stage
 from tests.chaos.support import (
     IDS,

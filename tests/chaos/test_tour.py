@@ -7,17 +7,17 @@ import pytest
 
 import lowkiq_lambda.store
 from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store import backend, reading
-from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.codec import load_json
-from lowkiq_lambda.store.keys import SHELF, ShardRef
-from lowkiq_lambda.store.metrics import measure
-from lowkiq_lambda.store.queries import Queries
-from lowkiq_lambda.store.ranges import Source
-from lowkiq_lambda.store.reading import Reader
-from lowkiq_lambda.store.scripts import Script, script
-from lowkiq_lambda.store.showing import Viewer
-from lowkiq_lambda.store.state import probe
+from lowkiq_lambda.store.inspect.metrics import measure
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.inspect.showing import Viewer
+from lowkiq_lambda.store.shard import backend, reading
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.keys import SHELF, ShardRef
+from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.scripts import Script, script
+from lowkiq_lambda.store.shard.state import probe
 from tests.chaos.support import is_empty
 from tests.chaos.tour import Step, Tour
 from tests.properties.observed import State, stored

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.backend import Argument, Reply
-from lowkiq_lambda.store.holding import Grant
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.ranges import Source
-from lowkiq_lambda.store.server_time import GivenTime
-from lowkiq_lambda.store.waking import unwake, wake
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.backend import Argument, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.session import Acquired
+from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.holders import PATIENCE, Holders
 from tests.servers import Server
@@ -123,7 +123,7 @@ class Tour:
     def perform_all(self) -> set[str]:
         """Ids that holders got until the shard was empty."""
         performed = set[str]()
-        while isinstance(granted := self._take().call(), Grant):
+        while isinstance(granted := self._take().call(), Acquired):
             window = granted.window
             while window:
                 performed |= {delivery.id for delivery in window.deliveries}

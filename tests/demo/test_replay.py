@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lowkiq_lambda.batch import Batch
+from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED, Delivery
 from lowkiq_lambda.local.demo import progress
 from lowkiq_lambda.local.demo.faults import Fault, Faults, InjectedFailure, Kind
@@ -31,7 +31,7 @@ class Given(Faults):
         return self._given.pop(0) if self._given else None
 
 
-class Circumstances:
+class HandlerContext:
     """A drain that has all the time."""
 
     token = 1
@@ -48,7 +48,7 @@ class Circumstances:
 def batch_of(payloads: Mapping[str, list[Any]], *, retry_count: float = NEVER_FAILED) -> Batch:
     """A batch as a drain would hand it over."""
     deliveries = {path: Delivery(path, [], 0.0, retry_count) for path in payloads}
-    return Batch(dict(payloads), deliveries, Circumstances(), bytes.decode)
+    return Batch(dict(payloads), deliveries, HandlerContext(), bytes.decode)
 
 
 def changes_of(replay: Replay, path: str, *seqs: int) -> list[Any]:

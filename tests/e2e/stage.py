@@ -12,8 +12,8 @@ from uuid import uuid4
 from local.cloud import push
 from local.deployment import Deployment
 from local.replay.jobs import FILES, NEWEST, ApplyChanges, app
+from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.demo.source import bundled_history
-from lowkiq_lambda.sharding import shard_for
 from lowkiq_lambda.views import QueueMetrics, ShardView
 from tests.e2e.inventory import inventory
 from tests.servers import LocalCloud, Server

@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from local.replay.jobs import ApplyChanges
-from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.job import shard_for
 from tests.browser.serving import Served
 from tests.e2e.issuer import AUDIENCE, issuer, token
 from tests.e2e.stage import BY_HAND, LAST, QUEUE, Stage
@@ -49,7 +49,7 @@ def run(stage: Stage, *words: str, **environment: str) -> subprocess.CompletedPr
 
 def test_the_schedules_command_takes_over(stage: Stage) -> None:
     """By the stack's outputs the command makes what the template made, once; without the template's none is missing."""
-    command = ("-m", "lowkiq_lambda.aws.schedules", APP, "--stack", stage.deployment.name)
+    command = ("-m", "lowkiq_lambda.aws.drain_schedules", APP, "--stack", stage.deployment.name)
     of_the_template = stage.schedule("shard-0")
 
     planned, done, again = (run(stage, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from lowkiq_lambda.local.crew import LONGEST_PAUSE, Crew
+from lowkiq_lambda.local.crew import LONGEST_PAUSE, ThreadSupervisor
 from lowkiq_lambda.testing import ManualClock
 from tests.waiting import eventually
 
@@ -31,7 +31,7 @@ class Setting:
         self.clock = ManualClock()
         self.died = threading.Event()
         self.words: list[str] = []
-        self.crew = Crew(
+        self.crew = ThreadSupervisor(
             [("one", job)],
             pause=1.0,
             clock=self.clock,

@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.apps import MakeApp
 from tests.waiting import eventually
 

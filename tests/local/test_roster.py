@@ -9,8 +9,8 @@ import pytest
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.local.roster import UNCHOSEN, Roster, Word
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
-from lowkiq_lambda.plugs import State
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.protocols import State
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.waiting import eventually
 

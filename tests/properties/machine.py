@@ -9,9 +9,9 @@ from hypothesis.stateful import initialize, invariant, rule
 from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.errors import LeaseLost
-from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.holding import ClaimLimits, Grant, MorgueLimits, Next
-from lowkiq_lambda.store.windows import Window
+from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, MorgueLimits, Next
+from lowkiq_lambda.store.shard.windows import Window
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, Outcome
 from tests.properties.observed import entry_of, expected, in_numbers, seen_at, stored
@@ -100,7 +100,7 @@ class StoreMachine(DisturbedMachine):
         holder = self.shard.holder()
         answer = self.model.acquire(holder, limits)
         granted = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
-        if not isinstance(granted, Grant):
+        if not isinstance(granted, Acquired):
             assert answer == granted.reason
             return
         assert "ok" == answer
@@ -110,7 +110,7 @@ class StoreMachine(DisturbedMachine):
         self.holder = holder
         if twice:
             again = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
-            assert isinstance(again, Grant)
+            assert isinstance(again, Acquired)
             assert (granted.token, granted.recovered, granted.buried) == (again.token, again.recovered, again.buried)
             self.check_window(again.window)
 

@@ -10,7 +10,7 @@ import msgspec
 import redis
 
 from lowkiq_lambda.job import PLACE, decode_score
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.properties.model import Entry, Model, morgue_bytes
 
 State: TypeAlias = dict[str, Any]

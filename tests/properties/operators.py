@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from lowkiq_lambda.store.actions import Look
+from lowkiq_lambda.store.inspect.actions import Look
 from tests.properties.model import Buried, Entry, Job, Model
 
 TICKS = 0.001

@@ -10,21 +10,21 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.store.actions import Actions, Look
-from lowkiq_lambda.store.backend import Backend, Call, Reply
-from lowkiq_lambda.store.connection import Client
-from lowkiq_lambda.store.holding import (
+from lowkiq_lambda.store.inspect.actions import Actions, Look
+from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.backend import Backend, Call, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.session import (
     ClaimLimits,
-    HolderTerms,
-    Holding,
+    LeaseSession,
+    LeaseSettings,
     MorgueLimits,
     Next,
     Outcome,
     Settlement,
 )
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.server_time import GivenTime
-from lowkiq_lambda.store.windows import Window
+from lowkiq_lambda.store.shard.windows import Window
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Limits, NewJob
 
@@ -62,7 +62,7 @@ class Shard:
         body = {"perform": lambda _self, _batch: None, **fields}
         self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))
         self.ref = self._app.queue_of(self._worker).shards[0]
-        self._terms = HolderTerms(ttl, merge, morgue, b"crashed")
+        self._terms = LeaseSettings(ttl, merge, morgue, b"crashed")
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 
     def push(self, jobs: Sequence[NewJob]) -> list[Pushed]:
@@ -91,7 +91,7 @@ class LateActions(Actions):
         return [self.seen] if self.seen else super().look(shards)
 
 
-class Holder(Holding):
+class Holder(LeaseSession):
     """A holder whose last call can be sent again, as a client does that had no answer."""
 
     @property

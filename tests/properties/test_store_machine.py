@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from lowkiq_lambda.store.actions import Look
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.server_time import FOREVER
+from lowkiq_lambda.store.inspect.actions import Look
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.properties.disturbing import disturbance
 from tests.properties.machine import IDS
 from tests.properties.observed import stored

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from lowkiq_lambda.store.waking import Woken, unwake, wake
+from lowkiq_lambda.store.shard.waking import Woken, unwake, wake
 from tests.properties.disturbing import disturbance
 from tests.properties.machine import StoreMachine
 from tests.properties.model import MISJUDGED

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.sharding import shard_for
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.survivors import Survivors
+from lowkiq_lambda.engine.survivors import Survivors
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 
 Then: TypeAlias = Callable[[Batch], object]
@@ -209,4 +209,4 @@ def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
 
 def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the thread that renews leases stand still, as it does in a process that is frozen."""
-    monkeypatch.setattr(app.drainer._keeper, "beat", lambda: 3_600.0)
+    monkeypatch.setattr(app.drainer._renewer, "beat", lambda: 3_600.0)

@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
-from lowkiq_lambda.store.holding import Holding
+from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Notes, declare, jobs_of, outlive
 
@@ -47,7 +47,7 @@ def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
     """S-12: whatever the call for one visit comes to, the process makes it for all of them."""
     tried: list[str] = []
 
-    def refuse(holding: Holding, _seconds: float, patience: float) -> None:  # noqa: ARG001 - as it is called
+    def refuse(holding: LeaseSession, _seconds: float, patience: float) -> None:  # noqa: ARG001 - as it is called
         tried.append(holding.shard.queue_name)
         raise error
 
@@ -56,7 +56,7 @@ def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
 
     def leave(_batch: Batch) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(Holding, "abandon", refuse)
+            patched.setattr(LeaseSession, "abandon", refuse)
             app.drainer.abandon_all(0.5)
 
     queues = {f"{queue_name}-first": drain_the_other, queue_name: leave}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
-from lowkiq_lambda.store.codec import load_json
+from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import (

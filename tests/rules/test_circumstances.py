@@ -3,7 +3,7 @@
 import threading
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, left_behind, outlive

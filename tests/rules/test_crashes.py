@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.drain import DrainResult
-from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import (
     Broken,

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import BackendFull, Lowkiq, QueueMismatch
-from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.store.census import declared_queues
-from lowkiq_lambda.store.keys import declaration_key
-from lowkiq_lambda.store.scripts import script
+from lowkiq_lambda.store.inspect.census import declared_queues
+from lowkiq_lambda.store.shard.keys import declaration_key
+from lowkiq_lambda.store.shard.scripts import script
 from tests.apps import MakeApp
 from tests.rules.support import Notes, declare, jobs_of, left_behind
 from tests.servers import FaultProxy, MakeServer, Server

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
+from lowkiq_lambda.engine.verdict import EXITS
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.verdict import EXITS
 from tests.rules.support import Notes, counters, declare, failing, jobs_of, left_behind, look
 
 KINDS = [SystemExit, GeneratorExit, asyncio.CancelledError]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.plugs import Silence
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.protocols import Silence
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
 from tests.waiting import eventually

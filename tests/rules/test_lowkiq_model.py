@@ -8,7 +8,7 @@ from collections import defaultdict
 from random import Random
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
-from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import Mortal, Notes, declare, jobs_of, left_behind, look, outlive

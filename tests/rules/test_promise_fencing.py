@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
-from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import declare, jobs_of, left_behind, outlive, stop_renewing
@@ -71,7 +71,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
 
     def try_all(_batch: Batch) -> None:
         (visit,) = app.drainer._running
-        holding = visit._holding
+        holding = visit._session
         app.backend.client.hset(shard.key("meta"), "nonce", "another")
         refuse("start", lambda: holding.start("a", 0.0))
         refuse("renew", lambda: holding.renew(0.0))

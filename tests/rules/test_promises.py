@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.budget import Budget
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.rules.support import (

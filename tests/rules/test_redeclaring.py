@@ -7,8 +7,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.keys import SHARD_KEYS, ShardRef
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.worker import FunctionWorker
 from tests.apps import MakeApp
 from tests.servers import Server

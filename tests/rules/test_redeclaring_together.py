@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.worker import FunctionWorker
 from tests.apps import MakeApp
 from tests.rules.turnstile import Caller

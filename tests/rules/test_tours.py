@@ -5,15 +5,15 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.drain import DrainResult
+from lowkiq_lambda.engine.board import LONGEST_REST, RISK_PUT_OFF, Tour
+from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.roster import Roster
 from lowkiq_lambda.local.schedulers import LagScheduler
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.tour import LONGEST_REST, RISK_PUT_OFF, Tour
 from tests.apps import MakeApp
 from tests.rules.support import Mortal, Notes, declare, jobs_of, outlive
 

@@ -6,7 +6,7 @@ from threading import Event, Thread
 from typing import Any
 
 from lowkiq_lambda import QueueMismatch
-from lowkiq_lambda.store.backend import Backend
+from lowkiq_lambda.store.shard.backend import Backend
 
 _TIMEOUT = 30.0
 

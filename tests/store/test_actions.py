@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import BackendError, JobError
-from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.inspect.actions import Actions
 from tests.store.support import LATER, Desk, MakeDesk, ids_of, pairs
 
 Act = Callable[[Actions], int]

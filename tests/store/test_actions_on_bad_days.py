@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendError, BackendFull
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.keys import declaration_key
-from lowkiq_lambda.store.scripts import script
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.shard.keys import declaration_key
+from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.servers import Cluster, FaultProxy, MakeServer, Server

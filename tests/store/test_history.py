@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.budget import Budget
-from lowkiq_lambda.store.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Past, QueueOverview, Span
 from tests.apps import MakeApp, close_app
@@ -167,7 +167,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
     flushed: list[int] = []
     worker = declare(app, queue_name, Handler())
     worker.perform_async([{"id": n} for n in range(30)])
-    monkeypatch.setattr("lowkiq_lambda.store.history.send_each", lambda *_: flushed.append(1))
+    monkeypatch.setattr("lowkiq_lambda.store.shard.history.send_each", lambda *_: flushed.append(1))
 
     app.drain()
     clock.advance(60)

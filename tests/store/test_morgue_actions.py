@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.store.actions import Actions
+from lowkiq_lambda.store.inspect.actions import Actions
 from tests.store.support import Desk, MakeDesk, ids_of, pairs
 
 Act = Callable[[Actions], int]

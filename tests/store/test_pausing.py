@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.store.server_time import FOREVER
+from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.apps import MakeApp
 from tests.store.support import Desk, MakeDesk, declare
 

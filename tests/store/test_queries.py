@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
-from lowkiq_lambda.store import ranges, showing
-from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.store.inspect import ranges, showing
+from lowkiq_lambda.store.shard.reading import Reader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
 from tests.apps import MakeApp

@@ -9,13 +9,13 @@ import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
-from lowkiq_lambda.store import reading
-from lowkiq_lambda.store.backend import Backend
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.keys import ShardRef
-from lowkiq_lambda.store.pipelines import Command, send_each, stream
-from lowkiq_lambda.store.reading import Reader
-from lowkiq_lambda.store.server_time import ServerTime
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
+from lowkiq_lambda.store.server.server_time import ServerTime
+from lowkiq_lambda.store.shard import reading
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reading import Reader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.apps import MakeApp

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lowkiq_lambda.store import searches, showing
+from lowkiq_lambda.store.inspect import searches, showing
 from tests.store.support import Desk, MakeDesk, ids_of, pairs
 
 if TYPE_CHECKING:

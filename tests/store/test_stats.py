@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from lowkiq_lambda import Config, Lowkiq, QueueMismatch
-from lowkiq_lambda.store import reading
-from lowkiq_lambda.store.pipelines import Command, stream
+from lowkiq_lambda.store.server.pipelines import Command, stream
+from lowkiq_lambda.store.shard import reading
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.servers import Cluster, Server

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lowkiq_lambda.store.filters import Filter
-from lowkiq_lambda.store.sweeps import Sweep, count, prepare, steps
+from lowkiq_lambda.store.inspect.filters import Filter
+from lowkiq_lambda.store.inspect.sweeps import Sweep, count, prepare, steps
 from tests.store.support import Desk
 
 

@@ -9,9 +9,9 @@ import pytest
 import redis
 
 from lowkiq_lambda import BackendDenied, BackendError, BackendUnavailable
-from lowkiq_lambda.store import bell as bell_module
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.shard import bell as bell_module
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
 from tests.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
 from tests.waiting import eventually
 

@@ -20,8 +20,8 @@ from lowkiq_lambda.errors import (
     ConfigError,
     PoolExhausted,
 )
-from lowkiq_lambda.store.connection import Client, connect
-from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
+from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from tests.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
 from tests.waiting import eventually
 

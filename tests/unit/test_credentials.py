@@ -10,12 +10,12 @@ import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.errors import BackendDenied, BackendError, BackendUnavailable, ConfigError
-from lowkiq_lambda.plugs import Credentials
-from lowkiq_lambda.store.bell import Bell
-from lowkiq_lambda.store.connection import Client, connect
-from lowkiq_lambda.store.credentials import LONGEST
-from lowkiq_lambda.store.faults import REDIS_ERRORS, translate
-from lowkiq_lambda.store.keys import ShardRef, bell_channel
+from lowkiq_lambda.protocols import Credentials
+from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.credentials import LONGEST
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
+from lowkiq_lambda.store.shard.bell import Bell
+from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import close_app
 from tests.servers import Cluster, MakeServer, ManagedCache, SentinelSetup, Server, TlsProxy

@@ -16,7 +16,7 @@ from lowkiq_lambda.errors import (
     BackendUnavailable,
     PoolExhausted,
 )
-from lowkiq_lambda.store.faults import REDIS_ERRORS, backoff, is_transient, translate
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, backoff, is_transient, translate
 
 UNAVAILABLE: list[Exception] = [
     theirs.ConnectionError("Connection closed by server."),

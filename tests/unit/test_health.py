@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda.store.connection import Client, connect
-from lowkiq_lambda.store.health import check_server, version_warnings
+from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.health import check_server, version_warnings
 from tests.servers import Cluster, Server
 
 

@@ -16,17 +16,17 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from lowkiq_lambda.store import pipelines
-from lowkiq_lambda.store.connection import connect
-from lowkiq_lambda.store.faults import REDIS_ERRORS
-from lowkiq_lambda.store.pipelines import Command, send_each, stream
+from lowkiq_lambda.store.server import pipelines
+from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from tests.servers import Cluster, FaultProxy, Server
 from tests.waiting import eventually
 
 COUNT = 30
 INTERRUPTED_PACKING = """
 import random, signal, time
-from lowkiq_lambda.store.pipelines import _packed
+from lowkiq_lambda.store.server.pipelines import _packed
 
 def interrupt(*_):
     raise SystemExit

@@ -11,8 +11,8 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.asked import ChosenJobs, QueueName, worker_named
 from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

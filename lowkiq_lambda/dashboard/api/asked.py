@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.api.times import NUMBER, TimeBound, in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.filters import ALL, Filter
+from lowkiq_lambda.store.inspect.filters import ALL, Filter
 from lowkiq_lambda.worker import Worker
 
 MOST_IDS: Final = 1_000

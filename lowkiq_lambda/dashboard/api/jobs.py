@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
-from lowkiq_lambda.store.queries import Queries
-from lowkiq_lambda.store.ranges import Place
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.inspect.ranges import Place
 from lowkiq_lambda.views import Page
 from lowkiq_lambda.worker import Worker
 

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.declarations import agrees
-from lowkiq_lambda.store.keys import declaration_key
-from lowkiq_lambda.store.metrics import totals_beside
-from lowkiq_lambda.store.reading import Reader
+from lowkiq_lambda.store.inspect.metrics import totals_beside
+from lowkiq_lambda.store.shard.declarations import agrees
+from lowkiq_lambda.store.shard.keys import declaration_key
+from lowkiq_lambda.store.shard.reading import Reader
 from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

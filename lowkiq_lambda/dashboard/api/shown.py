@@ -7,8 +7,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.job import Failure, JobView, MorgueJob, ScoredPayload
-from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, ScoredPayload, shard_for
 from lowkiq_lambda.worker import Worker
 
 LARGEST_PAYLOAD: Final = 1024 * 1024

@@ -17,9 +17,9 @@ from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Ticket, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.actions import Act
-from lowkiq_lambda.store.filters import Filter
-from lowkiq_lambda.store.sweeps import prepare
+from lowkiq_lambda.store.inspect.actions import Act
+from lowkiq_lambda.store.inspect.filters import Filter
+from lowkiq_lambda.store.inspect.sweeps import prepare
 
 PATIENCE: Final = 5.0
 """Seconds after which an answer is given, done or not."""

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Outcome, Ticket, address_of, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.actions import Act, Actions
-from lowkiq_lambda.store.sweeps import Sweep
+from lowkiq_lambda.store.inspect.actions import Act, Actions
+from lowkiq_lambda.store.inspect.sweeps import Sweep
 
 STEP: Final = 2.0
 """Seconds that a step takes at most, and a call more."""

@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.tickets import Question, Ticket, address_of, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.store.actions import Act, Actions
-from lowkiq_lambda.store.sweeps import Sweep, count, prepare
+from lowkiq_lambda.store.inspect.actions import Act, Actions
+from lowkiq_lambda.store.inspect.sweeps import Sweep, count, prepare
 
 COUNTING: Final = 1.0
 """Seconds that are spent on counting before somebody is asked."""

@@ -9,9 +9,9 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.lengths import seconds_of
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.actions import Actions
-from lowkiq_lambda.store.inspecting import inspect
-from lowkiq_lambda.store.server_time import FOREVER
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.inspecting import inspect
+from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.views import ShardView
 
 _GONE: Final = "Nothing to do: that holder has let go of the shard by now."

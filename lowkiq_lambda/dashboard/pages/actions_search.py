@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lowkiq_lambda.dashboard.pages import filters
-from lowkiq_lambda.store.filters import Filter
+from lowkiq_lambda.store.inspect.filters import Filter
 
 FIELDS: Final = frozenset({"by", "range", "value", "find", "text"})
 """The fields of an address that narrow a list."""

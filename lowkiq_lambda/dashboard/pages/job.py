@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
-from lowkiq_lambda.store.queries import Queries
+from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Situation
 
 _LONGEST_ID: Final = 1_000

@@ -11,7 +11,7 @@ from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.job import JobView, MorgueJob
-from lowkiq_lambda.store.queries import Queries
+from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page
 
 Found = Page[JobView] | Page[MorgueJob]

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.pages.lists import List, show_list
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.queries import Queries
+from lowkiq_lambda.store.inspect.queries import Queries
 
 _MORGUE: Final = List(
     "morgue",

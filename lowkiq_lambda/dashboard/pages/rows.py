@@ -8,8 +8,7 @@ import msgspec
 from lowkiq_lambda.dashboard.formatting import quoted, visible
 from lowkiq_lambda.dashboard.pages.payloads import Reader, shortened
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob
-from lowkiq_lambda.sharding import shard_for
+from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, shard_for
 from lowkiq_lambda.worker import Worker
 
 _LONGEST_ID: Final = 80

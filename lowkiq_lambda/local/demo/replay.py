@@ -7,7 +7,7 @@ from secrets import token_hex
 from threading import Condition
 from typing import Any
 
-from lowkiq_lambda.batch import Batch
+from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED
 from lowkiq_lambda.local.demo.faults import Faults, InjectedFailure, InjectedInterruption, Kind
 from lowkiq_lambda.local.demo.history import Change

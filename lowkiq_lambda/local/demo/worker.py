@@ -3,7 +3,7 @@
 from random import random
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.batch import Batch
+from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.local.demo.replay import Replay
 from lowkiq_lambda.worker import Worker
 

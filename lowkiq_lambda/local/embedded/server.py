@@ -20,7 +20,7 @@ from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded.folder import Access, Seat, ServerFolder
 from lowkiq_lambda.local.embedded.launch import start
 from lowkiq_lambda.local.embedded.url import default_folder
-from lowkiq_lambda.store.control import ServerProcess, look_at, shut_down
+from lowkiq_lambda.store.server.control import ServerProcess, look_at, shut_down
 
 _STARTS: Final = 5
 _SILENCE: Final = 20.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.aws.runtime.stage import DRAIN
 from tests.chaos.replay_app import (
     FOLDER_VARIABLE,

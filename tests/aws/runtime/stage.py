@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lowkiq_lambda import Config, Lowkiq, Worker
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.local.daemons import DaemonProcess
 from tests.properties.observed import State, stored
 from tests.servers import Server

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda import Worker
-from lowkiq_lambda.verdict import EXITS
+from lowkiq_lambda.engine.verdict import EXITS
 from tests.aws.runtime.stage import PLENTY, Stage
 from tests.servers.lambda_outcome import Crashed, Error, Outcome, Result
 from tests.servers.lambda_runtime import LambdaEnvironment

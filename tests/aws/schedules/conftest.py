@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from lowkiq_lambda.aws.schedules.__main__ import main
+from lowkiq_lambda.aws.drain_schedules.__main__ import main
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import FUNCTION, ROLE, Run, Said, WriteApp, without_aws, write_module
 from tests.servers import MakeServer, Server

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lowkiq_lambda.aws.schedules.plan import Found, Plan
-from lowkiq_lambda.aws.schedules.schedule import Schedule, corrected, name_of
+from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan
+from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, corrected, name_of
 from lowkiq_lambda.loading import load_app
 from tests.aws.schedules.front import Front
 from tests.servers import Server
@@ -99,7 +99,7 @@ def start(words: Sequence[str], front: Front, server: Server, folder: Path) -> "
     """The command as a process of its own."""
     environment = {**without_aws(), **front.environment, "LOWKIQ_REDIS_URL": server.url, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-m", "lowkiq_lambda.aws.schedules", "--function", FUNCTION, "--role", ROLE, *words],
+        [sys.executable, "-m", "lowkiq_lambda.aws.drain_schedules", "--function", FUNCTION, "--role", ROLE, *words],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,

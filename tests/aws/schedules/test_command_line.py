@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.aws.schedules.__main__ import main
+from lowkiq_lambda.aws.drain_schedules.__main__ import main
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import (
     DONE,
@@ -29,7 +29,7 @@ def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: S
     """Both helps come without an account, an app or a server, and name the options and exit codes."""
     for words, expected in ((["--help"], "EXIT CODES"), (["indexes", "--help"], "ShardIndexes")):
         with subprocess.Popen(
-            [sys.executable, "-m", "lowkiq_lambda.aws.schedules", *words],
+            [sys.executable, "-m", "lowkiq_lambda.aws.drain_schedules", *words],
             cwd=tmp_path,
             env={**without_aws(), "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,

@@ -7,9 +7,9 @@ from typing import Any
 import boto3
 import pytest
 
-from lowkiq_lambda.aws.schedules.deployed import DeployError, Group, function_arn, stack_outputs
-from lowkiq_lambda.aws.schedules.plan import Found, Plan, make_plan
-from lowkiq_lambda.aws.schedules.schedule import Schedule, name_of, wanted_schedule
+from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, function_arn, stack_outputs
+from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan, make_plan
+from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, name_of, wanted_schedule
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import DEAD_LETTERS, FUNCTION, LIKE, ROLE, as_found, deployed, names
 from tests.servers.cloud import LocalCloud
@@ -49,7 +49,7 @@ def test_what_is_created_is_all_that_a_schedule_needs(scheduler: Any, group: str
         "ScheduleExpression": "rate(1 minute)",
         "State": "ENABLED",
         "FlexibleTimeWindow": {"Mode": "OFF"},
-        "Description": "Drains shard 1 of every queue. Made by python -m lowkiq_lambda.aws.schedules.",
+        "Description": "Drains shard 1 of every queue. Made by python -m lowkiq_lambda.aws.drain_schedules.",
         "Target": {
             "Arn": FUNCTION,
             "RoleArn": ROLE,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lowkiq_lambda.aws.schedules.guard import Held, QueueFound, find_stranded
-from lowkiq_lambda.store.declarations import Declaration
+from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
+from lowkiq_lambda.store.shard.declarations import Declaration
 
 TEN = {"shards_count": 10, "codec": "json", "merge": "min", "hash": "crc32", "layout": 1}
 WAITING, IN_FLIGHT, BURIED = Held(waiting=3), Held(in_flight=1), Held(morgue=2)

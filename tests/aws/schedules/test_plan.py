@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowkiq_lambda.aws.schedules.guard import Stranded
-from lowkiq_lambda.aws.schedules.plan import Found, make_plan
-from lowkiq_lambda.aws.schedules.schedule import (
+from lowkiq_lambda.aws.drain_schedules.guard import Stranded
+from lowkiq_lambda.aws.drain_schedules.plan import Found, make_plan
+from lowkiq_lambda.aws.drain_schedules.schedule import (
     Difference,
     Schedule,
     differences,
@@ -17,7 +17,7 @@ from lowkiq_lambda.aws.schedules.schedule import (
     name_of,
     wanted_schedule,
 )
-from lowkiq_lambda.aws.schedules.wire import request_of, schedule_of
+from lowkiq_lambda.aws.drain_schedules.wire import request_of, schedule_of
 from tests.aws.schedules.support import (
     DEAD_LETTERS,
     FUNCTION,

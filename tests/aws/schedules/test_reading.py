@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from lowkiq_lambda import BackendDenied, Config, Lowkiq, Worker
-from lowkiq_lambda.aws.schedules.guard import Held, QueueFound, find_stranded
-from lowkiq_lambda.aws.schedules.reading import declarations_of, queues_in_redis
-from lowkiq_lambda.store.keys import declaration_key
+from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
+from lowkiq_lambda.aws.drain_schedules.reading import declarations_of, queues_in_redis
+from lowkiq_lambda.store.shard.keys import declaration_key
 from tests.servers import Cluster, Server
 
 STRANGE_NAMES = ("a:b", "{a}", "ä *?[x]", "declaration", "a:declaration")

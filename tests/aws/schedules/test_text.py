@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from lowkiq_lambda.aws.schedules.guard import Stranded
-from lowkiq_lambda.aws.schedules.plan import Found, make_plan
-from lowkiq_lambda.aws.schedules.schedule import wanted_schedule
-from lowkiq_lambda.aws.schedules.text import describe
+from lowkiq_lambda.aws.drain_schedules.guard import Stranded
+from lowkiq_lambda.aws.drain_schedules.plan import Found, make_plan
+from lowkiq_lambda.aws.drain_schedules.schedule import wanted_schedule
+from lowkiq_lambda.aws.drain_schedules.text import describe
 from tests.aws.schedules.support import LIKE, as_found
 
 PREFIX = "shop"

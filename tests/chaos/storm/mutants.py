@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda import ledger
+from lowkiq_lambda.engine import outcomes as ledger
+from lowkiq_lambda.engine.verdict import of_failure
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.store import backend
-from lowkiq_lambda.store.scripts import Script, script
-from lowkiq_lambda.verdict import of_failure
+from lowkiq_lambda.store.shard import backend
+from lowkiq_lambda.store.shard.scripts import Script, script
 
 SCRIPTS: dict[str, tuple[tuple[str, str], ...]] = {
     "lease ignored": (("if now < held_until or exists(lease) then", "if false then"),),

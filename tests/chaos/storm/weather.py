@@ -12,7 +12,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Final, Self
 
-from lowkiq_lambda.store.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.chaos.storm import actors
 from tests.chaos.storm.actors import RETRIES, Scene
 from tests.chaos.storm.checker import violations

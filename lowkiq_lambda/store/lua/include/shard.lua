@@ -1,4 +1,4 @@
--- The fixed keys of one shard, in the order of store/keys.py, and what every script does first.
+-- The fixed keys of one shard, in the order of store/shard/keys.py, and what every script does first.
 local call = redis.call
 local due, jobs, box, seen, since, retry, errors, trouble, suspects, groups = unpack(KEYS, 1, 10)
 local flight, held, morgue, morgue_payloads, morgue_errors = unpack(KEYS, 11, 15)

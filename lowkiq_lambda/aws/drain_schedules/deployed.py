@@ -1,0 +1,174 @@
+"""The deployed schedules: the few calls of AWS that look at them and change them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final
+
+from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan
+from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, index_of
+from lowkiq_lambda.aws.drain_schedules.wire import request_of, schedule_of
+from lowkiq_lambda.errors import LowkiqError
+
+_LOOKS_AT_ONCE: Final = 8
+_ATTEMPTS: Final = 6
+"""Of a call that AWS throttles, or that fails on its way, with growing pauses between them."""
+_RIGHTS: Final = "The docs (schedules.md) list the rights that this command needs."
+_HINTS: Final = {
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), _RIGHTS),
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId"), "Sign in again."),
+    "UnrecognizedClientException": "Sign in again.",
+    "ValidationException": "Correct the option that it names.",
+}
+
+
+class DeployError(LowkiqError):
+    """AWS could not be asked, or refused: its own words are in the message."""
+
+
+class Group:
+    """A schedule group, in the account and the region that AWS's own settings name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._client = client("scheduler")
+
+    def look(self, prefix: str) -> Found:
+        """What is in the group. Raises DeployError."""
+        with said(f"look at schedule group {self.name!r}"):
+            if not self._exists():
+                return Found(self.name, exists=False)
+            pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name)
+            names = tuple(schedule["Name"] for page in pages for schedule in page["Schedules"])
+            own = [name for name in names if index_of(prefix, name) is not None]
+            with ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
+                schedules = list(looks.map(self._get, own))
+        return Found(self.name, exists=True, names=names, own=tuple(one for one in schedules if one is not None))
+
+    def enabled(self) -> list[str]:
+        """The names of the schedules in the group that fire. Raises DeployError."""
+        with said(f"look at schedule group {self.name!r}"):
+            if not self._exists():
+                return []
+            pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name, State="ENABLED")
+            return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
+
+    def apply(self, plan: Plan, tell: Callable[[str], object]) -> None:
+        """Carry the plan out, and tell of each change that was made. Raises DeployError, at the first that fails.
+
+        What is to be drained is so before anything is deleted, and each step leaves what a later run goes on with.
+        """
+        if plan.refused:
+            raise DeployError("A refused plan is not carried out.")
+        if plan.makes_group:
+            self._make_group()
+            tell(f"created the group {self.name}")
+        for schedule in plan.create:
+            self._create(schedule)
+            tell(f"created {schedule.name}")
+        for change in plan.update:
+            self._update(change.schedule)
+            tell(f"updated {change.schedule.name}")
+        for schedule in plan.delete:
+            self._delete(schedule.name)
+            tell(f"deleted {schedule.name}")
+
+    def _exists(self) -> bool:
+        try:
+            found = self._client.get_schedule_group(Name=self.name)
+        except self._client.exceptions.ResourceNotFoundException:
+            return False
+        if found["State"] != "ACTIVE":
+            raise DeployError(f"Schedule group {self.name!r} is being deleted: wait until it is gone.")
+        return True
+
+    def _get(self, name: str) -> Schedule | None:
+        try:
+            return schedule_of(self._client.get_schedule(GroupName=self.name, Name=name))
+        except self._client.exceptions.ResourceNotFoundException:
+            return None
+
+    def _make_group(self) -> None:
+        with said(f"create schedule group {self.name!r}"):
+            try:
+                self._client.create_schedule_group(Name=self.name)
+            except self._client.exceptions.ConflictException:
+                return
+
+    def _create(self, schedule: Schedule) -> None:
+        with said(f"create schedule {schedule.name!r}"):
+            try:
+                self._client.create_schedule(**request_of(schedule, self.name))
+            except self._client.exceptions.ConflictException as error:
+                # An answer may have been lost, or another run of this command was quicker.
+                found = self._get(schedule.name)
+                if found is None or differences(schedule, found):
+                    raise _changed_meanwhile(schedule.name) from error
+            except self._client.exceptions.ResourceNotFoundException as error:
+                raise _changed_meanwhile(schedule.name) from error
+
+    def _update(self, schedule: Schedule) -> None:
+        with said(f"update schedule {schedule.name!r}"):
+            try:
+                self._client.update_schedule(**request_of(schedule, self.name))
+            except self._client.exceptions.ResourceNotFoundException as error:
+                raise _changed_meanwhile(schedule.name) from error
+
+    def _delete(self, name: str) -> None:
+        with said(f"delete schedule {name!r}"):
+            try:
+                self._client.delete_schedule(GroupName=self.name, Name=name)
+            except self._client.exceptions.ResourceNotFoundException:
+                return
+
+
+def _changed_meanwhile(name: str) -> DeployError:
+    return DeployError(
+        f"Schedule {name!r}, or its group, was changed by somebody else meanwhile: run the command again, it goes on "
+        "from here."
+    )
+
+
+def function_arn(function: str) -> str:
+    """The ARN of a function that is given by its name, with or without an alias. Raises DeployError."""
+    if function.startswith("arn:"):
+        return function
+    with said(f"find function {function!r}"):
+        return str(client("lambda").get_function_configuration(FunctionName=function)["FunctionArn"])
+
+
+def stack_outputs(stack: str) -> dict[str, str]:
+    """The outputs of a CloudFormation stack. Raises DeployError."""
+    with said(f"look at stack {stack!r}"):
+        found: Sequence[Any] = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in found[0].get("Outputs", [])}
+
+
+def client(service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes at run time
+    """A client that bears with throttling. Raises DeployError."""
+    try:
+        # Imported here, as it takes a quarter of a second and only this command needs it.
+        import boto3  # noqa: PLC0415 - as said above
+        from botocore.config import Config  # noqa: PLC0415 - as said above
+    except ModuleNotFoundError as error:
+        raise DeployError("boto3 is not installed: pip install 'lowkiq_lambda[aws]'.") from error
+    settings = Config(
+        retries={"mode": "standard", "total_max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=30
+    )
+    with said("prepare a call"):
+        return boto3.client(service, config=settings)
+
+
+@contextmanager
+def said(doing: str) -> Iterator[None]:
+    """What boto3 raises in the block, as a sentence."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only this command needs it
+
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        words = error.response.get("Error", {}).get("Message") or str(error)
+        raise DeployError(f"AWS refused to {doing}: {code}: {words} {_HINTS.get(code, '')}".rstrip()) from error
+    except BotoCoreError as error:
+        raise DeployError(f"AWS could not be asked to {doing}: {error}") from error

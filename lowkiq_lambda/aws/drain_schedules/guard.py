@@ -1,0 +1,119 @@
+"""The drift guard, before a deploy: what is in Redis and would be out of reach of the new code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+
+from lowkiq_lambda.store.shard.declarations import Declaration
+
+_SHARDS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a shard holds, in ids."""
+
+    waiting: int = 0
+    in_flight: int = 0
+    morgue: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting or self.in_flight or self.morgue)
+
+    def __add__(self, other: "Held") -> "Held":
+        return Held(self.waiting + other.waiting, self.in_flight + other.in_flight, self.morgue + other.morgue)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFound:
+    """A queue as Redis has it: what it was made with, and what its shards hold; None where that cannot be told."""
+
+    name: str
+    made_with: Mapping[str, object]
+    shards: tuple[Held, ...] | None
+
+    @property
+    def occupied(self) -> tuple[int, ...]:
+        """The indexes of its shards that hold something."""
+        return tuple(index for index, held in enumerate(self.shards or ()) if held)
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """A queue that the new code does not serve, the shards of it that hold something, and what to do."""
+
+    queue_name: str
+    shards: tuple[int, ...]
+    sentence: str
+
+
+def find_stranded(
+    code: Mapping[str, Declaration], queues: Iterable[QueueFound], ignored: Sequence[str] = ()
+) -> list[Stranded]:
+    """What a deploy of the code would strand; it declares queues by their names.
+
+    `ignored` are names, or patterns with `*`, of queues that other apps serve: they count only where the code
+    declares them too.
+    """
+    found = sorted(queues, key=lambda queue: queue.name)
+    mismatched = [_mismatched(queue, code[queue.name]) for queue in found if _disagrees(queue, code)]
+    left = [
+        _left(queue)
+        for queue in found
+        if queue.name not in code
+        and (queue.occupied or queue.shards is None)
+        and not any(fnmatchcase(queue.name, pattern) for pattern in ignored)
+    ]
+    return [*mismatched, *left]
+
+
+def _disagrees(queue: QueueFound, code: Mapping[str, Declaration]) -> bool:
+    return queue.name in code and asdict(code[queue.name]) != dict(queue.made_with)
+
+
+def _mismatched(queue: QueueFound, declared: Declaration) -> Stranded:
+    here, there = asdict(declared), queue.made_with
+    names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    now = ", ".join(f"{name}={here.get(name)!r}" for name in names)
+    then = ", ".join(f"{name}={there.get(name)!r}" for name in names)
+    begin = f"Queue {queue.name!r} was made with {then}, and the code declares {now}"
+    if queue.shards is not None and not queue.occupied:
+        sentence = (
+            f"{begin}: it is empty, but every push and drain of this code would be refused. "
+            f"Restore {then}; or give the worker another queue_name."
+        )
+    else:
+        sentence = (
+            f"{begin}: every push and drain of this code would be refused, and {_contents(queue)} would be stranded. "
+            f"Restore {then}; or give the worker another queue_name, and let a worker with the old declaration push "
+            "what is left over to it."
+        )
+    return Stranded(queue.name, queue.occupied, sentence)
+
+
+def _left(queue: QueueFound) -> Stranded:
+    made_with = f"queue_name={queue.name!r} and shards_count={queue.made_with.get('shards_count')!r}"
+    sentence = (
+        f"Queue {queue.name!r} has no worker in the code: {_contents(queue)} would be stranded. "
+        f"Keep a worker with {made_with} until it is empty; or, if another app serves it, "
+        f"say --ignore-queue {queue.name!r}."
+    )
+    return Stranded(queue.name, queue.occupied, sentence)
+
+
+def _contents(queue: QueueFound) -> str:
+    if queue.shards is None:
+        return "whatever it holds"
+    total = sum(queue.shards, Held())
+    counts = [
+        f"{total.waiting:,} waiting" if total.waiting else "",
+        f"{total.in_flight:,} in flight" if total.in_flight else "",
+        f"{total.morgue:,} in the morgue" if total.morgue else "",
+    ]
+    return f"what it holds ({', '.join(filter(None, counts))}; {_shards(queue.occupied)})"
+
+
+def _shards(indexes: Sequence[int]) -> str:
+    shown = ", ".join(map(str, indexes[:_SHARDS_SHOWN]))
+    more = len(indexes) - _SHARDS_SHOWN
+    return f"shard{'s' if len(indexes) > 1 else ''} {shown}{f' and {more} more' if more > 0 else ''}"

@@ -1,0 +1,1 @@
+"""One visit of a shard after another: what is taken, run, settled and given back."""

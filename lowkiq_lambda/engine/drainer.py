@@ -1,0 +1,277 @@
+"""Makes visits to the shards of an app: what daemons, functions and `app.drain` share."""
+
+import logging
+import math
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.perform import Chain, Performer, about
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.engine.renewer import LeaseRenewer
+from lowkiq_lambda.engine.survivors import CRASHED, Survivors
+from lowkiq_lambda.engine.timing import BatchTiming
+from lowkiq_lambda.engine.verdict import HOOK_ERRORS, ErrorText
+from lowkiq_lambda.engine.visit import DrainResult, DrainSettings, Settled, ShardVisit
+from lowkiq_lambda.error_text import call_safely, loggable
+from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
+from lowkiq_lambda.protocols import Observer, Silence
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.history import Recorder
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
+from lowkiq_lambda.store.shard.state import ShardState, probe, probe_each
+
+logger = logging.getLogger(__name__)
+
+Seen = TypeVar("Seen", bound=ShardState | LowkiqError)
+"""What a look brings of a shard."""
+
+TURN = 0.25
+"""Seconds after which a visit ends if another shard has work."""
+PROBES = 10
+"""How often, at most, all shards are probed in a poll interval."""
+
+
+class Drainer:
+    """Visits shards, one visit per call; safe to use from several threads at once."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        backend: Backend,
+        queues: Mapping[str, Queue],
+        chain: Callable[[Chain], Chain],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._backend = backend
+        self._queues = queues
+        self._chain = chain
+        self.observer: Observer = Silence()
+        """Told of every settling, once Redis has acknowledged it."""
+        self.history = Recorder(backend)
+        """What the charts show; written on the way, and at the end of `drain`; who only visits calls its `flush`."""
+        self._renewer, self._survivors = LeaseRenewer(), Survivors()
+        self._alone = threading.Lock()
+        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+        self._settings: dict[str, DrainSettings] = {}
+        self._running: set[ShardVisit] = set()
+        self._lock = threading.Lock()
+        self._beginning = threading.RLock()
+        self._begun = False
+
+    def begin(self) -> None:
+        """Call the hook for the start of a process that drains: once, however often this is called."""
+        # A thread that comes second waits until the hook is through; the hook itself may come here again.
+        with self._beginning:
+            if self._begun:
+                return
+            self._begun = True
+            try:
+                self._config.on_server_init()
+            except Exception:
+                logger.exception("on_server_init raised")
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
+        return self._backend.now(shard)
+
+    def shards(self) -> list[ShardRef]:
+        """All shards, in order of the workers' declaration (L-57)."""
+        return [shard for queue in self._queues.values() for shard in queue.shards]
+
+    def probe(self, shards: Sequence[ShardRef], patience: float = 0.0) -> list[ShardState]:
+        """What there is to do in each, in one round trip for each node.
+
+        Raises QueueMismatch, and BackendError where Redis cannot serve for `patience` seconds.
+        """
+        for name in {shard.queue_name: None for shard in shards}:
+            self._ensure_declared(self._queues[name], patience)
+        self.history.hand_over_if_due()
+        states = probe(self._backend, shards, patience)
+        if self._survivors.tell(shards):
+            states = probe(self._backend, shards, patience)
+        return self._noting_closed(states)
+
+    def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
+        """Drain a shard as far as the budget allows; see `ShardVisit.drain` for what it raises."""
+        queue = self._queues[shard.queue_name]
+        self._ensure_declared(queue, min(self._config.patience, budget.remaining()))
+        self.begin()
+        session = LeaseSession(self._backend, shard, secrets.token_hex(12), self._lease_settings(queue))
+        visit = ShardVisit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
+        with self._lock:
+            self._running.add(visit)
+        try:
+            return self._survivors.watch(session, visit.drain)
+        except ShardClosed:
+            # Closed, or opened for another merge: the declaration says which, and raises if it is not ours.
+            queue.doubt()
+            self._ensure_declared(queue, 0.0)
+            return DrainResult("empty")
+        finally:
+            with self._lock:
+                self._running.discard(visit)
+
+    @property
+    def clock(self) -> Clock:
+        """What drains go by."""
+        return self._clock
+
+    def budget(self, seconds: float) -> Budget:
+        """So much time from now on, by the clock that drains go by."""
+        return Budget(self._clock, seconds)
+
+    def tour(self, shards: Iterable[ShardRef]) -> Tour:
+        """A tour of these shards, to be handed to `drain`."""
+        return Tour(shards, self._clock, self._config.poll_interval)
+
+    def drain(self, budget: Budget, tour: Tour | None = None, among: Iterable[ShardRef] | None = None) -> Tour:
+        """ShardVisit shards, the most lagging first, until nothing is due or the budget ends.
+
+        Of the tour's shards (without one: of all) only `among`, where that is given. An error of one shard does not
+        stop the others: it is told by the tour.
+        """
+        tour = tour or self.tour(self.shards())
+        tour.begin(budget.remaining())
+        try:
+            self._drain(budget, tour, among)
+        finally:
+            self.history.flush()
+        return tour
+
+    def _drain(self, budget: Budget, tour: Tour, among: Iterable[ShardRef] | None) -> None:
+        while True:
+            asked_at = self._clock.monotonic()
+            due = self._due(tour, among, budget)
+            if not due:
+                return
+            answered_at = self._clock.monotonic()
+            # Looking at very many shards takes its time: nine tenths are for the work.
+            stale_at = answered_at + max(self._config.poll_interval / PROBES, 9 * (answered_at - asked_at))
+            turn = TURN if len(due) > 1 or tour.puts_off_risk else math.inf
+            for shard in due:
+                if not tour.resting(shard):
+                    self._take_turn(shard, budget.for_turn(turn), tour)
+                if budget.against_batch(0.0) or self._clock.monotonic() >= stale_at:
+                    break
+
+    def look(self, tour: Tour, patience: float, among: Iterable[ShardRef] | None = None) -> list[ShardRef]:
+        """Tell the tour what there is to do, in one round trip for each node; the shards to visit now, in order."""
+        shards = tour.to_look_at(among)
+        # Nobody knows yet whether it is the last one.
+        self.history.hand_over()
+        undeclared: dict[str, LowkiqError] = {}
+        for name in {shard.queue_name: None for shard in shards}:
+            try:
+                self._ensure_declared(self._queues[name], patience)
+            except (BackendError, QueueMismatch) as error:
+                undeclared[name] = error
+                # What is out of reach is waited for once, not once for each queue.
+                patience = 0.0 if isinstance(error, BackendError) else patience
+        known = [shard for shard in shards if shard.queue_name not in undeclared]
+        found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
+        heard = self._survivors.tell(shard for shard, state in found.items() if isinstance(state, ShardState))
+        found |= zip(heard, probe_each(self._backend, heard, patience), strict=True) if heard else ()
+        self._noting_closed([*found.values()])
+        return tour.saw({shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards})
+
+    def _due(self, tour: Tour, among: Iterable[ShardRef] | None, budget: Budget) -> list[ShardRef]:
+        """The shards to visit, most lagging first; none where the budget has ended."""
+        if reason := budget.against_batch(0.0):
+            tour.ended(reason)
+            return []
+        # Only at first: later, what is out of reach would keep the others waiting.
+        patience = 0.0 if tour.reasons else min(self._config.patience, budget.remaining())
+        return self.look(tour, patience, among)
+
+    def _take_turn(self, shard: ShardRef, turn: Budget, tour: Tour) -> None:
+        try:
+            result = self.visit(shard, turn)
+        except (BackendError, QueueMismatch) as error:
+            tour.failed(shard, error)
+        else:
+            tour.visited(shard, result, self._queues[shard.queue_name].shards)
+
+    def abandon_all(self, seconds: float) -> None:
+        """Before the process exits: what runs is marked interrupted, its shards are free after `seconds`."""
+        with self._lock:
+            running = list(self._running)
+        for visit in running:
+            visit.abandon(seconds)
+
+    def _noting_closed(self, states: list[Seen]) -> list[Seen]:
+        """The states; a shard that is not open puts its queue's declaration in doubt, and the next look reads it."""
+        for state in states:
+            if isinstance(state, ShardState) and not state.is_open:
+                self._queues[state.ref.queue_name].doubt()
+        return states
+
+    def _ensure_declared(self, queue: Queue, patience: float) -> None:
+        queue.ensure_declared(self._backend, self._config.codec_name, patience)
+
+    def _drain_settings(self, queue: Queue) -> DrainSettings:
+        name, config = queue.worker.queue_name, self._config
+        with self._lock:
+            if name not in self._settings:
+                load = config.load_payload or load_json
+                self._settings[name] = DrainSettings(
+                    worker=queue.worker,
+                    performer=Performer(queue.worker, self._chain, load, self._texts.read),
+                    texts=self._texts,
+                    timing=BatchTiming(),
+                    renewer=self._renewer,
+                    clock=self._clock,
+                    owner=f"{socket.gethostname()}:{os.getpid()}",
+                    lease_ttl=config.lease_ttl,
+                    ack_interval=config.ack_interval,
+                    claim_payloads=config.claim_payloads,
+                    claim_bytes=config.claim_bytes,
+                    alone=self._alone,
+                    after_burial=partial(self._tell_buried, queue),
+                    after_settling=partial(self._tell_settled, queue),
+                )
+            return self._settings[name]
+
+    def _lease_settings(self, queue: Queue) -> LeaseSettings:
+        config = self._config
+        morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
+        return LeaseSettings(config.lease_ttl, queue.worker.merge, morgue, self._texts.dump(CRASHED))
+
+    def _tell_settled(self, queue: Queue, settled: Settled) -> None:
+        name = queue.worker.queue_name
+        self.history.note(name, settled.at, settled.counts, settled.took, settled.waited)
+        try:
+            self.observer.settled(name, settled.counts, settled.took)
+        except Exception:
+            logger.exception("the observer of settlings raised")
+
+    def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""
+        logger.warning("jobs went to the morgue", extra=about(queue.worker, [job_id for job_id, _, _ in buried]))
+        try:
+            in_parent_alone(queue.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
+        except HOOK_ERRORS as error:
+            name = queue.worker.__name__
+            logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
+
+    def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
+        payload, broken = call_safely(self._config.load_payload or load_json, entry[PLACE:])
+        if broken:
+            # Whatever the codec raises, the raw bytes are shown.
+            payload = entry[PLACE:]
+        text = self._texts.read(error)
+        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self._clock.time(), text)

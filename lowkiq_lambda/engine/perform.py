@@ -1,0 +1,156 @@
+"""One batch through decoding, middlewares and the handler, to what came of each of its ids."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.engine.batch import Batch, HandlerContext
+from lowkiq_lambda.engine.verdict import BatchResult
+from lowkiq_lambda.error_text import call_safely, headline, loggable
+from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.job import PLACE, Delivery, shard_for
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+Chain: TypeAlias = Callable[[Worker, Batch], Any]
+"""The server middlewares around `call_handler`, or the latter alone."""
+LOGGED_IDS: Final = 10
+"""How many ids a line of the log names."""
+_LOGGED: Final = 100
+"""Characters of an id that it has."""
+INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""What ends a handler without having failed: its payloads go back.
+
+Only an id that exits several times in a row has failed.
+"""
+
+
+class Performer(msgspec.Struct, frozen=True):
+    """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
+
+    worker: type[Worker]
+    chain: Callable[[Chain], Chain]
+    load_payload: Callable[[bytes], object]
+    load_error: Callable[[bytes], str]
+
+    def perform(self, deliveries: Sequence[Delivery], context: HandlerContext) -> BatchResult:
+        """Hand the batch to a new worker object; what it raises ends up in the result."""
+        payloads, broken = self._decode(deliveries)
+        performed = BatchResult(failed=broken)
+        if not payloads:
+            return performed
+        batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
+        error, exited = self._run(batch)
+        marks, left = batch.close()
+        if left and exited and not isinstance(error, INTERRUPTIONS):
+            # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
+            error = exited
+        if error is None and not marks and not left:
+            return performed
+        performed.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
+        performed.interrupted = left
+        rest = [job_id for job_id in payloads if job_id not in marks and job_id not in left]
+        if isinstance(error, INTERRUPTIONS):
+            performed.interrupted, performed.exit = [*left, *rest], error
+            performed.enders = left[:1] or rest
+        elif error is not None and len(deliveries) == 1 and rest:
+            performed.failed[rest[0]] = error
+        elif error is not None:
+            performed.unattributed, performed.error = rest, error
+        return performed
+
+    def _decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
+        payloads: dict[str, list[Any]] = {}
+        broken: dict[str, BaseException | str] = {}
+        load = self.load_payload
+
+        def decode(entries: Sequence[bytes]) -> list[Any]:
+            return [load(entry[PLACE:]) for entry in entries]
+
+        for delivery in deliveries:
+            # A failure of the id, whatever the codec raises: passed on, it would hold up the shard each time.
+            decoded, error = call_safely(decode, delivery.entries)
+            if error is not None:
+                broken[delivery.id] = f"a payload cannot be decoded: {headline(error)}"
+            else:
+                payloads[delivery.id] = decoded or []
+        return payloads, broken
+
+    def _run(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
+        """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
+        called, exited = False, None
+
+        def run_handler(worker: Worker, given: Batch) -> object:
+            nonlocal called, exited
+            called, exited = True, None
+            try:
+                return call_handler(worker, given)
+            except INTERRUPTIONS as error:
+                exited = error
+                raise
+
+        try:
+            in_parent_alone(partial(self.chain(run_handler), self.worker()), batch)
+        except INTERRUPTIONS as error:
+            return error, exited
+        except BaseException as error:
+            logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
+            return error, exited
+        if not called:
+            return HandlerError("The handler was not run: each server middleware must call call_next."), None
+        return None, exited
+
+
+def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:
+    """The fields of a line of the log about ids of one shard: the first of them, each cut, and how many they are."""
+    named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
+    shard = shard_for(ids[0], worker.shards_count)
+    return {"queue": worker.queue_name, "shard": shard, "ids": named, "of": len(ids)}
+
+
+def call_handler(worker: Worker, batch: Batch) -> object:
+    """Call `perform` with the batch, or `perform_job` with each of its jobs."""
+    perform = getattr(worker, "perform", None)
+    if perform is not None:
+        return _returned(in_parent_alone(perform, batch))
+    job_ids = list(batch)
+    for position, job_id in enumerate(job_ids):
+        # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
+        batch.leave(job_ids[position:])
+        if batch.stopping:
+            return None
+        _perform_job(worker, batch, job_id)
+    batch.leave(())
+    return None
+
+
+def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
+    perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
+    try:
+        _returned(in_parent_alone(perform_job, batch.job(job_id)))
+    except INTERRUPTIONS:
+        raise
+    except BaseException as error:
+        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
+        batch.fail(job_id, error)
+    else:
+        batch.done(job_id)
+
+
+def _returned(result: object) -> object:
+    """The handler's result, unless its work has not been done yet."""
+    if result is None:
+        return None
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        kind = type(result).__name__
+        if inspect.iscoroutine(result) or inspect.isgenerator(result):
+            result.close()
+        raise HandlerError(f"The handler returned a {kind}, so its work was not done: it must be a plain function.")
+    return result

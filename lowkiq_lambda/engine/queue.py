@@ -1,0 +1,66 @@
+"""One worker's queue: its shards, and that Redis agrees with how it is declared."""
+
+from collections.abc import Callable
+from threading import Lock
+
+from lowkiq_lambda.errors import BackendFull, QueueMismatch
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import Declaration, declare, declare_anew
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.worker import Worker
+
+
+class Queue:
+    """The queue of a worker; `advice` may tell, by its name, what else helps where it is declared otherwise."""
+
+    def __init__(self, worker: type[Worker], advice: Callable[[str], str | None]) -> None:
+        self.worker = worker
+        self._advice = advice
+        self.shards = [ShardRef(worker.queue_name, worker.shards_count, index) for index in range(worker.shards_count)]
+        self._is_declared = False
+        self._is_doubtful = False
+        self._lock = Lock()
+
+    def declaration(self, codec: str) -> Declaration:
+        """What it is declared with."""
+        return Declaration(self.worker.shards_count, codec, self.worker.merge)
+
+    def ensure_declared(self, backend: Backend, codec: str, patience: float) -> None:
+        """Compare the declaration with the one in Redis: once, and again where it came into doubt.
+
+        A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
+        nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
+        """
+        if self._is_declared and not self._is_doubtful:
+            return
+        with self._lock:
+            reopen, self._is_doubtful = self._is_doubtful, False
+            try:
+                declare(backend, self.shards, self.declaration(codec), patience, reopen=reopen)
+                self._is_declared = True
+            except BackendFull:
+                self._is_declared = False
+            except QueueMismatch as error:
+                self._is_declared = False
+                raise error.advised(self._advice(self.worker.queue_name)) from None
+            except BaseException:
+                self._is_declared = False
+                raise
+
+    def doubt(self) -> None:
+        """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
+        self._is_doubtful = True
+
+    def declare_anew(self, backend: Backend, codec: str, patience: float) -> None:
+        """Open the shards where Redis agrees with the declaration.
+
+        Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
+        """
+        self.doubt()
+        declare_anew(backend, self.shards, self.declaration(codec), patience)
+
+    def redeclare(self, backend: Backend, codec: str, patience: float) -> None:
+        """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.shard.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
+
+        redeclare(backend, self.shards, self.declaration(codec), patience)

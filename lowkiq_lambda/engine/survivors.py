@@ -1,0 +1,77 @@
+"""Holders that live, though they could not settle: what they were about to be blamed for is taken back.
+
+The next holder takes the one of a lone suspect for dead, and gives that id a strike. See docs/lease.md.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final, TypeVar
+
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.session import LeaseSession
+
+logger = logging.getLogger(__name__)
+
+CRASHED: Final = "crashed: nothing more was heard of the process, each time that this job ran alone in one"
+Result = TypeVar("Result")
+
+
+class Survivors:
+    """The holders of this process that have to say that they live; safe to use from several threads at once."""
+
+    def __init__(self) -> None:
+        self._unheard: dict[ShardRef, list[LeaseSession]] = {}
+        self._lock = Lock()
+
+    def watch(self, session: LeaseSession, drain: Callable[[], Result]) -> Result:
+        """What the drain of a visit returns or raises; raises BackendError before where others have not been heard.
+
+        So no visit takes for dead a holder of its own process whose visit has ended.
+        """
+        self._tell(session.shard)
+        try:
+            result = drain()
+        finally:
+            self._note(session)
+        # That the drain came to its end shows that Redis can be reached.
+        self.tell([session.shard])
+        return result
+
+    def tell(self, shards: Iterable[ShardRef]) -> list[ShardRef]:
+        """Let those of the shards be heard, which just answered; the shards that are free now, as one was.
+
+        Where that fails, it is tried again another time.
+        """
+        if not self._unheard:
+            return []
+        heard: list[ShardRef] = []
+        with self._lock:
+            unheard = self._unheard.keys() & set(shards)
+        for shard in unheard:
+            try:
+                self._tell(shard)
+            except LowkiqError as error:
+                logger.warning("a holder that lives could not say so: %s", error)
+            else:
+                heard.append(shard)
+        return heard
+
+    def _note(self, session: LeaseSession) -> None:
+        if session.at_risk is not None:
+            with self._lock:
+                self._unheard[session.shard] = [*self._unheard.get(session.shard, ()), session]
+
+    def _tell(self, shard: ShardRef) -> None:
+        with self._lock:
+            unheard = self._unheard.get(shard, ())
+        for session in unheard:
+            # Two threads may do so for one holder: to say it twice is harmless, and no thread waits for another's call.
+            session.survive(patience=0.0)
+            with self._lock:
+                left = [one for one in self._unheard.get(shard, ()) if one is not session]
+                if left:
+                    self._unheard[shard] = left
+                else:
+                    self._unheard.pop(shard, None)

@@ -1,0 +1,1 @@
+"""Jobs on their way in: checked, and sent to their shards."""

@@ -1,0 +1,132 @@
+"""`perform_async`: checks jobs, and hands them to their shards."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_number, shard_for
+from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, packed
+
+FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
+EARLIEST: Final = 1_000_000_000.0
+"""September 2001: a smaller perform_in is no date that anybody plans for, but seconds from now."""
+LATEST: Final = 253_402_300_800.0
+"""The year 10000: a larger perform_in is in milliseconds."""
+
+_NO_PAYLOAD: Final = ""
+
+
+class Checker(msgspec.Struct, frozen=True):
+    """Turns what the caller gave into what the store takes, or refuses it with JobError."""
+
+    shards_count: int
+    dump_payload: Callable[[object], bytes] | None
+    max_payload_bytes: int
+    max_id_bytes: int
+    now: Callable[[], float]
+
+    def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> dict[int, list[NewJob]]:
+        """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
+        by_shard: dict[int, list[NewJob]] = {}
+        for position, job in enumerate(jobs):
+            try:
+                new = self._check(position, job)
+            except JobError as error:
+                raise error.at(position) from error.__cause__
+            except ValueError as error:
+                # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
+                raise JobError(str(error), position=position) from error
+            by_shard.setdefault(shard_for(new.id, self.shards_count), []).append(new)
+        return by_shard
+
+    def _check(self, position: int, job: Mapping[str, Any]) -> NewJob:
+        if type(job) is not dict and not isinstance(job, Mapping):
+            raise JobError(f"a job is a mapping with an id, not {type(job).__name__}")
+        if not job.keys() <= FIELDS:
+            unknown = next(str(name) for name in job if name not in FIELDS)
+            raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
+        if "id" not in job:
+            raise JobError("is required", field="id")
+        job_id = id_text(job["id"], self.max_id_bytes)
+        score = _score(job["score"]) if "score" in job else None
+        at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
+        return NewJob(position, job_id, packed(score, at, self._payload(job.get("payload", _NO_PAYLOAD))), at)
+
+    def _payload(self, payload: object) -> bytes:
+        dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
+        if len(dumped) > self.max_payload_bytes:
+            limit = f"more than max_payload_bytes={self.max_payload_bytes:,}"
+            raise JobError(f"has {len(dumped):,} bytes, {limit}", field="payload")
+        return dumped
+
+    def _custom(self, payload: object) -> bytes:
+        try:
+            dumped: object = self.dump_payload(payload) if self.dump_payload else b""
+        except Exception as error:
+            raise JobError(f"dump_payload raised {type(error).__name__}: {error}", field="payload") from error
+        if not isinstance(dumped, bytes):
+            raise JobError(f"dump_payload must return bytes, not {type(dumped).__name__}", field="payload")
+        return dumped
+
+    def _perform_in(self, job: Mapping[str, Any]) -> float:
+        if "perform_in" in job and "delay" in job:
+            raise JobError("give perform_in (a time) or delay (from now), not both", field="delay")
+        at = _absolute(job["perform_in"]) if "perform_in" in job else self.now() + _delay(job["delay"])
+        if at >= LATEST:
+            raise JobError("lies beyond the year 9999", field="delay")
+        return at
+
+
+def _score(score: object) -> bytes:
+    if not is_number(score) or not isinstance(score, int | float):
+        raise JobError(f"must be a finite number, not {_shown(score)}", field="score")
+    if abs(score) > MAX_EXACT:
+        raise JobError(f"{_shown(score)} is beyond ±2^53, where numbers are no longer exact", field="score")
+    return encode_score(float(score))
+
+
+def _absolute(perform_in: object) -> float:
+    if isinstance(perform_in, datetime):
+        if perform_in.tzinfo is None:
+            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="perform_in")
+        perform_in = perform_in.timestamp()
+        if perform_in >= LATEST:
+            raise JobError("lies beyond the year 9999", field="perform_in")
+    if not is_number(perform_in) or not isinstance(perform_in, int | float):
+        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(perform_in)}", field="perform_in")
+    if perform_in < EARLIEST:
+        hint = "it is an absolute time in Unix seconds; for seconds from now use delay"
+        raise JobError(f"{_shown(perform_in)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="perform_in")
+    if perform_in >= LATEST:
+        raise JobError(f"{_shown(perform_in)} looks like milliseconds: give seconds", field="perform_in")
+    return float(perform_in)
+
+
+def _delay(delay: object) -> float:
+    if isinstance(delay, timedelta):
+        delay = delay.total_seconds()
+    if not is_number(delay) or not isinstance(delay, int | float) or delay < 0:
+        raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {_shown(delay)}", field="delay")
+    if delay >= LATEST:
+        raise JobError("lies beyond the year 9999", field="delay")
+    return float(delay)
+
+
+def _shown(given: object) -> str:
+    try:
+        return repr(given)
+    except ValueError:
+        return "a number of thousands of digits"
+
+
+def push(checker: Checker, pusher: Pusher, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    """Check all jobs, then write them: a bad one fails the call before anything is written."""
+    # A middleware may hand on what can be gone through but once.
+    given = list(jobs)
+    by_shard = checker.check_all(given)
+    return pusher.push(by_shard, len(given)) if by_shard else []

@@ -1,0 +1,259 @@
+"""What operators do to a queue: in bounded calls, each safe to send twice, to nothing that came after their look."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.inspect.damages import delete
+from lowkiq_lambda.store.inspect.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
+from lowkiq_lambda.store.inspect.showing import UNLIMITED, by_shard, id_texts
+from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.backend import Argument, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+
+PAYLOADS_AT_ONCE: Final = 1_000
+"""How many payloads one call touches."""
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+TICK: Final = 2.0**-21
+"""Seconds between times that are made the same but for their order: they are told apart down to this."""
+
+Act: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
+"""What is done to ids: those that wait become due, go to the morgue or to nothing (the second and third of these
+only where they have failed); those in the morgue wait again, or go to nothing."""
+
+_LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A shard when the action began. What was pushed since then has a larger arrival number.
+
+    `seen_at`: the latest time that anybody told the shard, who may have been a little ahead of `at`.
+    """
+
+    shard: ShardRef
+    at: float
+    arrival: int
+    seen_at: float
+    waiting: int
+    failed: int
+    buried: int
+
+    @property
+    def newest_burial(self) -> float:
+        """The latest time of a burial that the look can have seen."""
+        return max(self.at, self.seen_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is done to ids: by which script, and what that is told beside what all are told.
+
+    `details` is given the look and how many ids of its shard were changed before.
+    """
+
+    script: str
+    details: Callable[[Look, int], Sequence[Argument]]
+
+
+class Done(NamedTuple):
+    """What one call did: how many ids it changed, how many of those given it finished, where to go on in the next."""
+
+    changed: int
+    finished: int
+    resume: bytes
+
+
+def _times(look: Look, changed: int) -> Sequence[Argument]:
+    """Behind which time the next ids become due: so that the last of all that wait would be due just now."""
+    return [look.at - (look.waiting - changed) * TICK, TICK, int(changed == 0)]
+
+
+_DELETE: Final = Order("delete", lambda _look, _changed: [""])
+_DELETE_FAILED: Final = Order("delete", lambda _look, _changed: ["failed"])
+_EXPEDITE: Final = Order("expedite", _times)
+_REQUEUE: Final = Order("requeue", lambda look, _changed: [look.newest_burial])
+_DELETE_BURIED: Final = Order("delete_morgue", lambda look, _changed: [look.newest_burial])
+
+
+class Actions:
+    """What `app.actions(worker)` returns. Each method returns how many ids it changed.
+
+    What is in flight stays as it is, and so does what was pushed after the action had begun. Raises BackendError
+    where Redis cannot serve: a note on it tells how many ids were changed, and a second call goes on from there.
+    """
+
+    def __init__(self, source: Source, merge: str, morgue_limits: tuple[int, int, float]) -> None:
+        self.source = source
+        self._merge = merge
+        self._kill = Order("kill", lambda _look, _changed: morgue_limits)
+        self._orders: dict[Act, Order] = {
+            "expedite": _EXPEDITE,
+            "kill": self._kill,
+            "delete_failed": _DELETE_FAILED,
+            "delete": _DELETE,
+            "requeue": _REQUEUE,
+            "delete_buried": _DELETE_BURIED,
+        }
+
+    def delete(self, ids: Iterable[object]) -> int:
+        """Delete what waits under the ids. Raises JobError for what can be no id."""
+        return self._to_ids(_DELETE, ids)
+
+    def perform_jobs_now(self, ids: Iterable[object]) -> int:
+        """Make what waits under the ids for a later time due, in the order that it has, with its retry_count.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(_EXPEDITE, ids)
+
+    def perform_all_jobs_now(self) -> int:
+        """Make what waits for a later time due, in the order that it has, with its retry_count."""
+        looks = [look for look in self.look() if look.waiting]
+        return self._to_listed(_EXPEDITE, looks, "due", lambda look: Range(Bound(look.at, exclusive=True), _MOST))
+
+    def kill_failed_jobs(self, ids: Iterable[object]) -> int:
+        """Send those of the ids that wait and have failed to the morgue, with their last error.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(self._kill, ids)
+
+    def kill_all_failed_jobs(self) -> int:
+        """Send what waits and has failed to the morgue, with its last error."""
+        looks = [look for look in self.look() if look.failed]
+        return self._to_listed(self._kill, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+
+    def delete_all_failed_jobs(self) -> int:
+        """Delete what waits and has failed."""
+        looks = [look for look in self.look() if look.failed]
+        return self._to_listed(_DELETE_FAILED, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+
+    def morgue_queue_up(self, ids: Iterable[object]) -> int:
+        """Put ids from the morgue back among what waits: due now, retry_count -1, payloads where their score belongs.
+
+        Raises JobError for what can be no id.
+        """
+        return self._to_ids(_REQUEUE, ids)
+
+    def morgue_queue_up_all_jobs(self) -> int:
+        """Put everything in the morgue back among what waits."""
+        return self._to_all_buried(_REQUEUE)
+
+    def morgue_delete(self, ids: Iterable[object]) -> int:
+        """Delete ids from the morgue. Raises JobError for what can be no id."""
+        return self._to_ids(_DELETE_BURIED, ids)
+
+    def morgue_delete_all_jobs(self) -> int:
+        """Delete everything in the morgue."""
+        return self._to_all_buried(_DELETE_BURIED)
+
+    def pause(self, seconds: float | None = None) -> float:
+        """Nobody takes a shard of the queue for so long (None: until it is resumed); the time when that ends.
+
+        Who holds one claims no more. Pushes go on. A second call counts from its own time. Raises ValueError for what
+        is no time to come.
+        """
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
+        return self._set_pause(lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER))
+
+    def resume(self) -> None:
+        """End a pause, if there is one."""
+        self._set_pause(lambda _now: "")
+
+    def evict(self, shard: ShardRef | int, token: int) -> bool:
+        """Refuse all further writes of who holds the shard, given by its number, under this token; whether it did.
+
+        The shard is free when the lease would have ended without a renewal, not before: until then a handler may
+        still run. What is in flight counts as interrupted (docs/lease.md).
+        """
+        held = self.source.shards[shard] if isinstance(shard, int) else shard
+        reply = self.source.backend.run("evict", held, [str(token)], patience=self.source.patience)
+        return bool(reply[0] == b"OK")
+
+    def repair(self) -> int:
+        """Look through all shards for records that no script wrote, and set them aside; how many were damaged.
+
+        Whoever meets such a record does that by itself. Here it is done for those that nobody meets.
+        """
+        mender = self.source.backend.mender
+        return sum(mender.repair(shard) for shard in self.source.shards)
+
+    def delete_damaged(self, last: int | None = None) -> int:
+        """Delete what was set aside (`queries.damaged` shows it), up to a number; how many records that were."""
+        return delete(self.source, UNLIMITED if last is None else last)
+
+    def act_once(self, act: Act, look: Look, ids: Sequence[str], changed: int, resume: bytes = b"") -> Done:
+        """One call on ids of the look's shard, of which `changed` were changed before; it may not get to the last."""
+        return self._call(self._orders[act], look, at_once(ids), changed, resume)
+
+    def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
+        """What is there before the first change."""
+        chosen = self.source.shards if shards is None else shards
+        return self.source.read("look", dict.fromkeys(chosen, ()), self._look)
+
+    def _look(self, shard: ShardRef, reply: Reply) -> Look:
+        arrival, seen_at, *counts = reply
+        return Look(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
+
+    def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
+        of_shard = by_shard(id_texts(ids), self.source.shards)
+        return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
+
+    def _to_all_buried(self, order: Order) -> int:
+        looks = [look for look in self.look() if look.buried]
+        return self._to_listed(order, looks, "morgue", lambda look: Range(_LEAST, Bound(look.newest_burial)))
+
+    def _to_listed(self, order: Order, looks: Sequence[Look], listed: Listed, within: Callable[[Look], Range]) -> int:
+        parts = ((look, ids) for look in looks for ids in self._listed(look.shard, listed, within(look)))
+        return self._carry_out(order, parts)
+
+    def _listed(self, shard: ShardRef, listed: Listed, within: Range) -> Iterator[list[str]]:
+        """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
+        source = self.source._replace(shards=[shard])
+        while places := list_places(source, listed, within, IDS_AT_ONCE):
+            yield [place.id for place in places]
+            within = within._replace(after=places[-1])
+
+    def _carry_out(self, order: Order, parts: Iterable[tuple[Look, Sequence[str]]]) -> int:
+        changed: Counter[ShardRef] = Counter()
+        try:
+            for look, ids in parts:
+                for more in self._calls(order, look, ids, changed):
+                    changed[look.shard] += more
+        except BackendError as error:
+            error.add_note(f"{changed.total():,} ids were changed before; call the action again to go on.")
+            raise
+        return changed.total()
+
+    def _calls(self, order: Order, look: Look, ids: Sequence[str], changed: Counter[ShardRef]) -> Iterator[int]:
+        """Calls the script until all ids are finished; how many ids each call changed."""
+        start, resume = 0, b""
+        while start < len(ids):
+            more, finished, resume = self._call(order, look, at_once(ids, start), changed[look.shard], resume)
+            start += finished
+            yield more
+
+    def _call(self, order: Order, look: Look, ids: Sequence[str], changed: int, resume: bytes) -> Done:
+        args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
+        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
+        reply = self.source.backend.run(order.script, look.shard, args, patience=self.source.patience)
+        _, more, finished, resume, bell = reply
+        if bell:
+            self._ring(look.shard)
+        return Done(more, finished, resume)
+
+    def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
+        source, until = self.source, until_of(self.source.backend.now(self.source.shards[0]))
+        for shard in source.shards:
+            _, due = source.backend.run("pause", shard, [until], patience=source.patience)
+            if due and not until:
+                self._ring(shard)
+        return float(until or 0)
+
+    def _ring(self, shard: ShardRef) -> None:
+        self.source.backend.publish(bell_channel(shard.queue_name), str(shard.index))

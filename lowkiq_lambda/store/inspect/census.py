@@ -1,0 +1,35 @@
+"""All queues that Redis knows, also those that no worker of the app has; only read."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import is_other_type, registered
+from lowkiq_lambda.store.shard.keys import declaration_key
+
+_BEFORE, _AFTER = declaration_key("\0").split("%00")
+_STEP: Final = 1_000
+
+
+def declared_queues(backend: Backend, patience: float) -> dict[str, Mapping[str, Any]]:
+    """What each queue was made with, by its name. It looks at every key of the server. Raises BackendError."""
+    return backend.patiently(patience, lambda: _declared(backend))
+
+
+def _declared(backend: Backend) -> dict[str, Mapping[str, Any]]:
+    found = backend.client.scan_iter(match=f"{_BEFORE}*{_AFTER}", count=_STEP)
+    keys = sorted({key.decode() for key in found})
+    values = send_each(backend.client, [(key, ("GET", key)) for key in keys])
+    return {_name_of(key): _decoded(value) for key, value in zip(keys, values, strict=True) if value is not None}
+
+
+def _name_of(key: str) -> str:
+    return unquote(key.removeprefix(_BEFORE).removesuffix(_AFTER))
+
+
+def _decoded(value: object) -> Mapping[str, Any]:
+    if isinstance(value, Exception) and not is_other_type(value):
+        raise value
+    return registered(value).made_with

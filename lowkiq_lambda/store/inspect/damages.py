@@ -1,0 +1,36 @@
+"""What was set aside in shards, for people: looked at, and deleted."""
+
+from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.shard.backend import Reply
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.views import Damage
+
+
+def damages(source: Source, largest: int) -> list[Damage]:
+    """What is kept, by shard, the oldest first, of each record so many bytes. Raises BackendError."""
+    found = source.ask("damaged", dict.fromkeys(source.shards, (largest,)))
+    return [_damage(shard, item) for shard, reply in found for item in reply]
+
+
+def delete(source: Source, last: int) -> int:
+    """Delete what has a number up to `last` in each of the shards; how many records that were. Raises BackendError."""
+    backend, patience = source.backend, source.patience
+    return sum(backend.run("forget_damaged", shard, [last], patience=patience)[1] for shard in source.shards)
+
+
+def _damage(shard: ShardRef, item: Reply) -> Damage:
+    number, at, key, id_, why, data, size = item
+    return Damage(
+        shard=shard.index,
+        number=int(number),
+        at=float(at),
+        key=_text(key),
+        id=_text(id_),
+        why=_text(why),
+        data=data,
+        size=int(size),
+    )
+
+
+def _text(told: bytes) -> str:
+    return told.decode(errors="backslashreplace")

@@ -1,0 +1,121 @@
+"""Queues in numbers: one round trip for each node, whatever they hold."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.store.shard.backend import Beside, Reply
+from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.reading import Question, Reader
+from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
+
+_Time: TypeAlias = float | None
+_Flight: TypeAlias = tuple[float, float]
+_Pause: TypeAlias = tuple[float, _Time, _Time, _Time, float]
+_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[_Pause]]
+_decode: Final = msgspec.json.Decoder(list[_Line]).decode
+
+_Values: TypeAlias = tuple[float, ...]
+"""Those of a shard, or several, in the order of the fields of `Metrics`."""
+_FIELDS: Final = Metrics.__struct_fields__
+_LASTING: Final = frozenset({"lag", "oldest_due_age", "paused_lag"})
+_UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
+"""How shards are taken together, by field: the longest time, and the sum of anything else."""
+
+
+def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
+    """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
+    asked = _Asked.of(reader, queues, together=False)
+    return [
+        QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
+        for shards in asked.answered(reader, reader.ask_each("measure", asked.questions))
+    ]
+
+
+def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
+    """As `measure`, without the shards, for less."""
+    asked = _Asked.of(reader, queues, together=True)
+    found = asked.answered(reader, reader.ask_each("measure", asked.questions))
+    return [Metrics(**_named(_united(values))) for values in found]
+
+
+@contextmanager
+def totals_beside(
+    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside]
+) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
+    """The answers, or redis-py errors, to commands; and what `totals` has, as it comes, until the block ends."""
+    asked = _Asked.of(reader, queues, together=True)
+    with reader.look("measure", asked.questions, beside) as (told, replies):
+        yield told, (Metrics(**_named(_united(values))) for values in asked.answered(reader, replies))
+
+
+def numbers(metrics: Metrics) -> Numbers:
+    """Those that everybody asks for."""
+    return {"length": metrics.length, "morgue_length": metrics.morgue_length, "lag": metrics.lag}
+
+
+def in_total(each: Sequence[Numbers]) -> Numbers:
+    """Sums, and the largest lag; zeros where there is nothing."""
+    return {
+        "length": sum(one["length"] for one in each),
+        "morgue_length": sum(one["morgue_length"] for one in each),
+        "lag": max((one["lag"] for one in each), default=0.0),
+    }
+
+
+class _Asked(NamedTuple):
+    """The shards of queues, as a script is asked for them: one by one, or by those that lie together."""
+
+    queues: list[list[ShardGroup]]
+    args: Sequence[str]
+
+    @classmethod
+    def of(cls, reader: Reader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
+        return cls([reader.groups(queue) for queue in queues], ("1" if together else "",))
+
+    @property
+    def groups(self) -> list[ShardGroup]:
+        return [group for queue in self.queues for group in queue]
+
+    @property
+    def questions(self) -> list[Question]:
+        return [(group, self.args) for group in self.groups]
+
+    def answered(self, reader: Reader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
+        """The values of each queue's shards, or of those that lie together."""
+        nows = reader.backend.now_each([group.shards[0] for group in self.groups])
+        found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
+        return ([*chain.from_iterable(islice(found, len(queue)))] for queue in self.queues)
+
+
+def _values(line: _Line, now: float) -> _Values:
+    length, retries, busy, buried, processed, retried, dead, payloads, damaged = line[:9]
+    due, since, flights, pauses = line[9:]
+    waiting, resting = [due, since], [pause for pause in pauses if pause[0] > now]
+    for _, shard_due, shard_since, flight_since, held_until in [pause for pause in pauses if pause[0] <= now]:
+        waiting += [shard_due, shard_since]
+        flights += [] if flight_since is None else [(flight_since, held_until)]
+    left = [at for at, until in flights if until <= now]
+    return (
+        *(length, length - retries, retries, busy, buried),
+        *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
+        *(processed, retried + dead, dead, payloads),
+        *(len(resting), _age(now, chain.from_iterable(pause[1:4] for pause in resting))),
+        damaged,
+    )
+
+
+def _age(now: float, times: Iterable[_Time]) -> float:
+    """Of the earliest; 0 where none is over."""
+    return now - min([now, *[at for at in times if at is not None]])
+
+
+def _united(shards: Sequence[_Values]) -> _Values:
+    return tuple([unite(column) for unite, column in zip(_UNITED_BY, zip(*shards, strict=True), strict=True)])
+
+
+def _named(values: _Values) -> dict[str, Any]:
+    return dict(zip(_FIELDS, values, strict=True))

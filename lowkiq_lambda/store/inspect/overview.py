@@ -1,0 +1,82 @@
+"""All that the first page shows: queues and servers, in one round trip for each node."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from lowkiq_lambda.store.inspect.metrics import totals_beside
+from lowkiq_lambda.store.inspect.past import command, past, windows
+from lowkiq_lambda.store.shard.declarations import Declaration, agrees
+from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.views import Overview, QueueOverview, ServerView, Span
+
+_INFO: Final = ("INFO",)
+
+
+@contextmanager
+def overview(
+    reader: Reader, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
+) -> Iterator[Overview]:
+    """The queues, given by their shards, with so much of their past; they come one by one until the block ends.
+
+    Raises BackendError.
+    """
+    shards = [shard for queue in queues.values() for shard in queue]
+    nodes = reader.nodes(shards)
+    # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
+    asked_at = reader.backend.clock.time()
+    wanted = windows(span, asked_at)
+    beside = [
+        *((key, _INFO) for key in nodes.values()),
+        *((key, ("GET", key)) for key in map(declaration_key, queues)),
+        *(command(name, wanted) for name in queues),
+    ]
+    with totals_beside(reader, [*queues.values()], beside) as (told, measured):
+        infos, declared, pasts = _parted(told, len(nodes), len(queues))
+
+        def each() -> Iterator[QueueOverview]:
+            known = zip(queues.items(), declarations, declared, pasts, strict=True)
+            for (name, queue), declaration, stored, done in known:
+                yield QueueOverview(
+                    name=name,
+                    shards_count=len(queue),
+                    # Before the numbers are taken, as the server is still at work on them.
+                    past=past(done, wanted, span, asked_at),
+                    mismatched=not agrees(declaration, stored),
+                    now=next(measured),
+                )
+
+        at = reader.backend.now(shards[0]) if shards else asked_at
+        yield Overview(at=at, servers=tuple(map(server_view, infos, nodes)), queues=each())
+
+
+def _parted(told: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    return told[:first], told[first : first + second], told[first + second :]
+
+
+def server_view(answer: object, address: str) -> ServerView:
+    """What a node's INFO says."""
+    if not isinstance(answer, bytes):
+        return ServerView(address=address)
+    lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
+    info = {name: value for name, colon, value in lines if colon}
+    ours = "valkey_version" in info
+    return ServerView(
+        address=address,
+        name=info.get("server_name", "valkey" if ours else "redis").capitalize(),
+        version=info.get("valkey_version") or info.get("redis_version", ""),
+        role={"master": "primary", "slave": "replica"}.get(info.get("role", ""), info.get("role", "")),
+        uptime=_number(info, "uptime_in_seconds"),
+        clients=_number(info, "connected_clients"),
+        memory=_number(info, "used_memory"),
+        memory_peak=_number(info, "used_memory_peak"),
+        memory_limit=_number(info, "maxmemory"),
+        eviction_policy=info.get("maxmemory_policy", ""),
+        replicas=_number(info, "connected_slaves"),
+    )
+
+
+def _number(info: Mapping[str, Any], name: str) -> int | None:
+    text = info.get(name, "")
+    return int(text) if text.isdecimal() else None

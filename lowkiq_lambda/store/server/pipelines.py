@@ -1,0 +1,156 @@
+"""Many commands in one round trip for each node, each sent once.
+
+A cluster client's own pipeline sends again what got no answer, even with its retries off, and forgets answers
+that came before the one that is missing. So each node gets a pipeline of its own here.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from typing import Any, Final, TypeAlias
+
+import redis
+from hiredis import pack_command
+from redis.cluster import ClusterNode, RedisCluster
+from redis.connection import ConnectionInterface
+from redis.exceptions import AskError, ClusterDownError, ResponseError, SlotNotCoveredError, TryAgainError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+
+Words: TypeAlias = Sequence[str | bytes | int | float]
+Command: TypeAlias = Words | Callable[[], Words]
+"""Or what makes it just when it is sent, as nobody knows how long the wait for a connection is."""
+
+_NODES_CHANGED: Final = (ClusterDownError, RedisConnectionError, RedisTimeoutError)
+_NOT_HERE: Final = (AskError, TryAgainError)
+"""MOVED is a kind of ASK to redis-py."""
+_PART: Final = 16 * 1024
+"""Bytes: as many as a server reads at once."""
+
+
+def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str, Command]]) -> list[Any]:
+    """The answer as it came, or the redis-py error, of each of the (key, command) pairs, in their order.
+
+    Where a node's connection breaks, what came before counts, and all that follows has its error: some of that may
+    have been executed.
+    """
+    if not isinstance(client, RedisCluster):
+        return _send(client, [command for _, command in commands])
+    answers: list[Any] = [None] * len(commands)
+    try:
+        places = _by_node(client, commands)
+    except REDIS_ERRORS as error:
+        return [error] * len(commands)
+    for node, positions in places.items():
+        replies = _send(client.get_redis_connection(node), [commands[position][1] for position in positions])
+        for position, reply in zip(positions, replies, strict=True):
+            answers[position] = reply
+    if any(isinstance(answer, _NODES_CHANGED) for answer in answers):
+        _refresh(client)
+    return [
+        _redirected(client, command) if isinstance(answer, _NOT_HERE) else answer
+        for answer, (_, command) in zip(answers, commands, strict=True)
+    ]
+
+
+def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> dict[ClusterNode, list[int]]:
+    places: dict[ClusterNode, list[int]] = {}
+    for position, (key, _) in enumerate(commands):
+        node = client.get_node_from_key(key)
+        if node is None:
+            raise SlotNotCoveredError(f"No node of the cluster holds the slot of {key!r}.")
+        places.setdefault(node, []).append(position)
+    return places
+
+
+def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
+    """The answer, or error, of each command, on one node and one by one: the first while it is at work on the others.
+
+    Raises what redis-py does where the connection breaks. What is not wanted to its end has to be closed.
+    """
+    connection: redis.Connection | None = None
+    left = 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal left
+        for number, part in _packed_parts(commands):
+            left += number
+            yield part
+
+    try:
+        # In here: what interrupts this right after (a signal) must not take the connection from the pool for good.
+        connection = client.connection_pool.get_connection()
+        # The client's own ways to pack and send commands, or a pipeline, take several times as long.
+        connection.send_packed_command(parts())
+        while left:
+            answer = _answer(connection)
+            left -= 1
+            yield answer
+    except BaseException:
+        # The answers of this call must not be taken for those of the next one.
+        if connection is not None and left:
+            connection.disconnect()
+        raise
+    finally:
+        if connection is not None:
+            client.connection_pool.release(connection)
+
+
+def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
+    answers: list[Any] = []
+    try:
+        with closing(stream(client, commands)) as coming:
+            for answer in coming:
+                answers.append(answer)  # noqa: PERF402 - those that came before an error count
+    except REDIS_ERRORS as error:
+        answers += [error] * (len(commands) - len(answers))
+    return answers
+
+
+def _packed_parts(commands: Iterable[Command]) -> Iterator[tuple[int, bytes]]:
+    """How many of them are sent at once, and how: a node begins with the first while the next are made."""
+    part, size = [], 0
+    for command in commands:
+        part.append(_packed(command))
+        size += len(part[-1])
+        if size > _PART:
+            yield len(part), b"".join(part)
+            part, size = [], 0
+    if part:
+        yield len(part), b"".join(part)
+
+
+def _packed(command: Command) -> bytes:
+    words = command() if callable(command) else command
+    packed: bytes = pack_command(without_numbers(words))  # type: ignore[arg-type]  # its types know commands of one word
+    return packed
+
+
+def without_numbers(words: Words) -> tuple[str | bytes | int, ...]:
+    """The words, numbers among them as hiredis would write them.
+
+    It runs Python code to do so, and crashes the process where a signal's handler raises in there.
+    """
+    # Nothing but these kinds: it refuses bool, which is an int too.
+    return tuple([repr(word) if type(word) is int or isinstance(word, float) else word for word in words])
+
+
+def _answer(connection: ConnectionInterface) -> Any:  # noqa: ANN401 - the answer of any command
+    try:
+        return connection.read_response()
+    except ResponseError as error:
+        return error
+
+
+def _refresh(client: RedisCluster) -> None:
+    with suppress(*REDIS_ERRORS):
+        client.nodes_manager.initialize()
+
+
+def _redirected(client: RedisCluster, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
+    # A node that answers so has not executed the command: the client knows how to find the one that will.
+    try:
+        return client.execute_command(*without_numbers(command() if callable(command) else command))
+    except REDIS_ERRORS as error:
+        return error

@@ -1,0 +1,50 @@
+"""Connections to whatever is the primary now, by the word of Sentinels."""
+
+from threading import Lock
+from typing import Final
+
+from redis import BlockingConnectionPool, Connection
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+
+ASKED_EVERY: Final = 1.0
+"""Seconds after which a Sentinel is asked again, with the next call: one round trip for all of them."""
+ASKED_AGAIN: Final = 10.0
+"""Seconds until then where none of them answers: what is connected goes on meanwhile."""
+
+
+class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the primary; a caller waits for a free one.
+
+    In a failover that somebody orders both sides live, and nothing breaks: the one that was the primary takes writes,
+    which are lost, until a Sentinel makes a replica of it, after ten seconds or so. So the Sentinels are asked now and
+    then, and connections to another than the one that they name are closed.
+    """
+
+    def __init__(self, service: str, sentinel: Sentinel, clock: Clock, **options: object) -> None:
+        self._clock = clock
+        self._asks_at = 0.0
+        self._asking = Lock()
+        super().__init__(service, sentinel, **options)  # type: ignore[no-untyped-call]  # it has no types
+
+    def get_connection(self, command_name: object = None, *keys: object, **options: object) -> Connection:
+        """As inherited, to the primary of a second ago or later; the arguments mean nothing, there as here."""
+        del command_name, keys, options
+        # A new connection asks anyway, and one thread asks for all.
+        if self.master_address and self._clock.monotonic() >= self._asks_at and self._asking.acquire(blocking=False):
+            try:
+                self._ask()
+            finally:
+                self._asking.release()
+        return super().get_connection()  # type: ignore[no-any-return, no-untyped-call]  # no types there
+
+    def _ask(self) -> None:
+        pause = ASKED_EVERY
+        try:
+            # What is idle and connected to another is closed by this, what is in use when it is given back.
+            self.get_master_address()  # type: ignore[no-untyped-call]  # redis-py has no types here
+        except REDIS_ERRORS:
+            pause = ASKED_AGAIN
+        self._asks_at = self._clock.monotonic() + pause

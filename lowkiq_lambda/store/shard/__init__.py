@@ -1,0 +1,1 @@
+"""What pushes and drains read and write in a shard."""

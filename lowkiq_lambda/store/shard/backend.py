@@ -1,0 +1,253 @@
+"""Runs scripts on the server: by hash, with the server's time, again where that is safe.
+
+A call is sent again after a lost connection or a refusal that passes. That is safe because every script that
+writes tells a repeated call from a new one: a push by its token, an acquisition by its nonce, a holder's calls by
+their numbers (docs/lease.md).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from redis.exceptions import NoScriptError
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, backoff, is_damage, is_transient, translate, unless_error
+from lowkiq_lambda.store.server.pipelines import send_each, without_numbers
+from lowkiq_lambda.store.server.server_time import NodeTime
+from lowkiq_lambda.store.shard.keys import Place, ShardRef
+from lowkiq_lambda.store.shard.nodes import Nodes
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, Script, script
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.repair import Mender
+
+Argument: TypeAlias = str | bytes | int | float
+Reply: TypeAlias = list[Any]
+Result = TypeVar("Result")
+Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
+Beside: TypeAlias = tuple[str, Sequence[Argument]]
+"""A key, by which the node is found, and a command."""
+
+MENDINGS: Final = 3
+"""How often a shard is mended for one call, at most: a script that met damage half-way may have left a little more."""
+
+
+class Backend:
+    """One client of the server and what it knows about the server's clock."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        new_time: Callable[[], NodeTime],
+        wait: Callable[[float], object],
+        rng: Random,
+    ) -> None:
+        self.client = client
+        self.clock = clock
+        self.nodes = Nodes(client, clock, new_time)
+        self._wait = wait
+        self._rng = rng
+        self.lease_ttl = 30.0
+        """Seconds for which nobody is let into a shard whose lease was damaged."""
+        self._along: deque[Beside] = deque()
+        self._mender: Mender | None = None
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        return self.nodes.now(shard)
+
+    def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
+        """As `now` for each shard, asked once for each node."""
+        return self.nodes.now_each(shards)
+
+    def run(
+        self, name: str, shard: ShardRef, args: Sequence[Argument], *, patience: float, ask_time: bool = False
+    ) -> Reply:
+        """The answer of the script; tried for `patience` seconds while the server cannot serve.
+
+        With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
+        Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
+        """
+        for _ in range(MENDINGS):
+            try:
+                return self._run(name, shard, args, patience, ask_time=ask_time)
+            except ShardDamaged:
+                if not self.mender.mend(shard):
+                    raise
+        return self._run(name, shard, args, patience, ask_time=ask_time)
+
+    def read(self, run: Callable[[], Reply], shard: ShardRef, read: Callable[[Reply], Result]) -> Result:
+        """What is read from a shard's answer. Where that cannot be read, the shard is mended, and the call made again.
+
+        Raises ShardDamaged where that does not help.
+        """
+        try:
+            return read(run())
+        except LowkiqError:
+            raise
+        except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
+            return self.mender.read_again(error, shard, lambda: read(run()))
+
+    @property
+    def mender(self) -> "Mender":
+        """Sets aside what is damaged in shards."""
+        if self._mender is None:
+            from lowkiq_lambda.store.shard.repair import Mender  # noqa: PLC0415 - most processes never have a use for it
+
+            self._mender = Mender(self.clock, partial(self._run, "repair"), self.lease_ttl)
+        return self._mender
+
+    def _run(
+        self, name: str, shard: ShardRef, args: Sequence[Argument], patience: float, *, ask_time: bool = False
+    ) -> Reply:
+        code = script(name)
+
+        def once(*, measure: bool) -> Reply:
+            return self._once(code, shard, [*self.nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
+
+        reply = self.patiently(patience, lambda: once(measure=False))
+        if reply[0] == b"SKEW":
+            reply = self.patiently(patience, lambda: once(measure=True))
+        return accepted(reply, shard)
+
+    def patiently(self, patience: float, call: Callable[[], Result]) -> Result:
+        """What the call returns; made again while the server cannot serve, for `patience` seconds.
+
+        Raises BackendError. For calls that may reach the server twice.
+        """
+        give_up_at, attempt = self.clock.monotonic() + patience, 0
+        while True:
+            try:
+                return call()
+            except REDIS_ERRORS as error:
+                if not is_transient(error) or self.clock.monotonic() >= give_up_at:
+                    raise translate(error) from error
+            self.pause(attempt, most=give_up_at - self.clock.monotonic())
+            attempt += 1
+
+    def run_each(self, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        """One answer or error for each call, sent together: one round trip for each node. Not tried again.
+
+        The errors are those that `run` raises.
+        """
+        try:
+            prepared = [(script(name), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls]
+        except REDIS_ERRORS as error:
+            return [translate(error)] * len(calls)
+        replies = send_each(self.client, [(call[1].keys[0], evalsha(*call)) for call in prepared])
+        return [self._second_chance(*call, reply) for call, reply in zip(prepared, replies, strict=True)]
+
+    def pause(self, attempt: int, most: float = 60.0) -> None:
+        """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
+        self._wait(max(0.0, min(backoff(attempt, self._rng), most)))
+
+    def send_along(self, commands: Iterable[Beside]) -> None:
+        """Send commands together with the next call of a script, once; nobody learns whether they got through."""
+        self._along.extend(commands)
+
+    def publish(self, channel: str, message: str) -> None:
+        """Ring a bell; that nobody hears it costs at most one poll, so no error comes of it."""
+        with suppress(*REDIS_ERRORS):
+            self.client.publish(channel, message)
+
+    def taken_along(self) -> list[Beside]:
+        """What was to be sent along, for whoever sends it now."""
+        along = []
+        # Another thread may take some of them: each is sent once.
+        with suppress(IndexError):
+            while self._along:
+                along.append(self._along.popleft())
+        return along
+
+    def evaluate(self, code: Script, place: Place, args: Sequence[Argument]) -> Reply:
+        """The answer of a script that the server did not know by its hash, and does from now on.
+
+        Raises what redis-py does.
+        """
+        keys = place.some(code.keys)
+        return self._execute(("EVAL", code.source, len(keys), *keys, *args))
+
+    def _second_chance(
+        self,
+        code: Script,
+        shard: ShardRef,
+        args: list[Argument],
+        reply: Any,  # noqa: ANN401 - what the server said
+    ) -> Reply | LowkiqError:
+        try:
+            if isinstance(reply, NoScriptError):
+                reply = self.evaluate(code, shard, args)
+            reply = unless_error(reply)
+            if reply[0] == b"SKEW":
+                reply = self._once(code, shard, [*self.nodes.stamp(shard, measure=True), *args[3:]])
+            return accepted(reply, shard)
+        except ShardDamaged as error:
+            return self._after_mending(code, shard, args, error)
+        except QueueMismatch as error:
+            return error
+        except REDIS_ERRORS as error:
+            if is_damage(error):
+                return self._after_mending(code, shard, args, translate(error))
+            return translate(error)
+
+    def _after_mending(
+        self, code: Script, shard: ShardRef, args: list[Argument], error: LowkiqError
+    ) -> Reply | LowkiqError:
+        """The answer of a mended shard, or the error where there is nothing to mend."""
+        try:
+            return self.run(code.name, shard, args[3:], patience=0.0) if self.mender.mend(shard) else error
+        except LowkiqError as again:
+            return again
+
+    def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
+        command = evalsha(code, shard, args)
+        try:
+            if not ask_time or self.nodes.is_known(shard):
+                return self._execute(command)
+            asking = self.nodes.asking()
+            said, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
+            self.nodes.observe(self.nodes.of(shard), unless_error(said), asking)
+            return list(unless_error(reply))
+        except NoScriptError:
+            return self.evaluate(code, shard, args)
+
+    def _execute(self, command: Sequence[Argument]) -> Reply:
+        along = self.taken_along()
+        if self.nodes.cluster is not None and not along:
+            return list(self.nodes.cluster.execute_command(*without_numbers(command)))
+        *_, reply = send_each(self.client, [*along, (str(command[3]), command)])
+        return list(unless_error(reply))
+
+
+def accepted(reply: Reply, shard: ShardRef) -> Reply:
+    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
+    if reply[0] == b"SKEW":
+        raise BackendUnavailable("The server refused the time that it had just told.")
+    if reply[0] == b"VERSION" and not reply[1].isdigit():
+        raise ShardDamaged(f"Shard {shard.index} of {shard.queue_name!r} has no sound least_version.")
+    if reply[0] == b"VERSION":
+        raise QueueMismatch(
+            f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "
+            f"this library has {CONTRACT_VERSION}: upgrade lowkiq_lambda here.",
+            queue_name=shard.queue_name,
+        )
+    if reply[0] == b"CLOSED":
+        raise ShardClosed(
+            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "
+            "declared anew, so deploy the new declaration here too.",
+            queue_name=shard.queue_name,
+        )
+    return reply
+
+
+def evalsha(code: Script, place: Place, args: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The command that runs a script by its hash."""
+    keys = place.some(code.keys)
+    return "EVALSHA", code.sha, len(keys), *keys, *args

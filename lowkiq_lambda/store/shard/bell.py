@@ -1,0 +1,128 @@
+"""Hears which shards have work sooner than before: one connection of its own for all queues.
+
+A bell that nobody heard costs at most one poll, so nothing here tries hard: a connection that broke is an error,
+and whoever listens opens the bell again and looks at what was pushed meanwhile.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import redis
+from redis.cluster import RedisCluster
+
+from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.patience import at_most
+from lowkiq_lambda.protocols import Credentials
+from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.faults import translated
+from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+
+if TYPE_CHECKING:
+    from redis.client import PubSub
+
+SILENCE: Final = 10.0
+"""Seconds without a word after which the server is asked whether it is still there."""
+
+_MAX_DIGITS: Final = 10
+
+
+class Bell:
+    """Subscribes to the channels of these shards' queues. For one thread."""
+
+    def __init__(
+        self, url: str, shards: Iterable[ShardRef], *, timeout: float, credentials: Credentials | None = None
+    ) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._credentials = credentials
+        self._shards: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
+        for shard in shards:
+            self._shards[bell_channel(shard.queue_name).encode()][shard.index] = shard
+        self._client: Client | None = None
+        self._pubsub: PubSub | None = None
+        self._heard_at = 0.0
+        self._asked_at: float | None = None
+
+    def open(self) -> None:
+        """Subscribe, on a new connection; what is pushed from now on is heard. Raises BackendError."""
+        self.close()
+        # Two connections: a cluster's client may ask a node for the others beside the subscription.
+        self._client = connect(
+            self._url,
+            max_connections=2,
+            timeout=self._timeout,
+            pool_timeout=self._timeout,
+            credentials=self._credentials,
+        )
+        with translated():
+            self._pubsub = _some_node(self._client).pubsub()
+            self._pubsub.subscribe(*self._shards)
+            for _ in self._shards:
+                if self._next(self._timeout) is None:
+                    raise BackendUnavailable("The server did not confirm a subscription in time.")
+
+    def hear(self, seconds: float) -> list[ShardRef]:
+        """The shards that the next message rings for; none after `seconds`, or the longest wait, without one.
+
+        Raises BackendError where the connection is lost, or the server silent though it was asked.
+        """
+        with translated():
+            message = self._next(seconds)
+            if message is not None:
+                return list(self._named(message))
+            self._check_silence()
+        return []
+
+    def close(self) -> None:
+        """Let the connection go; `open` makes another."""
+        if self._pubsub is not None:
+            self._pubsub.close()
+        if self._client is not None:
+            self._client.close()
+        self._pubsub = self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _next(self, seconds: float) -> dict[str, Any] | None:
+        if self._pubsub is None:
+            raise BackendUnavailable("The bell is not open.")
+        message: dict[str, Any] | None = self._pubsub.get_message(timeout=at_most(seconds))
+        if message is not None:
+            self._heard_at, self._asked_at = monotonic(), None
+        return message
+
+    def _named(self, message: dict[str, Any]) -> Iterator[ShardRef]:
+        """The shards in a message. Anybody may publish: what is no index of ours is passed over."""
+        shards = self._shards.get(message["channel"] or b"")
+        if message["type"] != "message" or shards is None:
+            return
+        for index in message["data"].split(b","):
+            if index.isdigit() and len(index) < _MAX_DIGITS and int(index) in shards:
+                yield shards[int(index)]
+
+    def _check_silence(self) -> None:
+        if self._pubsub is None:
+            return
+        if self._asked_at is not None:
+            if monotonic() - self._asked_at > self._timeout:
+                raise BackendUnavailable("The server does not answer on the bell's connection.")
+        elif monotonic() - self._heard_at > SILENCE:
+            self._asked_at = monotonic()
+            self._pubsub.ping()
+
+
+def _some_node(client: Client) -> redis.Redis:
+    """The server, or a node of the cluster: a cluster carries a message to all its nodes."""
+    if not isinstance(client, RedisCluster):
+        return client
+    return client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - spreads load, protects nothing

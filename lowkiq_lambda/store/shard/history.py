@@ -1,0 +1,152 @@
+"""What became of ids, in slots of time: for charts, not for counting.
+
+Each process that drains adds up what it settled, and writes it every few seconds, whoever looks or not: a few commands
+in one round trip for a queue, however many settlings that were. What a process that dies has not written is missing
+from the charts; the counters of the shards miss nothing.
+
+A queue has three kinds of keys, for windows of time, which expire by themselves. A key is an array of counters of 32
+bits: of what was processed and what failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
+BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began).
+"""
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend, Beside
+from lowkiq_lambda.store.shard.keys import PREFIX, escape
+
+
+class Kind(NamedTuple):
+    """An array of counters: its name, the seconds of a slot and of a window, and how long a window is kept."""
+
+    name: str
+    step: int
+    window: int
+    kept: int
+
+    def key(self, queue_name: str, at: float) -> str:
+        """Where the window that `at` (Unix seconds) lies in is kept."""
+        return f"{PREFIX}:{{{escape(queue_name)}}}:{self.name}:{int(at // self.window)}"
+
+    def slot(self, at: float) -> int:
+        """The place of `at` in its window."""
+        return int(at % self.window // self.step)
+
+
+SECONDS: Final = Kind("seconds", step=5, window=600, kept=1_500)
+MINUTES: Final = Kind("minutes", step=60, window=6 * 3_600, kept=79 * 3_600)
+TIMES: Final = Kind("times", step=1_800, window=1_800, kept=4_500)
+
+BUCKETS: Final = 96
+SAMPLES: Final = 8
+"""How many batches of a settling are looked at, or a few less; each stands for those that are not."""
+_FINEST: Final = 0.001
+_IN_AN_OCTAVE: Final = 3
+
+
+def bucket(seconds: float) -> int:
+    """Where a time is counted: up to a millisecond in the first, then three in each doubling, up to five weeks."""
+    if seconds <= _FINEST:
+        return 0
+    return min(BUCKETS - 1, math.ceil(_IN_AN_OCTAVE * math.log2(seconds / _FINEST)))
+
+
+def bounds(number: int) -> tuple[float, float]:
+    """From where to where a bucket counts, in seconds."""
+    upper = _FINEST * 2 ** (number / _IN_AN_OCTAVE)
+    return (0.0 if number == 0 else _FINEST * 2 ** ((number - 1) / _IN_AN_OCTAVE)), upper
+
+
+@dataclass(slots=True)
+class Slot:
+    """What was settled in five seconds."""
+
+    processed: int = 0
+    failed: int = 0
+    took: Counter[int] = field(default_factory=Counter)
+    waited: Counter[int] = field(default_factory=Counter)
+
+
+Pending = dict[tuple[str, int], Slot]
+
+
+class Recorder:
+    """Adds up what drains settle, and writes it now and then; safe to use from several threads."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._lock = threading.Lock()
+        self._pending: Pending = {}
+        self._began_at = 0.0
+
+    def note(
+        self, queue_name: str, at: float, counts: Mapping[str, int], took: Sequence[float], waited: Sequence[float]
+    ) -> None:
+        """Redis has acknowledged this, at `at` by its clock: ids by outcome; seconds of batches, and before them."""
+        place = (queue_name, int(at // SECONDS.step))
+        with self._lock:
+            if not self._pending:
+                self._began_at = self._backend.clock.monotonic()
+            slot = self._pending.setdefault(place, Slot())
+            slot.processed += counts.get("done", 0)
+            slot.failed += counts.get("failed", 0)
+            _sample(slot.took, took)
+            _sample(slot.waited, waited)
+        self.hand_over_if_due()
+
+    def hand_over_if_due(self) -> None:
+        """As `hand_over`, where a part of it is five seconds old."""
+        if self._pending and self._backend.clock.monotonic() - self._began_at >= SECONDS.step:
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let what is there travel with what is sent next anyway: it costs no round trip."""
+        if self._pending:
+            self._backend.send_along(commands(self._taken()))
+
+    def flush(self) -> None:
+        """Write what is there now, once: what does not get through is missing from the charts."""
+        if self._pending:
+            with suppress(*REDIS_ERRORS):
+                send_each(self._backend.client, [*commands(self._taken())])
+
+    def _taken(self) -> Pending:
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        return pending
+
+
+def _sample(counted: Counter[int], times: Sequence[float]) -> None:
+    # A settling may be of a thousand batches, each of which takes less than to find its bucket.
+    stride = len(times) // SAMPLES + 1
+    for time in times[::stride]:
+        counted[bucket(time)] += stride
+
+
+def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[Beside]:
+    """What adds this to the history, in slots by queue and number."""
+    for place, slot in pending.items():
+        yield from _commands(*place, slot)
+
+
+def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[Beside]:
+    at = number * SECONDS.step
+    counts = (slot.processed, slot.failed)
+    for kind in (SECONDS, MINUTES):
+        yield from _added(kind, queue_name, at, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n})
+    yield from _added(TIMES, queue_name, at, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}})
+
+
+def _added(kind: Kind, queue_name: str, at: float, more: Mapping[int, int]) -> Iterator[Beside]:
+    if more:
+        key = kind.key(queue_name, at)
+        additions = [part for place, n in more.items() for part in ("INCRBY", "u32", f"#{place}", n)]
+        yield key, ("BITFIELD", key, "OVERFLOW", "SAT", *additions)
+        yield key, ("EXPIRE", key, kind.kept)

@@ -1,0 +1,102 @@
+"""Which node each shard lies on, and what time it is there."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from redis.cluster import RedisCluster
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.faults import translated, unless_error
+from lowkiq_lambda.store.server.pipelines import Words, send_each
+from lowkiq_lambda.store.server.server_time import NodeTime
+from lowkiq_lambda.store.shard.keys import Place, ShardRef
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
+
+Stamp: TypeAlias = tuple[str, str, str]
+"""What every script is told first: the contract's version, now, and whether now was measured for the call."""
+
+_TIME: Final = ("TIME",)
+_ONLY_NODE: Final = ""
+
+
+class Asking:
+    """The command that asks a node for its time, and when it was sent (monotonic)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.at = math.nan
+
+    def __call__(self) -> Words:
+        """Called when it is sent: to wait for a connection is no part of a round trip."""
+        self.at = self._clock.monotonic()
+        return _TIME
+
+
+class Nodes:
+    """The nodes behind a client, by name, and their clocks."""
+
+    def __init__(self, client: Client, clock: Clock, new_time: Callable[[], NodeTime]) -> None:
+        self._client = client
+        # Asked for each batch, and slow to ask: the client's classes are protocols.
+        self.cluster = client if isinstance(client, RedisCluster) else None
+        self._clock = clock
+        self._new_time = new_time
+        self._times: dict[str, NodeTime] = {}
+
+    def of(self, shard: Place) -> str:
+        """The name of the node that it lies on."""
+        if self.cluster is None:
+            return _ONLY_NODE
+        return str(self.cluster.get_node_from_key(shard.keys[0]).name)
+
+    def with_a_key(self, places: Iterable[Place]) -> dict[str, str]:
+        """The nodes of shards, or groups of them, each with a key of one of them."""
+        if self.cluster is None:
+            return dict(islice(((_ONLY_NODE, place.keys[0]) for place in places), 1))
+        return {self.of(place): place.keys[0] for place in places}
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        with translated():
+            now = self._time_of(self.of(shard)).now()
+            return self._measure(shard) if now is None else now
+
+    def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
+        """As `now` for each shard, asked once for each node."""
+        if self.cluster is None:
+            return [self.now(shard) for shard in shards[:1]] * len(shards)
+        nodes = [self.of(shard) for shard in shards]
+        nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
+        return [nows[node] for node in nodes]
+
+    def stamp(self, shard: ShardRef, *, measure: bool = False) -> Stamp:
+        """The stamp for a call, its time measured where that is asked for, or needed. Raises what redis-py does."""
+        now = None if measure else self._time_of(self.of(shard)).now()
+        if now is not None:
+            return str(CONTRACT_VERSION), f"{now:.6f}", "0"
+        return str(CONTRACT_VERSION), f"{self._measure(shard):.6f}", "1"
+
+    def is_known(self, shard: ShardRef) -> bool:
+        """Whether the clock of the shard's node was read just now."""
+        return self._time_of(self.of(shard)).is_fresh()
+
+    def asking(self) -> Asking:
+        """What is sent to a node whose time is wanted."""
+        return Asking(self._clock)
+
+    def observe(self, node: str, said: tuple[bytes, bytes], asking: Asking) -> float:
+        """Take in what a node answered when it was asked; what time it is there."""
+        return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asking.at)
+
+    def _measure(self, shard: ShardRef) -> float:
+        asking = self.asking()
+        (said,) = send_each(self._client, [(shard.keys[0], asking)])
+        return self.observe(self.of(shard), unless_error(said), asking)
+
+    def _time_of(self, node: str) -> NodeTime:
+        if node not in self._times:
+            self._times[node] = self._new_time()
+        return self._times[node]

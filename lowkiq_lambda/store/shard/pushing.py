@@ -1,0 +1,222 @@
+"""Writing pushes: chunks of jobs to their shards, each under a token, so that a repeat is applied once."""
+
+import secrets
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from lowkiq_lambda.errors import (
+    BackendFull,
+    BackendUnavailable,
+    LowkiqError,
+    PushInterrupted,
+    ShardClosed,
+)
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+
+CHUNK_JOBS: Final = 1_900
+"""Two arguments a job: managed Valkey refuses a call with more than 3,999."""
+CHUNK_BYTES: Final = 1024 * 1024
+TOKEN_LIFE: Final = 60.0
+"""Seconds for which a shard surely remembers the token of a push."""
+_RUNG_BY_SCRIPT: Final = 2
+"""What enqueue.lua answers where nothing is left to be said."""
+
+
+Wake: TypeAlias = Callable[[Iterable[ShardRef], Collection[ShardRef]], object]
+
+
+class NewJob(NamedTuple):
+    """A checked job on its way: `packed` is what enqueue.lua takes, without perform_in it is due at once."""
+
+    position: int
+    id: str
+    packed: bytes
+    perform_in: float | None
+
+
+def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> bytes:
+    """Flags, score, perform_in and payload in one; what is None is the server's now."""
+    if score is None and perform_in is None:
+        return b"\0" + dumped
+    flags = (score is not None) + 2 * (perform_in is not None)
+    at = b"" if perform_in is None else struct.pack(">d", perform_in)
+    return bytes((flags,)) + (score or b"") + at + dumped
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    shard: ShardRef
+    token: bytes
+    jobs: Sequence[NewJob]
+
+    def call(self, merge: str, channel: str) -> tuple[str, ShardRef, list[Argument]]:
+        args: list[Argument] = [self.token, merge, channel, self.shard.index]
+        for job in self.jobs:
+            args += job[1:3]
+        return "enqueue", self.shard, args
+
+
+class Pusher:
+    """Pushes checked jobs of one queue; the bell rings where a shard has work sooner than before.
+
+    `declare` opens the shards where one turns out not to be open, or raises why it may not. `wake` is told of the
+    shards that were written to, and of those whose bell rang.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
+        self,
+        backend: Backend,
+        shards: Sequence[ShardRef],
+        merge: str,
+        patience: float,
+        *,
+        declare: Callable[[], None],
+        wake: Wake | None = None,
+    ) -> None:
+        self._backend = backend
+        self._shards = shards
+        self._channel = bell_channel(shards[0].queue_name)
+        self._merge = merge
+        self._patience = min(patience, TOKEN_LIFE / 2)
+        self._declare = declare
+        self._wake = wake
+
+    def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
+        """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
+        results: list[Pushed | None] = [None] * count
+        rung: dict[int, int] = {}
+        waves = list(_waves(self._shards, jobs_by_shard))
+        for index, wave in enumerate(waves):
+            failed = self._write(wave, results, rung)
+            if failed:
+                self._ring(rung, results)
+                raise _broken_off(failed, [*wave, *(chunk for later in waves[index + 1 :] for chunk in later)], results)
+        self._ring(rung, results)
+        return [result for result in results if result is not None]
+
+    def _write(
+        self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: dict[int, int]
+    ) -> dict[bytes, LowkiqError]:
+        """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
+        clock = self._backend.clock
+        give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
+        attempt, left, errors = 0, list(wave), dict[bytes, LowkiqError]()
+        # A single script rings by itself, a round trip sooner; of many shards one message tells.
+        channel = self._channel if len(wave) == 1 else ""
+        while left:
+            again = []
+            for chunk, reply in zip(left, self._sent(left, channel), strict=True):
+                if isinstance(reply, BackendUnavailable | ShardClosed):
+                    # That an attempt may have been written says more than that a later one was not.
+                    if isinstance(reply, BackendUnavailable) or chunk.token not in errors:
+                        errors[chunk.token] = reply
+                    again.append(chunk)
+                elif isinstance(reply, LowkiqError):
+                    errors[chunk.token] = _refused(reply, errors.get(chunk.token))
+                else:
+                    errors.pop(chunk.token, None)
+                    self._note(chunk, reply, results, rung)
+            left = again
+            # Past the token's life a repeat would be taken for a new push; a frozen process shows by the wall clock.
+            if not left or clock.monotonic() >= give_up_at or clock.time() >= wall_limit:
+                break
+            self._backend.pause(attempt)
+            attempt += 1
+        return errors
+
+    def _sent(self, chunks: Sequence[_Chunk], channel: str) -> list[Reply | LowkiqError]:
+        """An answer for each; shards that were not open are opened, and sent theirs again."""
+        replies = self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
+        closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
+        if closed:
+            anew = self._sent_anew([chunks[number] for number in closed], channel)
+            for number, reply in zip(closed, anew, strict=True):
+                replies[number] = reply
+        return replies
+
+    def _sent_anew(self, chunks: Sequence[_Chunk], channel: str) -> Sequence[Reply | LowkiqError]:
+        try:
+            self._declare()
+        except LowkiqError as error:
+            return [error] * len(chunks)
+        return self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
+
+    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: dict[int, int]) -> None:
+        _, bell, now_text, met = reply
+        index = chunk.shard.index
+        now = float(now_text)
+        for job in chunk.jobs:
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or now)
+        for offset, perform_in in zip(met[::2], met[1::2], strict=True):
+            job = chunk.jobs[offset]
+            results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
+        if bell:
+            rung[index] = bell
+
+    def _ring(self, rung: dict[int, int], results: Sequence[Pushed | None]) -> None:
+        if unheard := sorted(index for index, bell in rung.items() if bell != _RUNG_BY_SCRIPT):
+            self._backend.publish(self._channel, ",".join(map(str, unheard)))
+        if self._wake:
+            written = sorted({result.shard for result in results if result is not None})
+            self._wake([self._shards[index] for index in written], {self._shards[index] for index in rung})
+
+
+def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
+    """What a refusal says of a chunk. An attempt whose answer was lost may have written it all the same.
+
+    Where memory is full the script looks at the token first, so that its refusal is sure.
+    """
+    surely_not_written = before is None or isinstance(before, ShardClosed) or isinstance(error, BackendFull)
+    return error if surely_not_written else BackendUnavailable(str(error))
+
+
+def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> Iterator[list[_Chunk]]:
+    """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
+    chunks: defaultdict[int, list[_Chunk]] = defaultdict(list)
+    for index, jobs in jobs_by_shard.items():
+        for wave, part in enumerate(_cut(jobs)):
+            chunks[wave].append(_Chunk(shards[index], secrets.token_bytes(12), part))
+    for wave in sorted(chunks):
+        yield chunks[wave]
+
+
+def _cut(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
+    start, size = 0, 0
+    for at, job in enumerate(jobs):
+        own = len(job.packed) + len(job.id)
+        size += own
+        if at > start and (at - start >= CHUNK_JOBS or size > CHUNK_BYTES):
+            yield jobs[start:at]
+            start, size = at, own
+    if jobs:
+        yield jobs[start:]
+
+
+def _broken_off(
+    failed: dict[bytes, LowkiqError], not_done: Sequence[_Chunk], results: Sequence[Pushed | None]
+) -> LowkiqError:
+    """The error of a push that could not be finished; the cause itself where nothing was or may have been written."""
+    written = [position for position, result in enumerate(results) if result is not None]
+    unknown: list[int] = []
+    not_written: list[int] = []
+    for chunk in not_done:
+        error = failed.get(chunk.token)
+        positions = [job.position for job in chunk.jobs if results[job.position] is None]
+        (unknown if isinstance(error, BackendUnavailable) else not_written).extend(positions)
+    cause = next(iter(failed.values()))
+    if not written and not unknown:
+        return cause
+    broken = PushInterrupted(
+        f"The push broke off ({cause}): {len(written)} jobs are written, {len(not_written)} are not, "
+        f"of {len(unknown)} it is unknown.",
+        written=written,
+        not_written=sorted(not_written),
+        unknown=sorted(unknown),
+    )
+    broken.__cause__ = cause
+    return broken

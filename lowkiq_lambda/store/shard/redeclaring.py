@@ -1,0 +1,133 @@
+"""Another declaration for a queue without jobs: close the shards of the old one, replace it, open those of the new.
+
+Each call has a generation of its own, under which it closes and opens shards, and a shard takes orders from no
+generation that is older than the last it had. So it may break off anywhere, several may be at it at once, and their
+calls may come late: two declarations are never in use at once. docs/lease.md has the proof.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import (
+    Declaration,
+    Registered,
+    mismatch,
+    next_generation,
+    register,
+    registered,
+)
+from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+
+_CHANGEABLE: Final = ("shards_count", "merge")
+_REPLACE: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
+return redis.call('GET', KEYS[1])
+"""
+
+
+def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+    """Replace the declaration of a queue without jobs by one with another `shards_count` or `merge`.
+
+    What broke off half-way is finished by another call, with either of the two. Raises QueueMismatch where jobs are
+    left, more differs than may, or another call came between, and BackendError.
+    """
+    change = _Change(backend, shards, declaration, patience)
+    change.begin()
+    if change.there.changing:
+        change.close_old()
+        change.replace(change.there.settled(declaration))
+    change.open()
+
+
+class _Change:
+    """One call of `redeclare`; `there` is what it has registered last."""
+
+    there: Registered
+
+    def __init__(self, backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+        self._backend = backend
+        self._shards = shards
+        self._declaration = declaration
+        self._patience = patience
+        self._queue_name = shards[0].queue_name
+
+    def begin(self) -> None:
+        """Register a generation: from then on no other call's closing, replacing or opening counts."""
+        while True:
+            before, _ = register(self._backend, self._shards, self._declaration, self._patience)
+            if _lasting(before.made_with) != _lasting(asdict(self._declaration)):
+                raise mismatch(self._queue_name, self._declaration, before)
+            generation = next_generation(self._backend, self._shards[0], before.generation)
+            begun = Registered(before.made_with, generation, changing=not before.agrees(self._declaration))
+            if self._swap(before, begun):
+                self.there = begun
+                return
+
+    def close_old(self) -> None:
+        """Close the shards of the declaration that stands, or open them again where one has jobs."""
+        old = _shards_of(self._queue_name, self.there)
+        answers = {shard: self._order("close", shard) for shard in old}
+        if b"STALE" in answers.values():
+            raise self._overtaken()
+        left = [shard for shard, answer in answers.items() if answer == b"JOBS"]
+        if left:
+            self._stay_with(old)
+            raise self._occupied(left)
+
+    def replace(self, by: Registered) -> None:
+        """Let another declaration take the place of the one that this call has registered."""
+        if not self._swap(self.there, by):
+            raise self._overtaken()
+        self.there = by
+
+    def open(self, shards: Sequence[ShardRef] = ()) -> None:
+        """Open the shards of the declaration that stands. Nobody may, before it is known to."""
+        merge = self.there.made_with["merge"]
+        if b"STALE" in [self._order("open", shard, merge) for shard in shards or self._shards]:
+            raise self._overtaken()
+
+    def _stay_with(self, old: Sequence[ShardRef]) -> None:
+        stays = Registered(self.there.made_with, self.there.generation)
+        self.replace(stays)
+        self.open(old)
+
+    def _swap(self, before: Registered, after: Registered) -> bool:
+        client, key = self._backend.client, declaration_key(self._queue_name)
+        # Sent again where the answer was lost: what stands then is what was to be written.
+        there = self._backend.patiently(
+            self._patience, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded)
+        )
+        return registered(there) == after
+
+    def _order(self, name: str, shard: ShardRef, *args: str) -> bytes:
+        status: bytes = self._backend.run(name, shard, [self.there.generation, *args], patience=self._patience)[0]
+        return status
+
+    def _overtaken(self) -> QueueMismatch:
+        return QueueMismatch(
+            f"Queue {self._queue_name!r} was declared anew by somebody else at the same time. See which declaration "
+            "it has now, and call app.redeclare again if that is not to stay.",
+            queue_name=self._queue_name,
+        )
+
+    def _occupied(self, left: Sequence[ShardRef]) -> QueueMismatch:
+        indexes = ", ".join(str(shard.index) for shard in left)
+        old = ", ".join(f"{name}={self.there.made_with[name]!r}" for name in _CHANGEABLE)
+        return QueueMismatch(
+            f"Queue {self._queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}): let "
+            f"them be drained with {old}, and requeue or delete what is in the morgue.",
+            queue_name=self._queue_name,
+        )
+
+
+def _lasting(made_with: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping of any values
+    """What no call may change."""
+    return {name: value for name, value in made_with.items() if name not in _CHANGEABLE}
+
+
+def _shards_of(queue_name: str, there: Registered) -> list[ShardRef]:
+    count = there.made_with["shards_count"]
+    return [ShardRef(queue_name, count, index) for index in range(count)]

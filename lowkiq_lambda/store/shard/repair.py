@@ -1,0 +1,90 @@
+"""Sets aside what a script, or this library, cannot read in a shard. Loaded where that was met, never before."""
+
+import logging
+import math
+import struct
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import LowkiqError, ShardDamaged
+from lowkiq_lambda.store.shard.keys import ShardRef
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN: Final = 60.0
+"""Seconds for which nobody looks for damage again where none was found: a look takes as long as the shard is large."""
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, struct.error, msgspec.MsgspecError)
+"""What reading raises where a record is none."""
+
+Result = TypeVar("Result")
+Step: TypeAlias = Callable[[ShardRef, list[Any], float], list[Any]]
+"""Calls repair.lua: the shard, what it is told, and for how long it is tried."""
+
+
+class Mender:
+    """Mends shards, whole ones, when something in them was found to be damaged."""
+
+    def __init__(self, clock: Clock, step: Step, lease_ttl: float) -> None:
+        self._clock = clock
+        self._step = step
+        self._lease_ttl = lease_ttl
+        self._in_vain: dict[ShardRef, float] = {}
+
+    def mend(self, shard: ShardRef) -> bool:
+        """Set aside what is damaged; whether something was, so that another try is worth it."""
+        now = self._clock.monotonic()
+        if self._in_vain.get(shard, -math.inf) > now - LOOK_AGAIN:
+            return False
+        try:
+            found = self.repair(shard)
+        except LowkiqError as error:
+            logger.warning("shard %s of %s could not be repaired: %s", shard.index, shard.queue_name, error)
+            return False
+        if not found:
+            self._in_vain[shard] = now
+        return found > 0
+
+    def read_again(self, error: Exception, shard: ShardRef, read: Callable[[], Result]) -> Result:
+        """What is read after the shard was mended. Raises the error, where that tells of no damage, or ShardDamaged."""
+        if not isinstance(error, _UNREADABLE):
+            raise error
+        if not self.mend(shard):
+            raise ShardDamaged from error
+        try:
+            return read()
+        except LowkiqError:
+            raise
+        except _UNREADABLE as again:
+            raise ShardDamaged from again
+
+    def repair(self, shard: ShardRef) -> int:
+        """Look through the whole shard, and tell the log what was damaged; how many records that were.
+
+        Raises BackendError, QueueMismatch.
+        """
+        part, cursor, recounts = b"", b"", b""
+        found = 0
+        while True:
+            args = [self._lease_ttl, part, cursor, recounts]
+            _, part, cursor, recounts, number, notes = self._step(shard, args, self._lease_ttl)
+            found += int(number)
+            for at in range(0, len(notes), 4):
+                _tell(shard, *notes[at : at + 4])
+            if number > len(notes) // 4:
+                more = number - len(notes) // 4
+                logger.warning("%s more damaged records: shard %s of %s", more, shard.index, shard.queue_name)
+            if not part:
+                return found
+
+
+def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, kept: bytes) -> None:
+    became = "set aside" if kept else "put right"
+    told = [part.decode(errors="backslashreplace") for part in (key, field, why)]
+    logger.warning(
+        "a damaged record was %s: %s of shard %s of %s, %r: %s",
+        *(became, told[0], shard.index, shard.queue_name, *told[1:]),
+        extra={"queue": shard.queue_name, "shard": shard.index, "key": told[0], "id": told[1], "became": became},
+    )

@@ -1,0 +1,238 @@
+"""The calls of a shard's holder: acquire, settle and claim, start, renew, abandon, survive.
+
+A holding is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
+applied once. The number goes up only when the answer is known.
+"""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.forks import end_child_of
+from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
+
+Result = TypeVar("Result")
+Next: TypeAlias = Literal["claim", "release", "part"]
+Outcome: TypeAlias = tuple[Any, ...]
+"""As lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
+
+
+class ClaimLimits(msgspec.Struct, frozen=True):
+    """What one claim may carry: ids, payloads, bytes."""
+
+    ids: int
+    payloads: int
+    bytes: int
+
+
+class MorgueLimits(msgspec.Struct, frozen=True):
+    """What one shard's morgue may hold: payloads, bytes, seconds."""
+
+    entries: int
+    bytes: int
+    age: float
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """What became of the ids in flight: those that are not named are done, but with "part" they stay in flight.
+
+    `payloads`: how many were performed to their end. `pace`: kept for the next holder.
+    """
+
+    outcomes: Sequence[Outcome]
+    next_step: Next
+    pace: str
+    payloads: int
+
+
+class Acquired(msgspec.Struct, frozen=True):
+    """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
+
+    token: int
+    window: Window | None
+    recovered: int
+    buried: Sequence[tuple[str, bytes]]
+    pace: str
+    recovered_from: str = ""
+    """The owner that left what was recovered, as it named itself."""
+
+
+class NotAcquired(msgspec.Struct, frozen=True):
+    """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
+
+    reason: Literal["held", "paused", "empty"]
+    until: float | None
+
+
+class LeaseSettings(msgspec.Struct, frozen=True):
+    """What stays the same through a holding."""
+
+    ttl: float
+    merge: str
+    morgue: MorgueLimits
+    crashed: bytes
+    """The error of a job whose process died each time."""
+
+
+class LeaseSession:
+    """One holder's calls on one shard. Raises LeaseLost once the shard answers that it has another holder.
+
+    A process that was forked since does not hold the lease: it ends at its first call.
+    """
+
+    def __init__(self, backend: Backend, shard: ShardRef, nonce: str, settings: LeaseSettings) -> None:
+        self._backend = backend
+        self.shard = shard
+        self._nonce = nonce
+        self._settings = settings
+        self._calls = 0
+        self._pid = os.getpid()
+        self.token = 0
+        self.at_risk: str | None = None
+        """The lone suspect that would get a strike if nothing more were heard of this holder."""
+        self.due_at: float | None = None
+        """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
+        self.paused = False
+        """Whether an operator had paused the shard at the last settling, where that claimed nothing."""
+
+    @property
+    def crashed(self) -> bytes:
+        """The error of a job whose process died each time."""
+        return self._settings.crashed
+
+    def acquire(self, owner: str, limits: ClaimLimits, patience: float) -> Acquired | NotAcquired:
+        """Take the lease, recover what a dead holder left, and claim: one call."""
+        settings = self._settings
+        args: list[Argument] = [
+            self._nonce,
+            owner,
+            settings.ttl,
+            settings.merge,
+            *_claim(limits),
+            *_morgue(settings),
+            settings.crashed,
+        ]
+        return self._backend.read(
+            lambda: self._backend.run("acquire", self.shard, args, patience=patience, ask_time=True),
+            self.shard,
+            self._granted,
+        )
+
+    def _granted(self, reply: Reply) -> Acquired | NotAcquired:
+        status = reply[0]
+        if status != b"OK":
+            reasons: dict[bytes, Literal["held", "paused", "empty"]] = {b"HELD": "held", b"PAUSED": "paused"}
+            until = float(reply[1]) if len(reply) > 1 and reply[1] else None
+            return NotAcquired(reasons.get(status, "empty"), until)
+        _, token, recovered, buried, pace, window, *dead_owner = reply
+        self.token = int(token)
+        return Acquired(
+            token=self.token,
+            window=read_window(window),
+            recovered=recovered,
+            buried=[(id_.decode(), entry) for id_, entry in pairs(buried)],
+            pace=_pace(pace),
+            recovered_from=dead_owner[0].decode(errors="backslashreplace") if dead_owner else "",
+        )
+
+    def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
+        """Write what became of the ids in flight and go on; the next window, if any."""
+        settings = self._settings
+        named, errors = _errors_apart(settlement.outcomes)
+        args: list[Argument] = [
+            settings.merge,
+            *_claim(limits),
+            *_morgue(settings),
+            settlement.next_step,
+            settlement.pace,
+            settlement.payloads,
+            msgspec.msgpack.encode(named),
+            *errors,
+        ]
+        return self._numbered("settle", args, patience, self._settled)
+
+    def _settled(self, reply: Reply) -> Window | None:
+        _, window, due_at, paused = reply
+        self.due_at = float(due_at) if due_at else None
+        self.paused = bool(paused)
+        self.at_risk = None
+        return read_window(window)
+
+    def start(self, job_id: str, patience: float) -> None:
+        """Note that the handler of a lone suspect is about to run."""
+        # Before the call, which may be applied though its answer is lost.
+        self.at_risk = job_id
+        self._numbered("start", [job_id], patience, _anything)
+
+    def renew(self, patience: float) -> None:
+        """Prolong the lease; may be called beside the numbered calls, from another thread."""
+        args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
+        end_child_of(self._pid)
+        _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
+
+    def abandon(self, seconds: float, patience: float) -> None:
+        """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
+        end_child_of(self._pid)
+        reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
+        _unless_lost(reply, self.shard)
+
+    def survive(self, patience: float) -> None:
+        """After the visit: the handler of the lone suspect has ended, or never began, and the process lives."""
+        self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], patience=patience)
+        self.at_risk = None
+
+    def _numbered(
+        self, name: str, args: Sequence[Argument], patience: float, read: Callable[[Reply], Result]
+    ) -> Result:
+        end_child_of(self._pid)
+        call = [self._nonce, self._calls + 1, self._settings.ttl, *args]
+
+        def run() -> Reply:
+            return _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
+
+        answer = self._backend.read(run, self.shard, read)
+        self._calls += 1
+        return answer
+
+
+def _pace(dumped: bytes) -> str:
+    """As it was kept. Raises ValueError for what is none."""
+    if dumped:
+        mean, slow = map(float, dumped.split(b" "))
+        if not (0 <= mean < math.inf and 0 <= slow < math.inf):
+            raise ValueError(dumped)
+    return dumped.decode()
+
+
+def _anything(_reply: Reply) -> None:
+    pass
+
+
+def _errors_apart(outcomes: Sequence[Outcome]) -> tuple[list[list[Any]], list[bytes]]:
+    """The outcomes with the position of each error instead of its bytes, which the server's msgpack has no type for."""
+    positions: dict[bytes, int] = {}
+    named = [
+        [positions.setdefault(part, len(positions)) if isinstance(part, bytes) else part for part in outcome]
+        for outcome in outcomes
+    ]
+    return named, list(positions)
+
+
+def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
+    if reply[0] == b"LOST":
+        raise LeaseLost(f"Shard {shard.index} of {shard.queue_name!r} has another holder by now.")
+    return reply
+
+
+def _claim(limits: ClaimLimits) -> tuple[int, int, int]:
+    return limits.ids, limits.payloads, limits.bytes
+
+
+def _morgue(settings: LeaseSettings) -> tuple[int, int, float]:
+    return settings.morgue.entries, settings.morgue.bytes, settings.morgue.age

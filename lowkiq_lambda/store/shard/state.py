@@ -1,0 +1,103 @@
+"""What there is to do in each shard, for drains that choose: one round trip for each node."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.store.shard.backend import Backend, Reply
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reading import Reader
+
+NEAR: Final = 0.1
+"""Seconds by which clients may misjudge the server's time; in shard.lua, too."""
+MISJUDGED: Final = 1.0
+"""Seconds that a lease may seem to last beyond its TTL; in lease.lua, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """A shard as it was probed. Times are Unix seconds by the server's clock.
+
+    `has_work`: something is due, or lies with a holder whose lease ended, and nobody holds or pauses the shard.
+    `lag`: seconds that the oldest due job has waited, those in flight too; 0 where none is due.
+    `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
+    `obstacle`: why there is no work that could be had; None where there is.
+    `is_open`: whether it was opened under a declaration, and not closed since.
+    `risky`: its holder died, or jobs are suspected of having ended one: the next that runs may end its process.
+    """
+
+    ref: ShardRef
+    has_work: bool
+    lag: float
+    next_at: float | None
+    obstacle: Literal["held", "paused", "empty"] | None
+    is_open: bool
+    risky: bool
+
+
+def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
+    """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
+    if not shards:
+        return []
+    replies = Reader(backend, patience).read_each("probe", shards)
+    backend.now_each(shards)
+    return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
+
+
+def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
+    """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
+    states: list[ShardState | LowkiqError] = []
+    for shard, reply in zip(shards, Reader(backend, patience).try_each("probe", shards), strict=True):
+        try:
+            states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
+        except BackendError as error:
+            states.append(error)
+    return states
+
+
+def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ShardState:
+    """The shard's state; where the reply cannot be read, the shard is mended and asked again."""
+    replies = iter([reply])
+
+    def run() -> Reply:
+        return next(replies, None) or Reader(backend, 0.0).read_each("probe", [shard])[0]
+
+    return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
+
+
+def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
+    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open, risky = reply
+    waiting = float(due_at) if due_at else None
+    oldest = [float(at) for at in (due_at, since, flight_since) if at]
+    busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
+    if ttl and busy_until > now + float(ttl) + MISJUDGED:
+        # The server's clock was ahead when that was written: the next `acquire` sets it right.
+        busy_until = now
+    resumes_at = float(paused_until) if paused_until else 0.0
+    free_at = max(busy_until, resumes_at)
+    # A sum of what may be no number: one such is enough.
+    if not math.isfinite(sum(oldest) + float(held_until) + float(ttl or 0) + free_at):
+        raise ValueError(reply)
+    work_at = now if in_flight else waiting
+    obstacle: Literal["held", "paused", "empty"] | None = None
+    if free_at > now:
+        obstacle = "paused" if resumes_at > now else "held"
+    elif work_at is None or work_at > _due_by(now, seen_at):
+        obstacle = "empty"
+    return ShardState(
+        ref=shard,
+        has_work=obstacle is None,
+        lag=max(0.0, now - min(oldest)) if oldest else 0.0,
+        next_at=None if work_at is None else max(work_at, free_at),
+        obstacle=obstacle,
+        is_open=bool(is_open),
+        risky=bool(risky),
+    )
+
+
+def _due_by(now: float, seen_at: bytes) -> float:
+    """As in shard.lua: what another client queued as due by a clock that is a little ahead is due."""
+    ahead = float(seen_at) - now if seen_at else 0.0
+    return now + ahead if 0 < ahead <= NEAR else now
