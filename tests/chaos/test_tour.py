@@ -24,7 +24,8 @@ from tests.properties.observed import State, stored
 from tests.servers import FaultProxy, MakeServer, Server
 
 STEPS = 34
-SCRIPTS = {path.stem for path in (Path(lowkiq_lambda.store.__file__).parent / "lua").glob("*.lua")}
+LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
+SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name != "include"}
 
 
 def go(tour: Tour, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
@@ -107,7 +108,7 @@ def test_every_script_touches_only_keys_of_its_shard(
             assert step.script in called
             look_at_everything(tour.holders.backend, shard)
         with pytest.raises(BackendDenied):
-            tour.holders.backend.run("look", ShardRef(f"{queue_name} other", 1, 0), [], patience=0.0)
+            tour.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], patience=0.0)
     assert SCRIPTS == called
 
 
@@ -143,8 +144,8 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_range_by_id()
     queries.morgue_range_by_updated_at()
     queries.processing()
-    source.ask("sift", {shard: ["morgue", "", "", "", "", "", "", "a", "b"]})
-    source.ask("damaged", {shard: [100]})
+    source.ask("filter_ids", {shard: ["morgue", "", "", "", "", "", "", "a", "b"]})
+    source.ask("damaged_records", {shard: [100]})
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")

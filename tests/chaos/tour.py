@@ -101,7 +101,7 @@ class Tour:
         yield Step("delete", lambda: self.operator.delete(["c"]))
         yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
         yield Step("repair", self.operator.repair)
-        yield Step("forget_damaged", self.operator.delete_damaged)
+        yield Step("delete_damaged", self.operator.delete_damaged)
 
     def finishing(self) -> Iterator[Step]:
         """The rest is performed, after a pause."""

@@ -144,7 +144,7 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
     found = desk.queries.fetch(range(30))
 
     assert [1_000] * 30 == [len(job.payloads) for job in found]
-    assert ["show"] * 3 == calls
+    assert ["read_jobs"] * 3 == calls
 
 
 def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str) -> None:
@@ -368,7 +368,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
     queries, actions, ask = app.queries(worker), app.actions(worker), Reader.ask_each
 
     def ask_after_a_deletion(reader: Reader, name: str, *args: Any) -> Any:
-        if name == "show":
+        if name == "read_jobs":
             actions.delete(["1"])
         return ask(reader, name, *args)
 

@@ -189,7 +189,7 @@ def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(
         ShardRef(queue_name, 1, 0),
         client.connection_pool.get_connection,
     )
-    reader.read_each("probe", [shard])
+    reader.read_each("shard_state", [shard])
 
     def get_late() -> Any:
         clock.advance(3.0)
@@ -197,7 +197,7 @@ def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(
 
     monkeypatch.setattr(client.connection_pool, "get_connection", get_late)
 
-    for ask in (backend.nodes.stamp, lambda shard, **_: reader.read_each("probe", [shard])):
+    for ask in (backend.nodes.stamp, lambda shard, **_: reader.read_each("shard_state", [shard])):
         ask(shard, measure=True)
         seconds, _ = server.admin.time()
         assert seconds - 1 <= backend.now(shard) <= seconds + 1

@@ -61,7 +61,7 @@ def _answers(app: Lowkiq) -> bool:
         reader = Reader(app.backend, patience=0.0)
         shards = [shard for queue in app.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
-        with reader.look("probe", [], pings) as (told, _):
+        with reader.look("shard_state", [], pings) as (told, _):
             return not any(isinstance(answer, Exception) for answer in told)
     except LowkiqError:
         return False

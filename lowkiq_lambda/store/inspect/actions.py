@@ -194,7 +194,7 @@ class Actions:
     def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
         """What is there before the first change."""
         chosen = self.source.shards if shards is None else shards
-        return self.source.read("look", dict.fromkeys(chosen, ()), self._look)
+        return self.source.read("snapshot", dict.fromkeys(chosen, ()), self._look)
 
     def _look(self, shard: ShardRef, reply: Reply) -> Look:
         arrival, seen_at, *counts = reply

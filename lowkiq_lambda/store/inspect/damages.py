@@ -8,14 +8,14 @@ from lowkiq_lambda.views import Damage
 
 def damages(source: Source, largest: int) -> list[Damage]:
     """What is kept, by shard, the oldest first, of each record so many bytes. Raises BackendError."""
-    found = source.ask("damaged", dict.fromkeys(source.shards, (largest,)))
+    found = source.ask("damaged_records", dict.fromkeys(source.shards, (largest,)))
     return [_damage(shard, item) for shard, reply in found for item in reply]
 
 
 def delete(source: Source, last: int) -> int:
     """Delete what has a number up to `last` in each of the shards; how many records that were. Raises BackendError."""
     backend, patience = source.backend, source.patience
-    return sum(backend.run("forget_damaged", shard, [last], patience=patience)[1] for shard in source.shards)
+    return sum(backend.run("delete_damaged", shard, [last], patience=patience)[1] for shard in source.shards)
 
 
 def _damage(shard: ShardRef, item: Reply) -> Damage:

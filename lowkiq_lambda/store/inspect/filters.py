@@ -54,7 +54,7 @@ def sifted(source: Source, where: Where, wanted: Filter, ids: Sequence[str]) -> 
         return [*ids]
     (shard,) = source.shards
     asked = {shard: [where, *wanted.sifts, *ids]}
-    (found,) = source.read("sift", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
+    (found,) = source.read("filter_ids", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
     return found
 
 

@@ -18,13 +18,13 @@ def inspect(source: Source) -> list[ShardView]:
     """The shards in their order. Raises BackendError."""
     backend = source.backend
     asked = dict.fromkeys(source.shards, ())
-    return source.read("inspect", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
+    return source.read("shard_details", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
 
 
 def explain(source: Source, job_id: str) -> Situation:
     """What decides when the id runs. Raises BackendError."""
     shard = source.shards[shard_for(job_id, len(source.shards))]
-    (found,) = source.read("explain", {shard: [job_id]}, lambda one, reply: _situation(source, one, reply))
+    (found,) = source.read("explain_job", {shard: [job_id]}, lambda one, reply: _situation(source, one, reply))
     return found
 
 

@@ -31,14 +31,14 @@ def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueM
     asked = _Asked.of(reader, queues, together=False)
     return [
         QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
-        for shards in asked.answered(reader, reader.ask_each("measure", asked.questions))
+        for shards in asked.answered(reader, reader.ask_each("counts", asked.questions))
     ]
 
 
 def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
     """As `measure`, without the shards, for less."""
     asked = _Asked.of(reader, queues, together=True)
-    found = asked.answered(reader, reader.ask_each("measure", asked.questions))
+    found = asked.answered(reader, reader.ask_each("counts", asked.questions))
     return [Metrics(**_named(_united(values))) for values in found]
 
 
@@ -48,7 +48,7 @@ def totals_beside(
 ) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
     """The answers, or redis-py errors, to commands; and what `totals` has, as it comes, until the block ends."""
     asked = _Asked.of(reader, queues, together=True)
-    with reader.look("measure", asked.questions, beside) as (told, replies):
+    with reader.look("counts", asked.questions, beside) as (told, replies):
         yield told, (Metrics(**_named(_united(values))) for values in asked.answered(reader, replies))
 
 

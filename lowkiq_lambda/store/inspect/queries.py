@@ -136,8 +136,10 @@ class Queries:
     def processing_page(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
         """What is in flight, by shard and id."""
         behind, shards = _place(after), self._viewer.source.shards
-        flying = chain.from_iterable(self._viewer.source.read("flying", dict.fromkeys(shards, ()), _flying))
-        places = heapq.nsmallest(_and_one(limit), (place for place in flying if behind is None or place > behind))
+        in_flight = chain.from_iterable(
+            self._viewer.source.read("in_flight_ids", dict.fromkeys(shards, ()), _in_flight)
+        )
+        places = heapq.nsmallest(_and_one(limit), (place for place in in_flight if behind is None or place > behind))
         return self._page("flight", places, limit, self._viewer.job)
 
     def processing_fetch(self, ids: Iterable[object]) -> list[JobView]:
@@ -222,7 +224,7 @@ class Queries:
         return Page((found[place.id] for place in chosen if place.id in found), following, cut=cut)
 
 
-def _flying(shard: ShardRef, reply: Reply) -> list[Place]:
+def _in_flight(shard: ShardRef, reply: Reply) -> list[Place]:
     return [Place(0.0, shard.index, job_id.decode()) for job_id in reply]
 
 

@@ -121,7 +121,7 @@ class Range(NamedTuple):
 def list_places(source: Source, listed: Listed, within: Range, limit: int) -> list[Place]:
     """The first `limit` places of the range (the last, if it is reversed). Raises BackendError."""
     asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in source.shards}
-    places = chain.from_iterable(source.read("list", asked, _places))
+    places = chain.from_iterable(source.read("ids_by_value", asked, _places))
     return sorted(places, reverse=within.reverse)[:limit]
 
 
@@ -141,7 +141,7 @@ def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:
 
 
 def _asked(within: Range, shard: int, limit: int) -> list[Argument]:
-    """What list.lua is told: the bounds, narrowed to what lies behind the place."""
+    """What ids_by_value.lua is told: the bounds, narrowed to what lies behind the place."""
     least, most, reverse, after = within
     equal, than = "", ""
     if after is not None and shard == after.shard:

@@ -42,7 +42,7 @@ def scan(source: Source, search: Search, at_most: int) -> tuple[list[Place], boo
     while cursors and looked < at_most:
         count, fresh = max(10, STEP // len(cursors)), "fresh" if search.fresh else ""
         asked = {shard: [search.listed, cursor, count, fresh] for shard, cursor in cursors.items()}
-        for shard, cursor, seen, ids in source.read("scan", asked, _scanned):
+        for shard, cursor, seen, ids in source.read("scan_ids", asked, _scanned):
             cursors[shard] = cursor
             looked += seen
             places = (Place(search.value, shard.index, job_id) for job_id in ids)

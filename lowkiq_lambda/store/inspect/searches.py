@@ -74,7 +74,7 @@ def _step(source: Source, sought: Sought, spot: Spot) -> tuple[list[str], int, S
     # As the server makes letters small: those of ASCII only.
     small = sought.text.encode().lower()
     asked = {source.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
-    ((cursor, seen, ids),) = source.read("search", asked, _found)
+    ((cursor, seen, ids),) = source.read("search_ids", asked, _found)
     if cursor != b"0":
         following: Spot | None = Spot(spot.shard, cursor.decode())
     else:

@@ -33,7 +33,7 @@ BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 View = TypeVar("View", bound=JobView | MorgueJob)
 Where: TypeAlias = Literal["waiting", "flight", "morgue"]
 Found: TypeAlias = Sequence[Any]
-"""A job as show.lua and processing.lua return it."""
+"""A job as read_jobs.lua and in_flight_jobs.lua return it."""
 
 
 def id_texts(ids: Iterable[object]) -> list[str]:
@@ -90,7 +90,7 @@ class Viewer:
             of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
             told = [where, *of_one, payloads, size, "1" if failures else ""]
             asked = {shard: [*told, *at_once(ids)] for shard, ids in left.items()}
-            for shard, looked_up, jobs in self.source.read("show", asked, _shower(view)):
+            for shard, looked_up, jobs in self.source.read("read_jobs", asked, _shower(view)):
                 views |= {one.id: one for one in jobs}
                 left[shard] = left[shard][looked_up:]
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
@@ -99,7 +99,7 @@ class Viewer:
     def in_flight(self) -> list[JobView]:
         """What is in flight, in no order."""
         asked = dict.fromkeys(self.source.shards, ())
-        replies = self.source.read("processing", asked, lambda _shard, reply: [self.job(found) for found in reply])
+        replies = self.source.read("in_flight_jobs", asked, lambda _shard, reply: [self.job(found) for found in reply])
         return [job for jobs in replies for job in jobs]
 
     def job(self, found: Found) -> JobView:

@@ -19,6 +19,9 @@ from lowkiq_lambda.store.shard.keys import SHARD_KEYS
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
 
+_LUA: Final = files("lowkiq_lambda.store") / "lua"
+_FOLDERS: Final = ("drain", "push", "operate", "read")
+"""What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _FUNCTION: Final = re.compile(r"^local function (\w+)", re.MULTILINE)
 
@@ -36,18 +39,18 @@ class Script(msgspec.Struct, frozen=True):
 @cache
 def script(name: str) -> Script:
     """The script of that name, read once."""
-    text = _read(f"{name}.lua")
+    (text,) = [file.read_text() for folder in _FOLDERS if (file := _LUA / folder / f"{name}.lua").is_file()]
     marks = _marks(text)
-    first, *others = [_read(f"include/{include}.lua") for include in marks.get("include", ())] or [""]
-    rarely = [_read(f"include/{include}.lua") for include in marks.get("rarely", ())]
+    first, *others = [_included(include) for include in marks.get("include", ())] or [""]
+    rarely = [_included(include) for include in marks.get("rarely", ())]
     source = "\n".join([first, *(["local rarely"] if rarely else []), *others, *_library(rarely), text])
     # The server's own name of a script, no signature.
     sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(name, source, sha, marks.get("keys", SHARD_KEYS))
 
 
-def _read(name: str) -> str:
-    return (files("lowkiq_lambda.store") / "lua" / name).read_text()
+def _included(name: str) -> str:
+    return (_LUA / "include" / f"{name}.lua").read_text()
 
 
 def _marks(text: str) -> dict[str, tuple[str, ...]]:

@@ -41,7 +41,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
     if not shards:
         return []
-    replies = Reader(backend, patience).read_each("probe", shards)
+    replies = Reader(backend, patience).read_each("shard_state", shards)
     backend.now_each(shards)
     return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
 
@@ -49,7 +49,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
 def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
     states: list[ShardState | LowkiqError] = []
-    for shard, reply in zip(shards, Reader(backend, patience).try_each("probe", shards), strict=True):
+    for shard, reply in zip(shards, Reader(backend, patience).try_each("shard_state", shards), strict=True):
         try:
             states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
         except BackendError as error:
@@ -62,7 +62,7 @@ def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ShardState:
     replies = iter([reply])
 
     def run() -> Reply:
-        return next(replies, None) or Reader(backend, 0.0).read_each("probe", [shard])[0]
+        return next(replies, None) or Reader(backend, 0.0).read_each("shard_state", [shard])[0]
 
     return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
 

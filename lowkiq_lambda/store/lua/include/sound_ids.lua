@@ -3,13 +3,13 @@ local longest = 0
 
 local function measure(entry) longest = math.max(longest, #entry - PLACE) end
 
-local function is_flying(id) return call('HEXISTS', flight, id) == 1 end
+local function is_in_flight(id) return call('HEXISTS', flight, id) == 1 end
 
 -- The id waits no more.
 local function wipe(id)
   call('HDEL', jobs, id)
   for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
-  if is_flying(id) then return end
+  if is_in_flight(id) then return end
   call('ZREM', suspects, id)
   call('HDEL', trouble, id)
   drop_errors(errors, {id})
@@ -107,7 +107,7 @@ function CHECKS.retry(id, count)
 end
 
 function CHECKS.suspects(id, score)
-  if call('HEXISTS', jobs, id) == 0 and not is_flying(id) then
+  if call('HEXISTS', jobs, id) == 0 and not is_in_flight(id) then
     return take_away('suspects', suspects, id, score, 'the id neither waits nor runs')
   end
   check_time('suspects', suspects, id, score)

@@ -1,6 +1,6 @@
---! include shard situation
+--! include shard details
 -- What decides when an id runs, read only.
--- ARGV[4] id. Returns {situation, perform_in or '', since or '', ids that come before it, retry_count or '', of
+-- ARGV[4] id. Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of
 --   suspects alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in
 --   flight, else '', time of its last
 --   burial or '', '1' if the shard is closed, else '', least version or ''}.
@@ -9,12 +9,12 @@ local closed, least_version = unpack(call('HMGET', meta, 'closed', 'least_versio
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
 -- Suspects go first, those that are due later too.
 if perform_in then ahead = call('ZRANK', due, id) + call('ZCOUNT', suspects, '(' .. perform_in, '+inf') end
-for _, other in ipairs(flying_suspects()) do
+for _, other in ipairs(suspects_in_flight()) do
   if rank and call('ZRANK', suspects, other) < rank then rank = rank - 1 end
   if perform_in and tonumber(call('ZSCORE', suspects, other)) > tonumber(perform_in) then ahead = ahead - 1 end
 end
 return {
-  situation(),
+  shard_details(),
   perform_in or '', call('ZSCORE', since, id) or '', ahead,
   call('ZSCORE', retry, id) or '', rank or '', call('HGET', trouble, id) or '',
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',

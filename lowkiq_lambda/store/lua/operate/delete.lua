@@ -1,6 +1,6 @@
---! include shard records put flight counts lease page operate anew texts failures withdraw
+--! include shard records put flight retry_counts lease page action make_due texts failures withdraw
 -- Deletes what waits under ids; their payloads in flight stay.
--- ARGV[4..9] and what it returns: include/operate.lua; [10] 'failed' to delete only of ids that have failed, else '',
+-- ARGV[4..9] and what it returns: include/action.lua; [10] 'failed' to delete only of ids that have failed, else '',
 --   [11..] ids. What remains of an id that had failed starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

@@ -1,6 +1,6 @@
---! include shard records put texts failures bury flight counts lease page operate anew withdraw
+--! include shard records put texts failures bury flight retry_counts lease page action make_due withdraw
 -- Sends what waits under ids that have failed to the morgue, with their last error.
--- ARGV[4..9] and what it returns: include/operate.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
+-- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
 --   What remains of an id starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

@@ -1,7 +1,7 @@
---! include shard records put lease page operate
+--! include shard records put lease page action
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
--- ARGV[4..9] and what it returns: include/operate.lua; [10] the time after which the first is due, [11] the tick,
+-- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
 --   [12] '1' if these are the first of the shard, [13..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

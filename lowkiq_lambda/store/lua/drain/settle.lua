@@ -1,5 +1,5 @@
 --! include shard records lease claim
---! rarely texts put failures bury flight counts back window slices suspects outcomes
+--! rarely texts put failures bury flight retry_counts put_back window slices suspects outcomes
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not

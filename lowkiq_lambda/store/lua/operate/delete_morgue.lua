@@ -1,6 +1,6 @@
---! include shard records put texts failures bury lease page operate
+--! include shard records put texts failures bury lease page action
 -- Deletes what lies in the morgue under ids.
--- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

@@ -1,5 +1,5 @@
 -- Suspects that are in flight: they are listed among those that run next until they are settled.
-local function flying_suspects()
+local function suspects_in_flight()
   local found = {}
   if not exists(suspects) then return found end
   for _, id in ipairs(call('HKEYS', flight)) do
@@ -12,7 +12,7 @@ end
 -- {ids waiting, of them ids that have failed, ids in flight, ids in the morgue, suspects that wait, earliest due or '',
 --   earliest since or '', flight since or '', token, owner, acquired at or '', lease until, milliseconds left on the
 --   lease key, '1' if its holder gave up, else '', paused until or '', until when a wake counts or ''}
-local function situation()
+local function shard_details()
   local token, owner, acquired_at, held_until, abandoned =
     unpack(call('HMGET', meta, 'token', 'owner', 'acquired_at', 'until', 'abandoned'))
   local flight_since, paused_until, woken_until, woken_token =
@@ -20,7 +20,7 @@ local function situation()
   local in_flight = call('HLEN', flight)
   return {
     call('ZCARD', due), call('ZCARD', retry), in_flight, call('ZCARD', morgue),
-    call('ZCARD', suspects) - #flying_suspects(),
+    call('ZCARD', suspects) - #suspects_in_flight(),
     call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
     call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
     in_flight > 0 and flight_since or '',

@@ -7,7 +7,7 @@
 --   earliest due, earliest since, flight since, lease until}.
 local call = redis.call
 local OF_A_SHARD, together, FOREVER = 6, ARGV[4] == '1', 253402300799
-local waiting, failed, flying, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
+local waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
 local none = math.huge
 local due_at, since_at, flights, pauses, lines = none, none, {}, {}, {}
 
@@ -32,10 +32,10 @@ for at = 1, #KEYS, OF_A_SHARD do
   local own_due, own_since, own_flight = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or none, none, none
   -- Most shards have none of these, and a command costs more than what it reads.
   if call('EXISTS', since, retry, flight, morgue) > 0 then
-    local in_flight = call('HLEN', flight)
-    failed, flying, buried = failed + call('ZCARD', retry), flying + in_flight, buried + call('ZCARD', morgue)
+    local claimed = call('HLEN', flight)
+    failed, in_flight, buried = failed + call('ZCARD', retry), in_flight + claimed, buried + call('ZCARD', morgue)
     own_since = call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or none
-    if in_flight > 0 then own_flight = flight_since or none end
+    if claimed > 0 then own_flight = flight_since or none end
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
@@ -52,10 +52,10 @@ for at = 1, #KEYS, OF_A_SHARD do
 
   if not together or at + OF_A_SHARD > #KEYS then
     lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
-      waiting, failed, flying, buried, processed, retried, dead, payloads, damaged,
+      waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged,
       time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ',')
     )
-    waiting, failed, flying, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
     due_at, since_at, flights, pauses = none, none, {}, {}
   end
 end

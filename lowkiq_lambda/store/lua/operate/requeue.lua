@@ -1,6 +1,6 @@
---! include shard records put texts failures bury flight counts lease page operate anew
+--! include shard records put texts failures bury flight retry_counts lease page action make_due
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs.
--- ARGV[4..9] and what it returns: include/operate.lua; [10] time of the look (an id that was buried since stays),
+-- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end

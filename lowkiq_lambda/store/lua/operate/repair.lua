@@ -1,4 +1,4 @@
---! include shard records put texts failures flight counts sound shelf sound_meta sound_ids
+--! include shard records put texts failures flight retry_counts sound shelf sound_meta sound_ids
 --! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors meta lease pushes_even pushes_odd failures texts damaged
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing

@@ -29,12 +29,12 @@ local function counts_of(id, t, waits)
   return counts
 end
 
--- Into `retry`, and into the troubles, which the caller writes. `flying`: arrival numbers of what is in flight.
-local function note_counts(id, t, counts, flying)
+-- Into `retry`, and into the troubles, which the caller writes. `in_flight`: arrival numbers of what is in flight.
+local function note_counts(id, t, counts, in_flight)
   local largest, known, waits = -1, {}, true
   for arrival, count in pairs(counts) do
     known[#known + 1] = arrival
-    if flying and flying[arrival] then waits = false else largest = math.max(largest, count) end
+    if in_flight and in_flight[arrival] then waits = false else largest = math.max(largest, count) end
   end
   t.c = nil
   if largest >= 0 then call('ZADD', retry, largest, id) else call('ZREM', retry, id) end
@@ -57,31 +57,31 @@ end
 -- What is known of payloads in flight that have been the oldest, but are not now, or of those that wait, stays noted.
 -- Returns the retry_count of the oldest, the first of these that are claimed.
 local function take_counts(id, t, entries)
-  local counts, flying, oldest = counts_of(id, t), {}, number_of_arrival(entries[1])
+  local counts, in_flight, oldest = counts_of(id, t), {}, number_of_arrival(entries[1])
   local count = counts[oldest] or -1
   counts[oldest] = nil
-  for i = 2, #entries do flying[number_of_arrival(entries[i])] = true end
-  note_counts(id, t, counts, flying)
+  for i = 2, #entries do in_flight[number_of_arrival(entries[i])] = true end
+  note_counts(id, t, counts, in_flight)
   write_trouble(id, t)
   return count
 end
 
 local function counted_in_flight(id)
-  local record, flying = call('HGET', flight, id), {}
-  if not record then return flying end
+  local record, in_flight = call('HGET', flight, id), {}
+  if not record then return in_flight end
   local _, _, entries = read_flight(record)
-  for _, entry in ipairs(entries) do flying[number_of_arrival(entry)] = true end
-  return flying
+  for _, entry in ipairs(entries) do in_flight[number_of_arrival(entry)] = true end
+  return in_flight
 end
 
 -- Only what waits, or only what is in flight, has failed from now on; the caller writes the troubles.
-local function keep_counts(id, t, in_flight)
+local function keep_counts(id, t, of_flight)
   if not t.c then return end
-  local counts, flying = counts_of(id, t), counted_in_flight(id)
+  local counts, in_flight = counts_of(id, t), counted_in_flight(id)
   for arrival in pairs(counts) do
-    if (flying[arrival] or false) ~= in_flight then counts[arrival] = nil end
+    if (in_flight[arrival] or false) ~= of_flight then counts[arrival] = nil end
   end
-  note_counts(id, t, counts, flying)
+  note_counts(id, t, counts, in_flight)
 end
 
 local troubled
