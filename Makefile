@@ -31,6 +31,11 @@ cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in 
 test: setup ## set up and run every check and every test
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/check
 
+.PHONY: quick
+quick: $(VENV)/.dev ## check style, types and imports, and pass the quick tests: some two minutes
+	VENV=$(CURDIR)/$(VENV) scripts/lint
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/unit tests/rules tests/store
+
 .PHONY: setup
 setup: $(VENV)/.dev $(TOOLS) ## set up everything for development, run nothing
 

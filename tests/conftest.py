@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,13 +13,19 @@ from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp, close_app, message_of
 from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
+_TESTS = Path(__file__).parent
+_QUICK = ("unit", "rules", "store", "dashboard", "duties")
+_SLOW_TIMEOUT = 300.0
+"""Seconds for a test of processes, clouds, browsers or many histories."""
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one test process have all tests of a set-up that takes seconds to start."""
+    """Let one process have all tests of a slow set-up; tests beside the quick ones may take longer than the default."""
     for item in items:
+        if Path(item.path).relative_to(_TESTS).parts[0] not in _QUICK and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_TIMEOUT))
         for name in _SHARED_BY_GROUP:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
