@@ -31,7 +31,10 @@ _GLIBC_BEFORE_3_12: Final = 26
 _GLIBC: Final = 34
 _NEVER_PACKED: Final = (".*", "__pycache__", "*.py[cod]")
 # The daemon, the helpers of users' tests, and a command line.
-_NOT_IN_LAMBDA: Final = {"lowkiq_lambda": {"local", "testing.py"}, "aws": {"schedules"}}
+_NOT_IN_LAMBDA: Final = {
+    "lowkiq_lambda": {"__main__.py", "cli", "local", "testing.py"},
+    "aws": {"drain_schedules", "schedules.py"},
+}
 _PAGES: Final = {"lowkiq_lambda": {"dashboard"}}
 # What an earlier build may have left.
 _MADE_HERE: Final = {"dashboard": {"compiled"}}

@@ -112,13 +112,15 @@ def test_a_package_imports_by_itself(packages: Path, function: str) -> None:
 
 @pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
 def test_only_the_dashboard_has_the_web(packages: Path, function: str) -> None:
-    """What drains holds no page, no web framework, no SDK that the runtime has, no daemon."""
+    """What drains holds no page, no web framework, no SDK that the runtime has, no daemon and no command line."""
     held = {path.name for path in (packages / function).iterdir()}
     library = {path.name for path in (packages / function / "lowkiq_lambda").iterdir()}
+    entrances = {path.name for path in (packages / function / "lowkiq_lambda" / "aws").iterdir()}
 
     assert {"redis", "hiredis", "msgspec", "aws_lambda_powertools", "lowkiq_lambda", "jobs.py"} <= held
     assert set() == held & {"boto3", "botocore", "mangum", "starlette", "jinja2", "anyio", "aws_xray_sdk", "bin"}
-    assert set() == library & {"local", "testing.py", "dashboard"}
+    assert set() == library & {"__main__.py", "cli", "local", "testing.py", "dashboard"}
+    assert set() == entrances & {"drain_schedules", "schedules.py"}
     assert {"mangum", "starlette", "jinja2"} <= {path.name for path in (packages / "DashboardFunction").iterdir()}
 
 

@@ -10,8 +10,8 @@ from typing import Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, stack_outputs
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded, find_stranded
+from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis
 from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
-from lowkiq_lambda.aws.drain_schedules.reading import declarations_of, queues_in_redis
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe
 from lowkiq_lambda.aws.environment import find_redis
@@ -127,7 +127,7 @@ def _note_doubles(outputs: Mapping[str, str], arguments: Namespace) -> None:
 
 def _plan(app: Lowkiq, arguments: Namespace, wanted: list[Schedule], group: Group) -> Plan:
     # Redis is looked at last: what is pushed before the look is seen.
-    found = group.look(arguments.prefix)
+    found = group.read(arguments.prefix)
     return make_plan(arguments.prefix, wanted, found, _stranded(app, arguments), retarget=arguments.retarget)
 
 

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, differences, index_of
-from lowkiq_lambda.aws.drain_schedules.wire import request_of, schedule_of
+from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
 from lowkiq_lambda.errors import LowkiqError
 
 _LOOKS_AT_ONCE: Final = 8
@@ -33,17 +33,19 @@ class Group:
         self.name = name
         self._client = client("scheduler")
 
-    def look(self, prefix: str) -> Found:
+    def read(self, prefix: str) -> DeployedGroup:
         """What is in the group. Raises DeployError."""
         with said(f"look at schedule group {self.name!r}"):
             if not self._exists():
-                return Found(self.name, exists=False)
+                return DeployedGroup(self.name, exists=False)
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name)
             names = tuple(schedule["Name"] for page in pages for schedule in page["Schedules"])
             own = [name for name in names if index_of(prefix, name) is not None]
             with ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
                 schedules = list(looks.map(self._get, own))
-        return Found(self.name, exists=True, names=names, own=tuple(one for one in schedules if one is not None))
+        return DeployedGroup(
+            self.name, exists=True, names=names, own=tuple(one for one in schedules if one is not None)
+        )
 
     def enabled(self) -> list[str]:
         """The names of the schedules in the group that fire. Raises DeployError."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
-from lowkiq_lambda.aws.drain_schedules.schedule import Difference, Schedule, corrected, differences, index_of
+from lowkiq_lambda.aws.drain_schedules.schedule import FieldDifference, Schedule, corrected, differences, index_of
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DeployedGroup:
     """A schedule group as it was found. `names`: of everything in it; `own`: the schedules whose name has the form."""
 
     group: str
@@ -22,7 +22,7 @@ class Update:
     """A schedule that becomes as it should be."""
 
     schedule: Schedule
-    differences: tuple[Difference, ...]
+    differences: tuple[FieldDifference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Plan:
 def make_plan(
     prefix: str,
     wanted: Sequence[Schedule],
-    found: Found,
+    found: DeployedGroup,
     stranded: Sequence[Stranded] | None,
     *,
     retarget: bool = False,

@@ -41,7 +41,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """A field of a schedule that is not as it should be."""
 
     field: str
@@ -79,11 +79,11 @@ def wanted_schedule(prefix: str, index: int, like: Schedule) -> Schedule:
     )
 
 
-def differences(wanted: Schedule, found: Schedule) -> tuple[Difference, ...]:
+def differences(wanted: Schedule, found: Schedule) -> tuple[FieldDifference, ...]:
     """What sets the found one apart, but for what is left to the operator."""
     pairs = [(one.name, getattr(found, one.name), getattr(wanted, one.name)) for one in fields(Schedule)]
     return tuple(
-        Difference(name, there, here)
+        FieldDifference(name, there, here)
         for name, there, here in pairs
         if there != here and not (here is None and name in {"enabled", "kms_key"})
     )

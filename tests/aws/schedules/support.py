@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, corrected, name_of
 from lowkiq_lambda.loading import load_app
 from tests.aws.schedules.front import Front
@@ -40,7 +40,7 @@ class Said:
     error: str
 
 
-def after(plan: Plan, found: Found) -> Found:
+def after(plan: Plan, found: DeployedGroup) -> DeployedGroup:
     """The group as it is when the plan was carried out."""
     if plan.refused:
         return found
@@ -48,7 +48,7 @@ def after(plan: Plan, found: Found) -> Found:
     gone = {schedule.name for schedule in plan.delete}
     own = {schedule.name: changed.get(schedule.name, schedule) for schedule in found.own if schedule.name not in gone}
     own |= {schedule.name: as_found(schedule) for schedule in plan.create}
-    return Found(found.group, exists=True, names=(*plan.foreign, *own), own=tuple(own.values()))
+    return DeployedGroup(found.group, exists=True, names=(*plan.foreign, *own), own=tuple(own.values()))
 
 
 def as_found(schedule: Schedule, *, enabled: bool = True) -> Schedule:

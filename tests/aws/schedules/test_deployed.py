@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, function_arn, stack_outputs
-from lowkiq_lambda.aws.drain_schedules.plan import Found, Plan, make_plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, name_of, wanted_schedule
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import DEAD_LETTERS, FUNCTION, LIKE, ROLE, as_found, deployed, names
@@ -29,7 +29,7 @@ def wanted(prefix: str, count: int, like: Schedule = LIKE) -> list[Schedule]:
 
 def planned(group: str, prefix: str, schedules: list[Schedule]) -> Plan:
     """What would be done to what is there."""
-    return make_plan(prefix, schedules, Group(group).look(prefix), [])
+    return make_plan(prefix, schedules, Group(group).read(prefix), [])
 
 
 def follow(group: str, prefix: str, schedules: list[Schedule]) -> Plan:
@@ -63,7 +63,7 @@ def test_what_is_created_is_all_that_a_schedule_needs(scheduler: Any, group: str
 @pytest.mark.usefixtures("aws")
 def test_a_group_is_made_once(scheduler: Any, group: str, prefix: str) -> None:
     """A group that is not there is made; nothing is planned where all is as it should be."""
-    assert Found(group, exists=False) == Group(group).look(prefix)
+    assert DeployedGroup(group, exists=False) == Group(group).read(prefix)
 
     first, second = (follow(group, prefix, wanted(prefix, 3)) for _ in range(2))
 
@@ -230,7 +230,7 @@ def test_a_missing_right_is_said_in_a_sentence(aws: Front, group: str, prefix: s
     aws.refuse(1, *DENIED)
 
     with pytest.raises(DeployError) as refusal:
-        Group(group).look(prefix)
+        Group(group).read(prefix)
 
     assert str(refusal.value) == (
         f"AWS refused to look at schedule group {group!r}: AccessDeniedException: as the test says "
@@ -248,7 +248,7 @@ def test_no_region_and_no_credentials_are_said_in_a_sentence(monkeypatch: pytest
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(DeployError, match=r"could not be asked to look at .*credentials"):
-        Group(group).look("any")
+        Group(group).read("any")
 
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):

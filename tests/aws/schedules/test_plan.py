@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
-from lowkiq_lambda.aws.drain_schedules.plan import Found, make_plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import (
-    Difference,
+    FieldDifference,
     Schedule,
     differences,
     index_of,
@@ -17,7 +17,7 @@ from lowkiq_lambda.aws.drain_schedules.schedule import (
     name_of,
     wanted_schedule,
 )
-from lowkiq_lambda.aws.drain_schedules.wire import request_of, schedule_of
+from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
 from tests.aws.schedules.support import (
     DEAD_LETTERS,
     FUNCTION,
@@ -52,7 +52,7 @@ prefixes = st.text("ab-._9", min_size=1, max_size=8)
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> tuple[str, Found]:
+def groups(draw: st.DrawFn) -> tuple[str, DeployedGroup]:
     """A prefix, and what may be found of it in a group, which may have anything else in it too."""
     prefix = draw(prefixes)
     made = draw(st.dictionaries(indexes, st.tuples(likes, st.booleans())))
@@ -62,11 +62,13 @@ def groups(draw: st.DrawFn) -> tuple[str, Found]:
     texts = st.sampled_from(["backup", f"{prefix}-shard-", f"{prefix}-shard-01", f"x{prefix}-shard-1", "shard-1"])
     foreign = [name for name in draw(st.lists(texts, unique=True)) if index_of(prefix, name) is None]
     mine = [schedule.name for schedule in own]
-    return prefix, Found("group", exists=bool(own or foreign), names=(*foreign, *mine), own=own)
+    return prefix, DeployedGroup("group", exists=bool(own or foreign), names=(*foreign, *mine), own=own)
 
 
 @given(groups(), st.integers(0, 20), likes)
-def test_a_plan_that_was_carried_out_leaves_nothing_to_do(group: tuple[str, Found], count: int, like: Schedule) -> None:
+def test_a_plan_that_was_carried_out_leaves_nothing_to_do(
+    group: tuple[str, DeployedGroup], count: int, like: Schedule
+) -> None:
     """The command is idempotent: planned again after it was applied, there is nothing to change."""
     prefix, found = group
     wanted = [wanted_schedule(prefix, index, like) for index in range(count)]
@@ -82,7 +84,7 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(group: tuple[str, Foun
 
 @given(groups(), st.integers(0, 20), likes, st.booleans())
 def test_a_plan_touches_only_its_own(
-    group: tuple[str, Found],
+    group: tuple[str, DeployedGroup],
     count: int,
     like: Schedule,
     guarded: bool,  # noqa: FBT001 - Hypothesis gives it
@@ -103,7 +105,7 @@ def test_a_plan_touches_only_its_own(
 
 
 @given(groups(), st.integers(0, 20))
-def test_nothing_is_deleted_that_nobody_looked_at(group: tuple[str, Found], count: int) -> None:
+def test_nothing_is_deleted_that_nobody_looked_at(group: tuple[str, DeployedGroup], count: int) -> None:
     """Without the drift guard a schedule that no shard needs stays."""
     prefix, found = group
 
@@ -164,11 +166,11 @@ def test_a_disabled_schedule_stays_disabled_and_keeps_its_key() -> None:
     """What an operator switched off, or encrypted with a key of theirs, stays so when the schedule is updated."""
     there = replace(as_found(WANTED[0], enabled=False), expression="rate(9 minutes)", kms_key="arn:key")
 
-    plan = make_plan(PREFIX, WANTED, Found("group", exists=True, names=(there.name,), own=(there,)), [])
+    plan = make_plan(PREFIX, WANTED, DeployedGroup("group", exists=True, names=(there.name,), own=(there,)), [])
 
     (change,) = plan.update
     assert (False, "arn:key") == (change.schedule.enabled, change.schedule.kms_key)
-    assert (Difference("expression", "rate(9 minutes)", "rate(1 minute)"),) == change.differences
+    assert (FieldDifference("expression", "rate(9 minutes)", "rate(1 minute)"),) == change.differences
 
 
 def test_a_disabled_schedule_is_enabled_on_demand() -> None:
@@ -178,7 +180,7 @@ def test_a_disabled_schedule_is_enabled_on_demand() -> None:
     plan = make_plan(
         PREFIX,
         [replace(WANTED[0], enabled=True)],
-        Found("group", exists=True, names=(there.name,), own=(there,)),
+        DeployedGroup("group", exists=True, names=(there.name,), own=(there,)),
         [],
     )
 
@@ -188,7 +190,7 @@ def test_a_disabled_schedule_is_enabled_on_demand() -> None:
 def test_a_stranded_queue_refuses_the_plan_and_names_the_schedules_that_drain_it() -> None:
     """With anything stranded the plan is refused, and says which schedules still serve it."""
     own = tuple(as_found(wanted_schedule(PREFIX, index, LIKE)) for index in range(5))
-    found = Found("group", exists=True, names=tuple(names(PREFIX, range(5))), own=own)
+    found = DeployedGroup("group", exists=True, names=tuple(names(PREFIX, range(5))), own=own)
 
     plan = make_plan(PREFIX, WANTED, found, [Stranded("Old", (1, 3, 4), "Old is left.")])
 
@@ -200,7 +202,7 @@ def test_a_stranded_queue_refuses_the_plan_and_names_the_schedules_that_drain_it
 def test_schedules_of_another_function_are_not_taken_over_unasked() -> None:
     """Two apps with one prefix and group do not take each other's schedules; a moved function is said to be one."""
     own = tuple(as_found(wanted_schedule(PREFIX, index, replace(LIKE, function=OTHER_FUNCTION))) for index in range(5))
-    found = Found("group", exists=True, names=tuple(names(PREFIX, range(5))), own=own)
+    found = DeployedGroup("group", exists=True, names=tuple(names(PREFIX, range(5))), own=own)
 
     refused, moved = (make_plan(PREFIX, WANTED, found, [], retarget=retarget) for retarget in (False, True))
 
@@ -215,7 +217,9 @@ def test_an_alias_of_the_function_is_the_same_function() -> None:
     own = tuple(as_found(schedule) for schedule in WANTED)
     wanted = [replace(schedule, function=f"{FUNCTION}:live") for schedule in WANTED]
 
-    plan = make_plan(PREFIX, wanted, Found("group", exists=True, names=tuple(names(PREFIX, range(3))), own=own), [])
+    plan = make_plan(
+        PREFIX, wanted, DeployedGroup("group", exists=True, names=tuple(names(PREFIX, range(3))), own=own), []
+    )
 
     assert () == plan.refused
     assert 3 == len(plan.update)

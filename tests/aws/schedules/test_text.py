@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded
-from lowkiq_lambda.aws.drain_schedules.plan import Found, make_plan
+from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe
 from tests.aws.schedules.support import LIKE, as_found
@@ -18,7 +18,7 @@ def test_a_plan_shows_every_change_and_sums_up_what_stays() -> None:
     own[9] = replace(own[9], expression="rate(5 minutes)", dead_letters="arn:queue")
     own[19] = replace(own[19], enabled=False)
     own.append(as_found(wanted_schedule(PREFIX, 300, LIKE)))
-    found = Found("group", exists=True, names=("backup", *(schedule.name for schedule in own)), own=tuple(own))
+    found = DeployedGroup("group", exists=True, names=("backup", *(schedule.name for schedule in own)), own=tuple(own))
 
     plan = make_plan(PREFIX, wanted, found, [])
 
@@ -39,7 +39,7 @@ def test_a_plan_shows_every_change_and_sums_up_what_stays() -> None:
 
 def test_a_refused_plan_says_so_in_words() -> None:
     """The sentences stand below the table, and the last line says that nothing is changed."""
-    found = Found("group", exists=False)
+    found = DeployedGroup("group", exists=False)
 
     text = describe(make_plan(PREFIX, [wanted_schedule(PREFIX, 0, LIKE)], found, [Stranded("Old", (), "Old is left.")]))
 
@@ -49,7 +49,7 @@ def test_a_refused_plan_says_so_in_words() -> None:
 
 def test_what_others_have_in_the_group_does_not_hide_the_plan() -> None:
     """Of many foreign schedules some are named, and the rest counted."""
-    found = Found("group", exists=True, names=tuple(f"backup-{number:03}" for number in range(50)))
+    found = DeployedGroup("group", exists=True, names=tuple(f"backup-{number:03}" for number in range(50)))
 
     lines = describe(make_plan(PREFIX, [wanted_schedule(PREFIX, 0, LIKE)], found, [])).splitlines()
 
@@ -60,7 +60,7 @@ def test_what_others_have_in_the_group_does_not_hide_the_plan() -> None:
 def test_what_was_not_deleted_says_why() -> None:
     """Without a look at Redis the surplus stays, and the plan tells of it."""
     own = tuple(as_found(wanted_schedule(PREFIX, index, LIKE)) for index in range(3))
-    found = Found("group", exists=True, names=tuple(schedule.name for schedule in own), own=own)
+    found = DeployedGroup("group", exists=True, names=tuple(schedule.name for schedule in own), own=own)
 
     text = describe(make_plan(PREFIX, [wanted_schedule(PREFIX, 0, LIKE)], found, None))
 

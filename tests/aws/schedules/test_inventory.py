@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import BackendDenied, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
-from lowkiq_lambda.aws.drain_schedules.reading import declarations_of, queues_in_redis
+from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis
 from lowkiq_lambda.store.shard.keys import declaration_key
 from tests.servers import Cluster, Server
 
