@@ -107,7 +107,7 @@ def _watch(history: History, server: Server, stop: Event, *, once: bool) -> int:
         if line != said:
             _say(line)
             said = line
-        if total.length or total.busy:
+        if total.length or total.in_flight:
             if once and time.monotonic() > ends_at:
                 _say("the jobs are not done in time")
                 return FAILURE

@@ -24,11 +24,11 @@ class Page(list[Shown]):
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """A queue, or one shard of it, in numbers: ids, but for `payloads`. `lag` is seconds.
 
-    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `busy`: ids in flight.
+    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `in_flight`: ids in flight.
     `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
     the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Neither
     counts what is in a paused shard. Counted since the queue was made: `processed` (done), `failed` (failures that
-    counted, of which `dead` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
+    counted, of which `buried` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
     shards are; `paused_lag`: the lag of those. `damaged`: records that were set aside, as nobody could
     read them.
     """
@@ -36,13 +36,13 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     fresh: int
     retries: int
-    busy: int
+    in_flight: int
     morgue_length: int
     lag: float
     oldest_due_age: float
     processed: int
     failed: int
-    dead: int
+    buried: int
     payloads: int
     paused: int
     paused_lag: float
@@ -108,10 +108,10 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quantiles(msgspec.Struct, frozen=True):
-    """Half of what was measured took at most `half`, nineteen in twenty at most `most`; seconds, to a tenth or so."""
+    """The median and the 95th percentile, in seconds, to about a tenth of the value."""
 
-    half: float
-    most: float
+    p50: float
+    p95: float
 
 
 class Past(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 class ShardView(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
 
-    `length`, `retries`, `busy`, `morgue_length`, `lag` as in `Metrics`, but the lag is told of a paused shard, too;
+    `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` is told of
+    a paused shard, too.
     `suspects`: ids that run alone, and first.
     `due_at`: when the first of what waits is due. `owner`, `acquired_at` and `token` are those of the holder, or of
     the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: nothing that
@@ -184,7 +185,7 @@ class ShardView(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     length: int = 0
     retries: int = 0
-    busy: int = 0
+    in_flight: int = 0
     morgue_length: int = 0
     suspects: int = 0
     lag: float = 0.0
@@ -215,7 +216,7 @@ class ShardView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lost_its_holder(self) -> bool:
         """Whether ids are in flight that nobody performs any more."""
-        return self.busy > 0 and not self.is_held
+        return self.in_flight > 0 and not self.is_held
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ def _in_flight(seen: Situation) -> Answer:
         )
     return Answer(
         "in flight",
-        f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)}, with {ids(shard.busy)} "
+        f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)}, with {ids(shard.in_flight)} "
         "claimed.",
         None,
         waits,
@@ -132,7 +132,7 @@ def _free(seen: Situation, perform_in: float) -> Answer:
     if shard.lost_its_holder:
         return Answer(
             "holder died",
-            f"{due}, but the holder of its shard, {owner(shard)}, left with {ids(shard.busy)} in flight"
+            f"{due}, but the holder of its shard, {owner(shard)}, left with {ids(shard.in_flight)} in flight"
             f"{ended(shard)}. Whoever drains the shard next puts them back first.",
             None,
             (f"Then {_turn(seen)}.", *_whether_drained(shard)),

@@ -89,7 +89,7 @@ def test_a_holder_is_evicted(
     assert "Shard 0 : nothing that its holder writes is accepted any more; it was evicted" in answers[2].words
     assert "let go" in answers[2].words
     assert "it gave up, or was evicted. The shard is free in" in answers[3].words
-    assert 1 == app.metrics()[worker.queue_name].busy
+    assert 1 == app.metrics()[worker.queue_name].in_flight
     (record,) = caplog.records
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it
     assert buttons[0] not in browser.get(f"/shards?queue={worker.queue_name}").text

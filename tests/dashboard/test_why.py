@@ -11,8 +11,8 @@ from lowkiq_lambda.views import ShardView, Situation
 
 NOW = 1_800_000_000.0
 FREE = ShardView(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=NOW - 5.0)
-HELD = msgspec.structs.replace(FREE, held_until=NOW + 20.0, acquired_at=NOW - 90.0, busy=4)
-DIED = msgspec.structs.replace(FREE, held_until=NOW - 30.0, acquired_at=NOW - 120.0, busy=4)
+HELD = msgspec.structs.replace(FREE, held_until=NOW + 20.0, acquired_at=NOW - 90.0, in_flight=4)
+DIED = msgspec.structs.replace(FREE, held_until=NOW - 30.0, acquired_at=NOW - 120.0, in_flight=4)
 QUIET = msgspec.structs.replace(FREE, acquired_at=NOW - 7_200.0)
 BUSY_ELSEWHERE = msgspec.structs.replace(FREE, acquired_at=NOW - 50.0)
 UNSEEN = ShardView(index=3, at=NOW, length=9)

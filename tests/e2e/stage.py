@@ -141,7 +141,7 @@ class Stage:
 
         def is_done() -> bool:
             each = [self.metrics.shards[shard] for shard in shards]
-            return not any(shard.length or shard.busy for shard in each)
+            return not any(shard.length or shard.in_flight for shard in each)
 
         eventually(is_done, timeout, f"the end of all jobs of {shards}")
         found = self._server.admin.hgetall(FILES)

@@ -139,5 +139,5 @@ def test_lb26_busy_and_counters_are_right_after_a_crash(app: Lowkiq, clock: Manu
     app.drain()
     after = app.metrics()[queue_name]
 
-    assert (2, 0, 0) == (dying.busy, dying.length, dying.processed)
-    assert (0, 1, 1, 1) == (after.busy, after.length, after.processed, after.failed)
+    assert (2, 0, 0) == (dying.in_flight, dying.length, dying.processed)
+    assert (0, 1, 1, 1) == (after.in_flight, after.length, after.processed, after.failed)

@@ -84,7 +84,7 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
 
     def look_and_fail(batch: Batch) -> None:
         metrics = app.metrics()[queue_name]
-        seen.append((metrics.length, metrics.fresh, metrics.retries, metrics.busy))
+        seen.append((metrics.length, metrics.fresh, metrics.retries, metrics.in_flight))
         failing("a", "b")(batch)
 
     worker = declare(app, queue_name, look_and_fail, batch_size=3)
@@ -95,7 +95,7 @@ def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_n
     clock.advance(10)
 
     assert [(1, 1, 0, 3)] == seen
-    assert (6, 4, 2, 0) == (after.length, after.fresh, after.retries, after.busy)
+    assert (6, 4, 2, 0) == (after.length, after.fresh, after.retries, after.in_flight)
 
 
 def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -109,7 +109,7 @@ def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, que
 
     # The second time the oldest payload of "b" is buried, and the rest fails for the first time.
     assert {"done": 2, "failed": 1, "retried": 1} == counts
-    assert (2, 10, 3, 1) == (metrics.processed, metrics.payloads, metrics.failed, metrics.dead)
+    assert (2, 10, 3, 1) == (metrics.processed, metrics.payloads, metrics.failed, metrics.buried)
 
 
 def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: str) -> None:
@@ -141,7 +141,7 @@ def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> No
 
     def add_up(_batch: Batch) -> None:
         metrics = app.metrics()[queue_name]
-        sums.append(metrics.processed + metrics.busy + metrics.length)
+        sums.append(metrics.processed + metrics.in_flight + metrics.length)
 
     worker = declare(app, queue_name, add_up, batch_size=2, shards_count=2)
     worker.perform_async({"id": n} for n in range(30))

@@ -63,9 +63,9 @@ def test_quantiles_are_those_of_what_was_measured(
 
     assert past.took is not None
     assert past.waited is not None
-    assert past.took.half == pytest.approx(ordered[1_000], rel=0.1)
-    assert past.took.most == pytest.approx(ordered[1_900], rel=0.1)
-    assert past.waited.half == pytest.approx(2 * ordered[1_000], rel=0.1)
+    assert past.took.p50 == pytest.approx(ordered[1_000], rel=0.1)
+    assert past.took.p95 == pytest.approx(ordered[1_900], rel=0.1)
+    assert past.waited.p50 == pytest.approx(2 * ordered[1_000], rel=0.1)
 
 
 def test_of_many_batches_in_a_settling_a_few_stand_for_all(
@@ -79,8 +79,8 @@ def test_of_many_batches_in_a_settling_a_few_stand_for_all(
     past = past_of(app)
 
     assert past.took is not None
-    assert past.took.half == pytest.approx(0.01, rel=0.3)
-    assert past.took.most == pytest.approx(1.0, rel=0.3)
+    assert past.took.p50 == pytest.approx(0.01, rel=0.3)
+    assert past.took.p95 == pytest.approx(1.0, rel=0.3)
 
 
 def test_what_several_processes_write_is_added_up(
@@ -236,7 +236,7 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
     assert {"primary"} == {server.role for server in seen.servers}
     assert {f"{node.host}:{node.port}" for node in cluster.nodes} == {server.address for server in seen.servers}
     assert queue.past.took is not None
-    assert math.isfinite(queue.past.took.most)
+    assert math.isfinite(queue.past.took.p95)
     assert not queue.mismatched
 
 
@@ -256,5 +256,5 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
 
     assert waited is not None
     assert [1, 1, 1] == [len(batch) for batch in handler.batches]
-    assert pytest.approx(5, rel=0.25) == waited.half
-    assert pytest.approx(13, rel=0.25) == waited.most
+    assert pytest.approx(5, rel=0.25) == waited.p50
+    assert pytest.approx(13, rel=0.25) == waited.p95

@@ -37,12 +37,13 @@ def test_a_shard_tells_who_holds_it(desk: Desk) -> None:
     now = desk.clock.time()
     shard, first, second = seen
     assert shard.is_held
-    assert (1, 1, now, desk.app.config.lease_ttl) == (shard.busy, shard.length, shard.acquired_at, shard.lease_left)
+    assert (1, 1) == (shard.in_flight, shard.length)
+    assert (now, desk.app.config.lease_ttl) == (shard.acquired_at, shard.lease_left)
     assert shard.owner
     assert shard.token > 0
     assert (True, None, False, now + 60) == (first.in_flight, first.perform_in, second.in_flight, second.perform_in)
     after = only(desk)
-    assert (shard.token, shard.owner, 0, False) == (after.token, after.owner, after.busy, after.is_held)
+    assert (shard.token, shard.owner, 0, False) == (after.token, after.owner, after.in_flight, after.is_held)
 
 
 def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
@@ -104,6 +105,6 @@ def test_all_shards_are_told_in_their_order(make_desk: MakeDesk) -> None:
 
     shards, metrics = desk.queries.shards(), desk.app.metrics()[desk.worker.queue_name]
     assert [*range(7)] == [shard.index for shard in shards]
-    assert [(one.length, one.retries, one.busy, one.lag) for one in metrics.shards] == [
-        (one.length, one.retries, one.busy, one.lag) for one in shards
+    assert [(one.length, one.retries, one.in_flight, one.lag) for one in metrics.shards] == [
+        (one.length, one.retries, one.in_flight, one.lag) for one in shards
     ]

@@ -76,7 +76,7 @@ def test_a_pause_during_a_drain(desk: Desk) -> None:
     desk.drain()
     assert 1 == len(desk.handler.batches)
     (shard,) = desk.queries.shards()
-    assert (False, True, 0) == (shard.is_held, shard.is_paused, shard.busy)
+    assert (False, True, 0) == (shard.is_held, shard.is_paused, shard.in_flight)
 
     desk.clock.advance(60.0)
     desk.drain()
@@ -99,7 +99,7 @@ def test_a_pause_between_batches_that_were_claimed_together(desk: Desk) -> None:
     desk.drain()
     assert 1 == len(desk.handler.batches)
     (shard,) = desk.queries.shards()
-    assert (False, 0, 30, 0) == (shard.is_held, shard.busy, shard.length, shard.retries)
+    assert (False, 0, 30, 0) == (shard.is_held, shard.in_flight, shard.length, shard.retries)
 
     desk.clock.advance(60.0)
     desk.drain()

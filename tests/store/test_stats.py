@@ -69,7 +69,7 @@ def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_nam
     handler.meanwhile = lambda: seen.append(app.metrics()[queue_name])
     app.drain()
 
-    assert [(30.0, 1, 0)] == [(one.lag, one.busy, one.length) for one in seen]
+    assert [(30.0, 1, 0)] == [(one.lag, one.in_flight, one.length) for one in seen]
     assert 0.0 == app.stats()["total"]["lag"]
 
 
@@ -127,7 +127,7 @@ def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
     metrics = desk.app.metrics()[desk.worker.queue_name]
 
     assert (2, 6) == (metrics.processed, metrics.payloads)
-    assert (1, 1, 1) == (metrics.failed, metrics.dead, metrics.morgue_length)
+    assert (1, 1, 1) == (metrics.failed, metrics.buried, metrics.morgue_length)
 
 
 def test_paused_shards_are_counted(make_desk: MakeDesk) -> None:

@@ -40,4 +40,4 @@ def _shards(name: str, made_with: Mapping[str, object]) -> list[ShardRef]:
 
 
 def _held(shard: Metrics) -> Held:
-    return Held(waiting=shard.length, in_flight=shard.busy, morgue=shard.morgue_length)
+    return Held(waiting=shard.length, in_flight=shard.in_flight, morgue=shard.morgue_length)

@@ -19,7 +19,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     """All queues together. The lag is that of the most lagging one."""
 
     lag: float
-    busy: int
+    in_flight: int
     length: int
     fresh: int
     retries: int
@@ -77,7 +77,7 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
     nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.past for queue in queues]
     return Total(
         lag=max((now.lag for now in nows), default=0.0),
-        busy=sum(now.busy for now in nows),
+        in_flight=sum(now.in_flight for now in nows),
         length=sum(now.length for now in nows),
         fresh=sum(now.fresh for now in nows),
         retries=sum(now.retries for now in nows),

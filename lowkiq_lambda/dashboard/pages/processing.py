@@ -24,9 +24,9 @@ def show(visit: Visit) -> Response:
         queue=worker.queue_name,
         here=visit.to("processing", **here, **({"after": after} if after else {})),
         shards=shards,
-        held=[shard for shard in shards if shard.is_held or shard.busy],
+        held=[shard for shard in shards if shard.is_held or shard.in_flight],
         jobs=rows_of(visit, worker, found),
-        busy=sum(shard.busy for shard in shards),
+        in_flight=sum(shard.in_flight for shard in shards),
         first=visit.to("processing", **here) if after else None,
         next=visit.to("processing", **here, after=found.next) if found.next else None,
     )

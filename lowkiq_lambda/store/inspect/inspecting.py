@@ -45,14 +45,14 @@ def _situation(source: Source, shard: ShardRef, reply: Reply) -> Situation:
 
 
 def _shard(index: int, reply: Reply, now: float) -> ShardView:
-    length, retries, busy, morgue_length, suspects, *times, token, owner, acquired_at, until, left = reply[:13]
+    length, retries, in_flight, morgue_length, suspects, *times, token, owner, acquired_at, until, left = reply[:13]
     gave_up, paused_until, woken_until = reply[13:]
     return ShardView(
         index=index,
         at=now,
         length=length,
         retries=retries,
-        busy=busy,
+        in_flight=in_flight,
         morgue_length=morgue_length,
         suspects=suspects,
         lag=_lag(times, now),
