@@ -24,7 +24,7 @@ from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTi
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.pushing import Pusher, Wake
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, register, worker_of
 
 if TYPE_CHECKING:
@@ -139,19 +139,19 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.inspect.metrics import in_total, numbers, totals  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_totals  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        measured = totals(self._reader(), [*queues.values()])
+        measured = queue_totals(self._reader(), [*queues.values()])
         by_worker = {name: numbers(metrics) for name, metrics in zip(queues, measured, strict=True)}
         return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.inspect.metrics import measure  # noqa: PLC0415 - a drain has no use for it
+        from lowkiq_lambda.store.inspect.metrics import queue_metrics  # noqa: PLC0415 - a drain has no use for it
 
         queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        return dict(zip(queues, measure(self._reader(), [*queues.values()]), strict=True))
+        return dict(zip(queues, queue_metrics(self._reader(), [*queues.values()]), strict=True))
 
     def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
         """All queues, what they did of late, and the servers, in a `with` block: one round trip for each node.
@@ -168,19 +168,19 @@ class Lowkiq:
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
+        from lowkiq_lambda.store.inspect.id_ranges import Source  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.inspect.jobs import JobReader  # noqa: PLC0415 - nor for this
         from lowkiq_lambda.store.inspect.queries import Queries  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.inspect.ranges import Source  # noqa: PLC0415 - nor for this
-        from lowkiq_lambda.store.inspect.showing import Viewer  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         load = config.load_payload or load_json
         source = Source(self.backend, queue.shards, config.patience)
-        return Queries(Viewer(source, load, config.load_error))
+        return Queries(JobReader(source, load, config.load_error))
 
     def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
         """What an operator may do to the worker's jobs. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.inspect.actions import Actions  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.inspect.ranges import Source  # noqa: PLC0415 - nor for this
+        from lowkiq_lambda.store.inspect.id_ranges import Source  # noqa: PLC0415 - nor for this
 
         config, queue = self.config, self.queue_of(worker)
         limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age

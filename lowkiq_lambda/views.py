@@ -114,7 +114,7 @@ class Quantiles(msgspec.Struct, frozen=True):
     p95: float
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     """What a queue did of late. Rates are ids in a second, the mean of the last half minute.
 
     `took`: how long batches took, `waited`: how long the first id of each had been due when it began; both of the
@@ -137,7 +137,7 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shards_count: int
     now: Metrics
-    past: Past
+    history: QueueHistory
     mismatched: bool
 
 
@@ -152,7 +152,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     queues: Iterable[QueueOverview]
 
 
-class Damage(msgspec.Struct, frozen=True, kw_only=True):
+class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
     r"""A record that was set aside, as nobody could read it: at `at` (Unix seconds), from the key of that name.
 
     `number`: of all that were set aside in the shard. `id`: of the job, or the field; what is no UTF-8 in it is
@@ -169,7 +169,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class ShardView(msgspec.Struct, frozen=True, kw_only=True):
+class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
 
     `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` is told of
@@ -219,7 +219,7 @@ class ShardView(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_flight > 0 and not self.is_held
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """What decides when an id runs, read at one moment.
 
     `perform_in`: when it is due; None where nothing waits under it. `ahead`: ids that come before it.
@@ -229,7 +229,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     `least_version`: the shard wants a library of this contract version at least.
     """
 
-    shard: ShardView
+    shard: ShardDetails
     perform_in: float | None = None
     retry_count: float = -1.0
     ahead: int = 0

@@ -30,7 +30,7 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
 from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Site, Visit, get, post, refusal
 from lowkiq_lambda.protocols import Mask
-from lowkiq_lambda.store.inspect.tries import count_tries
+from lowkiq_lambda.store.inspect.login_attempts import count_attempts
 
 _SMALL: Final = 1_000
 """Bytes that are not worth packing."""
@@ -148,7 +148,7 @@ def under(base_path: str, app: ASGIApp) -> ASGIApp:
 def _count_tries(app: Lowkiq, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
     # Apps that share a Redis have dashboards of their own.
     own = sha256("\n".join(worker.queue_name for worker in app.workers).encode()).hexdigest()[:16]
-    return count_tries(app.backend, window, [f"{own} {source}" for source in sources], more)
+    return count_attempts(app.backend, window, [f"{own} {source}" for source in sources], more)
 
 
 def _refused(site: Site) -> Callable[[Request, Exception], Response]:

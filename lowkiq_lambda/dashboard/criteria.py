@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.formatting import iso, plain
-from lowkiq_lambda.store.inspect.actions import Act
-from lowkiq_lambda.store.inspect.filters import Filter
-from lowkiq_lambda.store.inspect.ranges import Bound
+from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.store.inspect.id_ranges import Bound
 
-_OF_MORGUE: Final[frozenset[Act]] = frozenset({"requeue", "delete_buried"})
+_OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_buried"})
 
 _IN_ORDER: Final = (("after", "at or after"), ("before", "at or before"))
 _OF_NUMBERS: Final = (("more than", "at least"), ("less than", "at most"))
@@ -32,7 +32,7 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.words} {value}"
 
 
-def criteria(wanted: Filter, act: Act) -> list[Criterion]:
+def criteria(wanted: IdFilter, act: ActionName) -> list[Criterion]:
     """All that has to hold for a job that the action is done to; nothing for a whole list."""
     time = "died" if act in _OF_MORGUE else "due"
     return [
@@ -52,14 +52,14 @@ def told(found_by: Iterable[Criterion]) -> str:
     return ", ".join(one.told for one in found_by)
 
 
-def _ids(wanted: Filter) -> Iterator[Criterion]:
+def _ids(wanted: IdFilter) -> Iterator[Criterion]:
     for bound, (exclusive, inclusive) in zip((wanted.least_id, wanted.most_id), _IN_ORDER, strict=True):
         # An end of the list is no bound.
         if bound[1:]:
             yield Criterion(words=f"id {exclusive if bound[0] == '(' else inclusive}", text=bound[1:])
 
 
-def _counts(wanted: Filter) -> Iterator[Criterion]:
+def _counts(wanted: IdFilter) -> Iterator[Criterion]:
     for words, bound in _ends(wanted.least_count or "-inf", wanted.most_count or "+inf", _OF_NUMBERS):
         yield Criterion(words=f"retry count {words}", text=plain(bound.value))
 

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.tickets import Ticket, packed
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.sweeps import Sweep, steps
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
 
 LARGEST_TICKET: Final = 512 * 1024
 """Characters of a packed ticket: the body that brings it back may have twice that."""
@@ -23,7 +23,7 @@ class Progress(NamedTuple):
     trouble: BackendError | None
 
 
-def go_on(visit: Visit, actions: Actions, ticket: Ticket, is_enough: Callable[[Sweep], bool]) -> Progress:
+def go_on(visit: Visit, actions: Actions, ticket: Ticket, is_enough: Callable[[BulkAction], bool]) -> Progress:
     """Goes on until that is enough, and leaves a line about what was changed.
 
     Each request leaves its own: whoever leaves half-way sends no other. Raises ValueError where the queue's shards
@@ -43,7 +43,7 @@ def go_on(visit: Visit, actions: Actions, ticket: Ticket, is_enough: Callable[[S
     return Progress(msgspec.structs.replace(ticket, sweep=after), trouble)
 
 
-def _note(visit: Visit, ticket: Ticket, after: Sweep, trouble: BackendError | None) -> None:
+def _note(visit: Visit, ticket: Ticket, after: BulkAction, trouble: BackendError | None) -> None:
     changed = after.changed - ticket.sweep.changed
     state = "done" if after.is_done else "broken off" if trouble else "to be gone on with"
     if changed or trouble or after.is_done:

@@ -15,8 +15,8 @@ import msgspec
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.criteria import criteria, told
-from lowkiq_lambda.store.inspect.actions import Act
-from lowkiq_lambda.store.inspect.sweeps import Count, Sweep
+from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, Count
 
 _LARGEST = 8 * 1024 * 1024
 LONGEST_ADDRESS: Final = 3_500
@@ -36,7 +36,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """
 
     queue: str
-    act: Act
+    act: ActionName
     back: dict[str, str] = {}
     chosen: list[str] | None = None
     is_lost: bool = False
@@ -57,7 +57,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     queue: str
-    sweep: Sweep
+    sweep: BulkAction
     back: dict[str, str] = {}
     run: str = msgspec.field(default_factory=_new_run)
     before: Count = 0
@@ -89,7 +89,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     """What became of an action: how many ids it changed, and how many of those that were chosen it `left` alone."""
 
     queue: str
-    act: Act
+    act: ActionName
     back: dict[str, str] = {}
     changed: Count = 0
     left: Count = 0

@@ -7,7 +7,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard.formatting import duration, exact
 from lowkiq_lambda.dashboard.why_words import CAUSES, ago, ended, held_for, ids, no_holder, owner, times
-from lowkiq_lambda.views import ShardView, Situation
+from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 STRIKES: Final = 3
 """In recover.lua, too: strikes that send a payload to the morgue."""
@@ -26,7 +26,7 @@ class Answer(msgspec.Struct, frozen=True):
     more: tuple[str, ...] = ()
 
 
-def why(seen: Situation) -> Answer:
+def why(seen: JobExplanation) -> Answer:
     """Why the job of this situation is not running, or that it is."""
     if seen.in_flight:
         return _in_flight(seen)
@@ -42,7 +42,7 @@ def why(seen: Situation) -> Answer:
     return msgspec.structs.replace(answer, more=answer.more + _remarks(seen))
 
 
-def _in_flight(seen: Situation) -> Answer:
+def _in_flight(seen: JobExplanation) -> Answer:
     shard = seen.shard
     waits = () if seen.perform_in is None else ("More payloads wait under this id: they run after those in flight.",)
     if not shard.is_held:
@@ -70,7 +70,7 @@ def _in_flight(seen: Situation) -> Answer:
     )
 
 
-def _not_waiting(seen: Situation) -> Answer:
+def _not_waiting(seen: JobExplanation) -> Answer:
     if seen.buried_at is not None:
         return Answer(
             "in the morgue",
@@ -84,7 +84,7 @@ def _not_waiting(seen: Situation) -> Answer:
     )
 
 
-def _obstacle(seen: Situation, perform_in: float) -> Answer | None:
+def _obstacle(seen: JobExplanation, perform_in: float) -> Answer | None:
     """What lies outside of the shard's ordinary course."""
     shard = seen.shard
     is_suspect = seen.suspects_ahead is not None
@@ -109,7 +109,7 @@ def _obstacle(seen: Situation, perform_in: float) -> Answer | None:
     return None
 
 
-def _paused(shard: ShardView, due_at: float) -> Answer:
+def _paused(shard: ShardDetails, due_at: float) -> Answer:
     until = shard.paused_until or 0.0
     due = "it is due" if due_at <= shard.at else f"it is due in {duration(due_at - shard.at)}"
     if math.isinf(until):
@@ -117,7 +117,7 @@ def _paused(shard: ShardView, due_at: float) -> Answer:
     return Answer("paused", f"Its queue is paused for another {duration(until - shard.at)}; {due}.", until)
 
 
-def _due_later(seen: Situation, due_at: float) -> Answer:
+def _due_later(seen: JobExplanation, due_at: float) -> Answer:
     left = duration(due_at - seen.shard.at)
     if seen.retry_count < 0:
         return Answer("due later", f"It is not due yet: it waits for another {left}.", due_at)
@@ -125,7 +125,7 @@ def _due_later(seen: Situation, due_at: float) -> Answer:
     return Answer("retry later", f"It failed {failed} and is tried again in {left}.", due_at)
 
 
-def _free(seen: Situation, perform_in: float) -> Answer:
+def _free(seen: JobExplanation, perform_in: float) -> Answer:
     """Nobody holds the shard, and the job's time has come."""
     shard = seen.shard
     due = f"It has been due for {duration(max(0.0, shard.at - perform_in))}" if perform_in <= shard.at else "It may run"
@@ -155,7 +155,7 @@ def _free(seen: Situation, perform_in: float) -> Answer:
     return _nobody_came(seen, perform_in, shard.acquired_at, due)
 
 
-def _nobody_came(seen: Situation, perform_in: float, acquired_at: float, due: str) -> Answer:
+def _nobody_came(seen: JobExplanation, perform_in: float, acquired_at: float, due: str) -> Answer:
     shard = seen.shard
     ahead = "behind others" if _ahead(seen) else "next"
     kind = ahead if seen.suspects_ahead is None else "suspect"
@@ -173,13 +173,13 @@ def _nobody_came(seen: Situation, perform_in: float, acquired_at: float, due: st
     )
 
 
-def _causes(seen: Situation) -> tuple[str, ...]:
+def _causes(seen: JobExplanation) -> tuple[str, ...]:
     """What may be the matter, where it has lasted for longer than a process takes to come."""
     since = max(seen.perform_in or 0.0, seen.shard.acquired_at or 0.0)
     return (CAUSES,) if seen.shard.at - since >= _SOON else ()
 
 
-def _remarks(seen: Situation) -> tuple[str, ...]:
+def _remarks(seen: JobExplanation) -> tuple[str, ...]:
     remarks = []
     if seen.suspects_ahead is not None:
         remarks.append(
@@ -198,7 +198,7 @@ def _remarks(seen: Situation) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _turn(seen: Situation) -> str:
+def _turn(seen: JobExplanation) -> str:
     ahead = _ahead(seen)
     if not ahead:
         return "it is the next in turn"
@@ -209,11 +209,11 @@ def _turn(seen: Situation) -> str:
     return f"it waits behind {exact(ahead)} other{'s' if ahead > 1 else ''}{alone}"
 
 
-def _ahead(seen: Situation) -> int:
+def _ahead(seen: JobExplanation) -> int:
     return seen.ahead if seen.suspects_ahead is None else seen.suspects_ahead
 
 
-def _whether_drained(shard: ShardView) -> tuple[str, ...]:
+def _whether_drained(shard: ShardDetails) -> tuple[str, ...]:
     if shard.is_paused:
         until = shard.paused_until or 0.0
         left = "until somebody resumes it" if math.isinf(until) else f"for another {duration(until - shard.at)}"
@@ -224,5 +224,5 @@ def _whether_drained(shard: ShardView) -> tuple[str, ...]:
     return (f"Nobody has come for {duration(since)}: no daemon and no scheduled drain has been seen there since.",)
 
 
-def _later_of_pause(shard: ShardView) -> float | None:
+def _later_of_pause(shard: ShardDetails) -> float | None:
     return shard.paused_until if shard.is_paused and not math.isinf(shard.paused_until or 0.0) else None

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lowkiq_lambda.dashboard.formatting import duration, exact
-from lowkiq_lambda.views import ShardView
+from lowkiq_lambda.views import ShardDetails
 
 CAUSES: Final = (
     "Either no process runs, or a scheduled drain is not due yet, or all that may take this shard are busy with other "
@@ -12,28 +12,28 @@ CAUSES: Final = (
 )
 
 
-def owner(shard: ShardView) -> str:
+def owner(shard: ShardDetails) -> str:
     """Who holds the shard, or held it last."""
     return shard.owner or "somebody"
 
 
-def no_holder(shard: ShardView) -> str:
+def no_holder(shard: ShardDetails) -> str:
     """That its holder holds it in name only."""
     # One mark stands for both, as both have the same consequences.
     return f"nothing that its holder, {owner(shard)}, writes is accepted any more: it gave up, or was evicted"
 
 
-def held_for(shard: ShardView) -> str:
+def held_for(shard: ShardDetails) -> str:
     """For how long somebody has held it."""
     return "" if shard.acquired_at is None else f" for {ago(shard, shard.acquired_at)}"
 
 
-def ended(shard: ShardView) -> str:
+def ended(shard: ShardDetails) -> str:
     """When the lease ended of itself; empty where it was given back."""
     return f" (its lease ended {ago(shard, shard.held_until)} ago)" if shard.held_until else ""
 
 
-def ago(shard: ShardView, moment: float) -> str:
+def ago(shard: ShardDetails, moment: float) -> str:
     """How long ago a moment was when the shard was looked at."""
     return duration(max(0.0, shard.at - moment))
 

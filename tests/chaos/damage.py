@@ -10,9 +10,9 @@ import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.filters import Filter
+from lowkiq_lambda.store.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.inspect.sweeps import prepare, steps
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Broken, Mortal, declare, outlive
@@ -147,12 +147,12 @@ class Patient:
         queries.glimpse().range_by_id()
         queries.glimpse().morgue_range_by_id()
         for job_id in ids:
-            queries.situation(job_id)
+            queries.explain(job_id)
 
     def act(self) -> None:
         """Do all that operators can do."""
         actions = self.actions
-        sweep = prepare(actions, "expedite", filter=Filter(error="broken"))
+        sweep = prepare(actions, "expedite", filter=IdFilter(error="broken"))
         for _ in steps(actions, sweep):
             pass
         actions.pause(5.0)

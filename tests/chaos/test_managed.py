@@ -15,7 +15,7 @@ from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.store.server.health import check_server
-from lowkiq_lambda.store.shard import backend, reading
+from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -218,7 +218,7 @@ def test_every_script_names_its_keys(
         called.add(name)
         return script(name)
 
-    for module in (backend, reading):
+    for module in (backend, reader):
         monkeypatch.setattr(module, "script", noted)
     shard = ShardRef(queue_name, 1, 0)
     user, token = account.credentials()

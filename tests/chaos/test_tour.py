@@ -7,15 +7,15 @@ import pytest
 
 import lowkiq_lambda.store
 from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store.inspect.metrics import measure
+from lowkiq_lambda.store.inspect.id_ranges import Source
+from lowkiq_lambda.store.inspect.jobs import JobReader
+from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.inspect.ranges import Source
-from lowkiq_lambda.store.inspect.showing import Viewer
-from lowkiq_lambda.store.shard import backend, reading
+from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import SHELF, ShardRef
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.store.shard.state import probe
 from tests.chaos.support import is_empty
@@ -83,7 +83,7 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
         server.admin.script_flush()
         return script(name)
 
-    for module in (backend, reading):
+    for module in (backend, reader):
         monkeypatch.setattr(module, "script", flushed)
     with Tour(server.url, server, shard) as tour:
         assert expected == (go(tour), stored(server.admin, shard))
@@ -100,7 +100,7 @@ def test_every_script_touches_only_keys_of_its_shard(
         called.add(name)
         return script(name)
 
-    for module in (backend, reading):
+    for module in (backend, reader):
         monkeypatch.setattr(module, "script", noted)
     with Tour(url, server, shard) as tour:
         for step in tour.steps():
@@ -135,7 +135,7 @@ def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     """All that only reads."""
     source = Source(connected, [shard], 0.0)
-    queries = Queries(Viewer(source, load_json, bytes.decode))
+    queries = Queries(JobReader(source, load_json, bytes.decode))
     queries.fetch(["a", "b"])
     queries.morgue_fetch(["a", "b"])
     queries.range_by_id()
@@ -150,6 +150,6 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.search("a", "no")
     queries.morgue_search("a", "no")
     queries.shards()
-    queries.situation("a")
-    measure(Reader(connected, patience=0.0), [[shard]])
+    queries.explain("a")
+    queue_metrics(Reader(connected, patience=0.0), [[shard]])
     probe(connected, [shard], 0.0)

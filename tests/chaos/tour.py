@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Argument, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from lowkiq_lambda.dashboard.charts import chart
-from lowkiq_lambda.store.inspect.past import SPANS
+from lowkiq_lambda.store.inspect.history import SPANS
 from lowkiq_lambda.views import Series, Span
 
 

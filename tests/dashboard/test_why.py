@@ -7,15 +7,15 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.dashboard.why import Answer, why
-from lowkiq_lambda.views import ShardView, Situation
+from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 NOW = 1_800_000_000.0
-FREE = ShardView(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=NOW - 5.0)
+FREE = ShardDetails(index=3, at=NOW, length=9, owner="box:7", token=5, acquired_at=NOW - 5.0)
 HELD = msgspec.structs.replace(FREE, held_until=NOW + 20.0, acquired_at=NOW - 90.0, in_flight=4)
 DIED = msgspec.structs.replace(FREE, held_until=NOW - 30.0, acquired_at=NOW - 120.0, in_flight=4)
 QUIET = msgspec.structs.replace(FREE, acquired_at=NOW - 7_200.0)
 BUSY_ELSEWHERE = msgspec.structs.replace(FREE, acquired_at=NOW - 50.0)
-UNSEEN = ShardView(index=3, at=NOW, length=9)
+UNSEEN = ShardDetails(index=3, at=NOW, length=9)
 PAUSED = msgspec.structs.replace(QUIET, paused_until=NOW + 600.0)
 STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
 WOKEN = msgspec.structs.replace(QUIET, woken_until=NOW + 8.0)
@@ -130,7 +130,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     """Of the right kind, with what it is made of, and the next moment at which something is to be expected."""
     fields, kind, words, next_at = case
 
-    answer = why(Situation(**fields))
+    answer = why(JobExplanation(**fields))
 
     assert kind == answer.kind
     assert words.lower() in answer.sentence.lower()
@@ -175,12 +175,12 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
 )
 def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
     """Beside the sentence."""
-    assert words in " ".join(why(Situation(**fields)).more)
+    assert words in " ".join(why(JobExplanation(**fields)).more)
 
 
 def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
     """Each job is due for a moment before somebody takes it."""
-    more = why(Situation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
+    more = why(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
 
     assert not any("busy with other shards" in one for one in more)
     assert any("next in turn" in one for one in more)
@@ -190,7 +190,7 @@ def test_every_situation_has_an_answer() -> None:
     """Whatever comes together."""
     shards = [FREE, HELD, DIED, QUIET, UNSEEN, PAUSED, STOPPED, WOKEN, LET_GO]
     situations = [
-        Situation(
+        JobExplanation(
             shard=shard,
             perform_in=perform_in,
             in_flight=in_flight,

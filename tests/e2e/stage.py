@@ -14,7 +14,7 @@ from local.deployment import Deployment
 from local.replay.jobs import FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.demo.source import bundled_history
-from lowkiq_lambda.views import QueueMetrics, ShardView
+from lowkiq_lambda.views import QueueMetrics, ShardDetails
 from tests.e2e.inventory import inventory
 from tests.servers import LocalCloud, Server
 from tests.waiting import eventually
@@ -55,7 +55,7 @@ class Stage:
         return app.metrics()[ApplyChanges.queue_name]
 
     @property
-    def shards(self) -> Sequence[ShardView]:
+    def shards(self) -> Sequence[ShardDetails]:
         """The queue's shards, as operators see them."""
         return app.queries(ApplyChanges).shards()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from lowkiq_lambda.store.inspect.actions import Look
+from lowkiq_lambda.store.inspect.actions import ShardSnapshot
 from tests.properties.model import Buried, Entry, Job, Model
 
 TICKS = 0.001
@@ -12,15 +12,15 @@ TICKS = 0.001
 class OperatedModel(Model):
     """A shard with operators. Each action returns how many ids it changed."""
 
-    def delete(self, look: Look, ids: Iterable[str]) -> int:
+    def delete(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """What waits under the ids."""
         return sum(self._withdraw(look, id_, lambda _entry: None) for id_ in ids)
 
-    def delete_failed(self, look: Look) -> int:
+    def delete_failed(self, look: ShardSnapshot) -> int:
         """What waits and has failed."""
         return self.delete(look, self._failed(look))
 
-    def kill_failed(self, look: Look) -> int:
+    def kill_failed(self, look: ShardSnapshot) -> int:
         """What waits and has failed goes to the morgue."""
         failed = self._failed(look)
         changed = sum(self._withdraw(look, id_, self._burying(id_, self.errors.get(id_, ""))) for id_ in failed)
@@ -28,7 +28,7 @@ class OperatedModel(Model):
         self._trim()
         return changed
 
-    def queue_up(self, look: Look, ids: Iterable[str]) -> int:
+    def queue_up(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """From the morgue to where the payloads' scores belong, due now, with no retries used up."""
         known = {id_: self.morgue[id_].error for id_ in ids if id_ in self.morgue}
         exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
@@ -40,15 +40,15 @@ class OperatedModel(Model):
             self.errors.setdefault(id_, known[id_])
         return len(exhumed)
 
-    def queue_up_all(self, look: Look) -> int:
+    def queue_up_all(self, look: ShardSnapshot) -> int:
         """All of the morgue."""
         return self.queue_up(look, list(self.morgue)) if look.buried else 0
 
-    def delete_buried(self, look: Look, ids: Iterable[str]) -> int:
+    def delete_buried(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """What lies in the morgue under the ids."""
         return sum(bool(self._exhume(look, id_)) for id_ in ids)
 
-    def due_later(self, look: Look) -> set[str]:
+    def due_later(self, look: ShardSnapshot) -> set[str]:
         """Ids that the look saw waiting for a later time."""
         return {
             id_ for id_, job in self.waiting.items() if look.waiting and job.perform_in > self.now and _seen(look, job)
@@ -76,10 +76,10 @@ class OperatedModel(Model):
     def _burying(self, id_: str, error: str) -> Callable[[Entry], None]:
         return lambda entry: self._to_morgue(id_, entry, error)
 
-    def _failed(self, look: Look) -> list[str]:
+    def _failed(self, look: ShardSnapshot) -> list[str]:
         return [id_ for id_, job in self.waiting.items() if self.retry_count(job) >= 0] if look.failed else []
 
-    def _withdraw(self, look: Look, id_: str, take: Callable[[Entry], object]) -> bool:
+    def _withdraw(self, look: ShardSnapshot, id_: str, take: Callable[[Entry], object]) -> bool:
         job = self.waiting.get(id_)
         if job is None or job.touched > look.arrival:
             return False
@@ -110,7 +110,7 @@ class OperatedModel(Model):
         if id_ in self.suspects:
             self.suspects[id_] = self.now
 
-    def _exhume(self, look: Look, id_: str) -> list[Entry]:
+    def _exhume(self, look: ShardSnapshot, id_: str) -> list[Entry]:
         buried = self.morgue.get(id_, Buried(0.0, "", []))
         if buried.at > look.newest_burial:
             return []
@@ -121,6 +121,6 @@ class OperatedModel(Model):
         return old
 
 
-def _seen(look: Look, job: Job) -> bool:
+def _seen(look: ShardSnapshot, job: Job) -> bool:
     touched_since = job.touched > look.arrival and len(job.entries) == 1
     return not touched_since and any(entry.arrival <= look.arrival for entry in job.entries)

@@ -10,7 +10,7 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.store.inspect.actions import Actions, Look
+from lowkiq_lambda.store.inspect.actions import Actions, ShardSnapshot
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call, Reply
@@ -69,7 +69,7 @@ class Shard:
         """What `perform_async` returns; payloads are JSON."""
         return self._worker.perform_async([_as_given(job) for job in jobs])
 
-    def actions(self, seen: Look | None = None) -> "LateActions":
+    def actions(self, seen: ShardSnapshot | None = None) -> "LateActions":
         """What an operator may do, with a look that was taken before."""
         actions = self._app.actions(self._worker)
         late = LateActions(actions.source, self._terms.merge, self._morgue)
@@ -84,9 +84,9 @@ class Shard:
 class LateActions(Actions):
     """Actions that come some time after their look."""
 
-    seen: Look | None = None
+    seen: ShardSnapshot | None = None
 
-    def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
+    def look(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """What was seen."""
         return [self.seen] if self.seen else super().look(shards)
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from lowkiq_lambda.store.inspect.actions import Look
+from lowkiq_lambda.store.inspect.actions import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.properties.disturbing import disturbance
@@ -32,7 +32,7 @@ class OperatedMachine(WokenMachine):
     """With an operator beside the holders, who acts on what was there at the look, perhaps much later."""
 
     model: OperatedModel
-    seen: Look | None = None
+    seen: ShardSnapshot | None = None
 
     def new_model(self, **fields: Any) -> OperatedModel:
         """One that knows of operators."""
@@ -128,7 +128,7 @@ class OperatedMachine(WokenMachine):
         """Waiting ids by their time."""
         return sorted(self.model.waiting, key=lambda id_: (self.model.waiting[id_].perform_in, id_.encode()))
 
-    def look_taken(self) -> Look:
+    def look_taken(self) -> ShardSnapshot:
         """What the operator saw."""
         assert self.seen
         return self.seen

@@ -11,7 +11,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Past, QueueOverview, Span
+from lowkiq_lambda.views import QueueHistory, QueueOverview, Span
 from tests.apps import MakeApp, close_app
 from tests.servers import Cluster, FaultProxy, Server
 from tests.store.support import Handler, declare
@@ -29,10 +29,10 @@ def only(queues: Iterable[QueueOverview]) -> QueueOverview:
     return queue
 
 
-def past_of(app: Lowkiq, span: Span = "10m") -> Past:
+def history_of(app: Lowkiq, span: Span = "10m") -> QueueHistory:
     """The past of the app's only queue."""
     with app.overview(span) as seen:
-        return only(seen.queues).past
+        return only(seen.queues).history
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.001, 0.0011, 0.5, 59.0, 86_400.0, 3e6])
@@ -59,7 +59,7 @@ def test_quantiles_are_those_of_what_was_measured(
     for time in times:
         recorder.note(queue_name, clock.time(), {"done": 1}, [time], [2 * time])
     recorder.flush()
-    past, ordered = past_of(app), sorted(times)
+    past, ordered = history_of(app), sorted(times)
 
     assert past.took is not None
     assert past.waited is not None
@@ -76,7 +76,7 @@ def test_of_many_batches_in_a_settling_a_few_stand_for_all(
     recorder.note(queue_name, clock.time(), {"done": 1_000}, [0.01] * 1_000, [5.0] * 1_000)
     recorder.note(queue_name, clock.time(), {"done": 100}, [1.0] * 100, [])
     recorder.flush()
-    past = past_of(app)
+    past = history_of(app)
 
     assert past.took is not None
     assert past.took.p50 == pytest.approx(0.01, rel=0.3)
@@ -93,7 +93,7 @@ def test_what_several_processes_write_is_added_up(
         other.note(queue_name, clock.time(), {"done": count, "failed": 1}, [], [])
         other.flush()
     clock.advance(60)
-    past = past_of(app)
+    past = history_of(app)
 
     assert (7, 2) == (sum(past.series.processed), sum(past.series.failed))
 
@@ -107,12 +107,12 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
         clock.advance(5)
     recorder.flush()
     clock.advance(5)
-    past = past_of(app)
+    past = history_of(app)
     assert 2.0 == past.processed_rate
     assert 0.2 == pytest.approx(past.failed_rate)
 
     clock.advance(60)
-    assert 0 == past_of(app).processed_rate
+    assert 0 == history_of(app).processed_rate
 
 
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -128,7 +128,7 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
         clock.advance(random.choice([1, 7, 61, 1_000]))
     spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
     for span in spans:
-        series = past_of(app, span).series
+        series = history_of(app, span).series
         for place, found in enumerate(series.processed):
             begin = series.began_at + place * series.step
             assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == found
@@ -157,7 +157,7 @@ def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_n
         recorder.flush()
     clock.advance(60)
 
-    assert 2**32 - 1 == max(past_of(app).series.processed)
+    assert 2**32 - 1 == max(history_of(app).series.processed)
 
 
 def test_a_drain_writes_what_it_did_without_a_call_more(
@@ -173,7 +173,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
     clock.advance(60)
 
     assert [] == flushed
-    assert 30 == sum(past_of(app).series.processed)
+    assert 30 == sum(history_of(app).series.processed)
 
 
 def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -184,10 +184,10 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
     clock.advance(60)
-    assert 0 == sum(past_of(app).series.processed)
+    assert 0 == sum(history_of(app).series.processed)
 
     drainer.probe(drainer.shards())
-    assert 1 == sum(past_of(app).series.processed)
+    assert 1 == sum(history_of(app).series.processed)
 
 
 def test_a_redis_that_is_away_costs_history_only(
@@ -211,7 +211,7 @@ def test_a_redis_that_is_away_costs_history_only(
     recorder.flush()
     clock.advance(60)
 
-    assert 20 == sum(past_of(app).series.processed)
+    assert 20 == sum(history_of(app).series.processed)
     assert [] == caplog.records
 
 
@@ -235,8 +235,8 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
     assert 3 == len(seen.servers)
     assert {"primary"} == {server.role for server in seen.servers}
     assert {f"{node.host}:{node.port}" for node in cluster.nodes} == {server.address for server in seen.servers}
-    assert queue.past.took is not None
-    assert math.isfinite(queue.past.took.p95)
+    assert queue.history.took is not None
+    assert math.isfinite(queue.history.took.p95)
     assert not queue.mismatched
 
 
@@ -252,7 +252,7 @@ def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queu
     handler.meanwhile = lambda: clock.advance(8)
     app.drain()
     app.drainer.history.flush()
-    waited = past_of(app).waited
+    waited = history_of(app).waited
 
     assert waited is not None
     assert [1, 1, 1] == [len(batch) for batch in handler.batches]

@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
-from lowkiq_lambda.store.inspect import ranges, showing
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.inspect import id_ranges
+from lowkiq_lambda.store.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
 from tests.apps import MakeApp
@@ -101,7 +102,7 @@ def test_any_text_can_be_an_id(make_desk: MakeDesk, job_id: str) -> None:
 def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     """More ids than a call takes, or longer ones, come from several calls."""
     worker = declare(app, queue_name, Handler(), shards_count=2)
-    ids = [str(n) for n in range(3 * ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
+    ids = [str(n) for n in range(3 * id_ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
     worker.perform_async([{"id": job_id} for job_id in ids])
 
     assert ids == ids_of(app.queries(worker).fetch(ids))
@@ -114,15 +115,15 @@ def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name:
     worker.perform_async([{"id": "few", "payload": n, "score": n} for n in range(3)])
     many, few = app.queries(worker).fetch(["many", "few"])
 
-    assert list(range(showing.PAYLOADS_SHOWN)) == [payload for payload, _ in many.payloads]
-    assert 100_000 - showing.PAYLOADS_SHOWN == many.more_payloads
+    assert list(range(PAYLOADS_SHOWN)) == [payload for payload, _ in many.payloads]
+    assert 100_000 - PAYLOADS_SHOWN == many.more_payloads
     assert (3, 0) == (len(few.payloads), few.more_payloads)
 
 
 def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: str) -> None:
     """A page is bounded by bytes too, but one payload of each job is always shown."""
     worker = declare(app, queue_name, Handler())
-    large = "x" * showing.BYTES_SHOWN
+    large = "x" * BYTES_SHOWN
     jobs = [{"id": job_id, "payload": large + str(n), "score": n} for job_id in range(80) for n in range(2)]
     worker.perform_async(jobs)
     found = app.queries(worker).fetch(range(80))

@@ -10,7 +10,7 @@ import redis
 
 from lowkiq_lambda import Config, Lowkiq, QueueMismatch
 from lowkiq_lambda.store.server.pipelines import Command, stream
-from lowkiq_lambda.store.shard import reading
+from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
 from tests.servers import Cluster, Server
@@ -171,7 +171,7 @@ def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: py
         sent.append(len(asked))
         return stream(client, asked)
 
-    monkeypatch.setattr(reading, "stream", noting)
+    monkeypatch.setattr(reader, "stream", noting)
     app.stats()
 
     # The time, and each queue's shards in two groups.

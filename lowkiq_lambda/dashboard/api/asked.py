@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.api.times import NUMBER, TimeBound, in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.inspect.filters import ALL, Filter
+from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter
 from lowkiq_lambda.worker import Worker
 
 MOST_IDS: Final = 1_000
@@ -161,9 +161,9 @@ def worker_named(visit: Visit, name: str) -> type[Worker]:
     raise Refused(HTTPStatus.NOT_FOUND, "unknown_queue", "There is no queue of that name.")
 
 
-def filter_of(found: Found | UnsetType) -> Filter:
+def filter_of(found: Found | UnsetType) -> IdFilter:
     """The filter as sweeps know it."""
     if isinstance(found, UnsetType):
         return ALL
     said = {name: value for name, value in msgspec.structs.asdict(found).items() if value is not UNSET}
-    return Filter(**{_FILTERED[name]: in_seconds(value) if name in _TIMES else value for name, value in said.items()})
+    return IdFilter(**{_FILTERED[name]: in_seconds(value) if name in _TIMES else value for name, value in said.items()})

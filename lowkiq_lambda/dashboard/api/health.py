@@ -10,7 +10,7 @@ from starlette.responses import Response
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 
 KEPT: Final = 1.0
 """Seconds for which an answer serves all who ask: strangers can have Redis asked no oftener than that."""

@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
+from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.inspect.ranges import Place
 from lowkiq_lambda.views import Page
 from lowkiq_lambda.worker import Worker
 
@@ -124,7 +124,7 @@ def job(visit: Visit, asked: OfJob) -> Job:
     found: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not found:
         raise Refused(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
-    reason = why(queries.situation(asked.id))
+    reason = why(queries.explain(asked.id))
     return Job(
         waiting=next(map(shown.waiting, waiting), None),
         processing=next(map(shown.waiting, in_flight), None),
@@ -183,7 +183,7 @@ def _part(found: Page[Any], shown: Iterable[One], value: Callable[[One], float])
     following = found.next
     if len(jobs) < len(found):
         last = jobs[-1]
-        following = Place(value(last), last.shard, last.id).cursor()
+        following = ListPosition(value(last), last.shard, last.id).cursor()
     return {"jobs": jobs, "next": following and _as_cursor(following), "cut": found.cut}
 
 
@@ -205,7 +205,7 @@ def _after(cursor: str | UnsetType) -> str | None:
     if text is None:
         return None
     with suppress(ValueError):
-        place = Place.of(text)
+        place = ListPosition.of(text)
         if math.isfinite(place.value) and place.shard >= 0:
             return place.cursor()
     raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR)

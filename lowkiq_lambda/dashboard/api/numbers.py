@@ -8,7 +8,7 @@ from msgspec import Meta
 from lowkiq_lambda.dashboard.api.asked import OfQueue, worker_named
 from lowkiq_lambda.dashboard.api.operations import Nothing
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.views import Metrics, ShardView, Stats
+from lowkiq_lambda.views import Metrics, ShardDetails, Stats
 
 
 class QueueNumbers(Metrics, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Queues(msgspec.Struct, frozen=True):
     queues: list[QueueNumbers]
 
 
-class ShardNumbers(ShardView, frozen=True, kw_only=True):
+class ShardNumbers(ShardDetails, frozen=True, kw_only=True):
     """A shard in numbers, and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
 
     `suspects`: ids that run alone, and first. `due_at`: when the first of what waits is due. `owner`, `acquired_at` and

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.inspect.metrics import totals_beside
+from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.shard.declarations import agrees
 from lowkiq_lambda.store.shard.keys import declaration_key
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -66,7 +66,7 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     queues = {name: queue.shards for name, queue in app.queues.items()}
     keys = map(declaration_key, queues)
     reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
-    with totals_beside(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
+    with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
             name: metrics if agrees(queue.declaration(codec), stored) else None
             for (name, queue), stored, metrics in zip(app.queues.items(), declared, measured, strict=True)

@@ -17,9 +17,9 @@ from lowkiq_lambda.dashboard.api.operations import Refused
 from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Ticket, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.inspect.actions import Act
-from lowkiq_lambda.store.inspect.filters import Filter
-from lowkiq_lambda.store.inspect.sweeps import prepare
+from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.bulk_actions import prepare
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
 
 PATIENCE: Final = 5.0
 """Seconds after which an answer is given, done or not."""
@@ -102,7 +102,7 @@ def delete_all_buried(visit: Visit, asked: MorgueList) -> Step:
     return _step(visit, asked, "delete_buried", filter_of(asked.filter))
 
 
-def _step(visit: Visit, asked: WholeList, act: Act, wanted: Filter) -> Step:
+def _step(visit: Visit, asked: WholeList, act: ActionName, wanted: IdFilter) -> Step:
     actions = visit.app.actions(worker_named(visit, asked.queue))
     before = _ticket(asked, act, wanted) or Ticket(queue=asked.queue, sweep=prepare(actions, act, filter=wanted))
     most, ends_at = before.sweep.handled + asked.limit, time.monotonic() + PATIENCE
@@ -119,7 +119,7 @@ def _step(visit: Visit, asked: WholeList, act: Act, wanted: Filter) -> Step:
     return Step(total=sweep.total, handled=sweep.handled, changed=sweep.changed, next=following)
 
 
-def _ticket(asked: WholeList, act: Act, wanted: Filter) -> Ticket | None:
+def _ticket(asked: WholeList, act: ActionName, wanted: IdFilter) -> Ticket | None:
     if isinstance(asked.next, UnsetType):
         return None
     with suppress(ValueError):

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.sweeping import go_on
 from lowkiq_lambda.dashboard.tickets import Outcome, Ticket, address_of, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.store.inspect.actions import Act, Actions
-from lowkiq_lambda.store.inspect.sweeps import Sweep
+from lowkiq_lambda.store.inspect.actions import ActionName, Actions
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
 
 STEP: Final = 2.0
 """Seconds that a step takes at most, and a call more."""
@@ -32,7 +32,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     is_danger: bool = False
 
 
-WORDS: Final[Mapping[Act, Words]] = {
+WORDS: Final[Mapping[ActionName, Words]] = {
     "expedite": Words(
         title="Perform now",
         button="Perform now",
@@ -87,7 +87,7 @@ def step(visit: Visit) -> Response:
         return visit.refuse(404, "There is no queue of that name.")
     has_time, most = for_seconds(STEP), ticket.sweep.handled + IDS_IN_A_STEP
 
-    def is_enough(sweep: Sweep) -> bool:
+    def is_enough(sweep: BulkAction) -> bool:
         # What looks complete is given the one call more that finds that it is.
         return (sweep.handled >= most or not has_time()) and (bool(sweep.pending) or sweep.handled != sweep.total)
 
@@ -131,7 +131,7 @@ def _asking_again(ticket: Ticket) -> str:
 
 def _outcome(ticket: Ticket) -> Outcome:
     sweep, chosen = ticket.sweep, ticket.sweep.chosen
-    # Of what is sifted nobody knows what was to be expected.
+    # Of what is filter_ids nobody knows what was to be expected.
     is_short = not sweep.changed or (chosen is None and sweep.changed < sweep.total and not any(sweep.filter.sifts))
     left = len(chosen) - sweep.changed if chosen is not None and sweep.changed else 0
     return Outcome(

@@ -17,8 +17,8 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.tickets import Question, Ticket, address_of, packed, unpacked
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.store.inspect.actions import Act, Actions
-from lowkiq_lambda.store.inspect.sweeps import Sweep, count, prepare
+from lowkiq_lambda.store.inspect.actions import ActionName, Actions
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare
 
 COUNTING: Final = 1.0
 """Seconds that are spent on counting before somebody is asked."""
@@ -32,7 +32,7 @@ def ask(visit: Visit) -> Response:
     """Goes to the question's address; where that would be too long, answers with the page itself."""
     form = visit.form
     scope, _, name = form.get("do", "").partition(":")
-    act = next((one for one in get_args(Act) if one == name), None)
+    act = next((one for one in get_args(ActionName) if one == name), None)
     if act is None or scope not in {"picked", "found"}:
         return visit.refuse(400, "There is no such action.")
     back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
@@ -84,7 +84,7 @@ def _shown(visit: Visit, question: Question) -> Response:
     )
 
 
-def _prepared(actions: Actions, question: Question) -> Sweep:
+def _prepared(actions: Actions, question: Question) -> BulkAction:
     if question.chosen is not None:
         return prepare(actions, question.act, chosen=question.chosen)
     return prepare(actions, question.act, filter=wanted_by(question.back, WORDS[question.act].list))

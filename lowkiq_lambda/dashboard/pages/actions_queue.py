@@ -10,9 +10,9 @@ from lowkiq_lambda.dashboard.lengths import seconds_of
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.inspecting import inspect
+from lowkiq_lambda.store.inspect.shard_details import shard_details
 from lowkiq_lambda.store.server.server_time import FOREVER
-from lowkiq_lambda.views import ShardView
+from lowkiq_lambda.views import ShardDetails
 
 _GONE: Final = "Nothing to do: that holder has let go of the shard by now."
 OTHER: Final = "other"
@@ -39,7 +39,7 @@ def ask(visit: Visit) -> Response:
     do, _, target = query.get("do", "").partition(":")
     if do not in _DOES:
         return visit.refuse(400, "There is no such action.")
-    shards = inspect(actions.source)
+    shards = shard_details(actions.source)
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(visit, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
@@ -91,7 +91,7 @@ def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
 
 
 def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in inspect(actions.source))
+    paused = sum(shard.is_paused for shard in shard_details(actions.source))
     actions.resume()
     audit.note(visit, "resume", queue, "all shards", paused)
     return visit.go(_back(visit.form), queue=queue)
@@ -129,7 +129,7 @@ def _back(fields: Mapping[str, str]) -> str:
     return page if (page := fields.get("back", "")) in _PAGES else "shards"
 
 
-def _would_evict(shard: ShardView, target: str) -> bool:
+def _would_evict(shard: ShardDetails, target: str) -> bool:
     return shard.is_held and not shard.gave_up and f"{shard.index}:{shard.token}" == target
 
 

@@ -18,7 +18,7 @@ from lowkiq_lambda.dashboard.why import why
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.views import Situation
+from lowkiq_lambda.views import JobExplanation
 
 _LONGEST_ID: Final = 1_000
 _LARGE: Final = 100_000
@@ -80,13 +80,13 @@ def show(visit: Visit) -> Response:
     )
 
 
-def _meant(queries: Queries, job_id: str) -> tuple[Situation, str]:
+def _meant(queries: Queries, job_id: str) -> tuple[JobExplanation, str]:
     """What there is under the id; where that is nothing, under the one that pages show as it. Raises JobError."""
-    seen = queries.situation(job_id)
+    seen = queries.explain(job_id)
     other = unescaped(job_id)
     if seen.is_unknown and other != job_id:
         with suppress(JobError):
-            found = queries.situation(other)
+            found = queries.explain(other)
             if not found.is_unknown:
                 return found, other
     return seen, job_id

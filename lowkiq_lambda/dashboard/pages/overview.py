@@ -74,7 +74,7 @@ def show(visit: Visit) -> Response:
 
 def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
     # What the rows do not show is in no sum, either.
-    nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.past for queue in queues]
+    nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.history for queue in queues]
     return Total(
         lag=max((now.lag for now in nows), default=0.0),
         in_flight=sum(now.in_flight for now in nows),
@@ -105,10 +105,10 @@ def _row(number: int, queue: QueueOverview) -> Row:
         name=queue.name,
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
-        spark=spark(queue.past.series),
-        failing=sum(queue.past.series.failed) > sum(queue.past.series.processed),
-        took=queue.past.took,
-        waited=queue.past.waited,
+        spark=spark(queue.history.series),
+        failing=sum(queue.history.series.failed) > sum(queue.history.series.processed),
+        took=queue.history.took,
+        waited=queue.history.waited,
         mismatched=queue.mismatched,
         paused=_paused(queue.now.paused, queue.shards_count),
     )

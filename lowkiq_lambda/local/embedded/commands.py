@@ -12,7 +12,7 @@ from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, EmbeddedServerError
 from lowkiq_lambda.local.embedded.server import open_embedded
 from lowkiq_lambda.local.embedded.url import folder_of
-from lowkiq_lambda.store.inspect.erasing import erase_queue
+from lowkiq_lambda.store.inspect.erasure import erase_queue
 
 DataDir: TypeAlias = Annotated[
     Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL or LOWKIQ_DATA_DIR.")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.inspect.damages import delete
-from lowkiq_lambda.store.inspect.ranges import IDS_AT_ONCE, Bound, Listed, Range, Source, at_once, list_places
-from lowkiq_lambda.store.inspect.showing import UNLIMITED, by_shard, id_texts
+from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
+from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, Source, at_once, list_positions
+from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.backend import Argument, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
@@ -20,7 +20,7 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 TICK: Final = 2.0**-21
 """Seconds between times that are made the same but for their order: they are told apart down to this."""
 
-Act: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
+ActionName: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
 """What is done to ids: those that wait become due, go to the morgue or to nothing (the second and third of these
 only where they have failed); those in the morgue wait again, or go to nothing."""
 
@@ -28,7 +28,7 @@ _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ShardSnapshot:
     """A shard when the action began. What was pushed since then has a larger arrival number.
 
     `seen_at`: the latest time that anybody told the shard, who may have been a little ahead of `at`.
@@ -49,17 +49,17 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ActionScript:
     """What is done to ids: by which script, and what that is told beside what all are told.
 
     `details` is given the look and how many ids of its shard were changed before.
     """
 
     script: str
-    details: Callable[[Look, int], Sequence[Argument]]
+    details: Callable[[ShardSnapshot, int], Sequence[Argument]]
 
 
-class Done(NamedTuple):
+class ActionProgress(NamedTuple):
     """What one call did: how many ids it changed, how many of those given it finished, where to go on in the next."""
 
     changed: int
@@ -67,16 +67,16 @@ class Done(NamedTuple):
     resume: bytes
 
 
-def _times(look: Look, changed: int) -> Sequence[Argument]:
+def _times(look: ShardSnapshot, changed: int) -> Sequence[Argument]:
     """Behind which time the next ids become due: so that the last of all that wait would be due just now."""
     return [look.at - (look.waiting - changed) * TICK, TICK, int(changed == 0)]
 
 
-_DELETE: Final = Order("delete", lambda _look, _changed: [""])
-_DELETE_FAILED: Final = Order("delete", lambda _look, _changed: ["failed"])
-_EXPEDITE: Final = Order("expedite", _times)
-_REQUEUE: Final = Order("requeue", lambda look, _changed: [look.newest_burial])
-_DELETE_BURIED: Final = Order("delete_morgue", lambda look, _changed: [look.newest_burial])
+_DELETE: Final = ActionScript("delete", lambda _look, _changed: [""])
+_DELETE_FAILED: Final = ActionScript("delete", lambda _look, _changed: ["failed"])
+_EXPEDITE: Final = ActionScript("expedite", _times)
+_REQUEUE: Final = ActionScript("requeue", lambda look, _changed: [look.newest_burial])
+_DELETE_BURIED: Final = ActionScript("delete_morgue", lambda look, _changed: [look.newest_burial])
 
 
 class Actions:
@@ -89,8 +89,8 @@ class Actions:
     def __init__(self, source: Source, merge: str, morgue_limits: tuple[int, int, float]) -> None:
         self.source = source
         self._merge = merge
-        self._kill = Order("kill", lambda _look, _changed: morgue_limits)
-        self._orders: dict[Act, Order] = {
+        self._kill = ActionScript("kill", lambda _look, _changed: morgue_limits)
+        self._orders: dict[ActionName, ActionScript] = {
             "expedite": _EXPEDITE,
             "kill": self._kill,
             "delete_failed": _DELETE_FAILED,
@@ -185,41 +185,49 @@ class Actions:
 
     def delete_damaged(self, last: int | None = None) -> int:
         """Delete what was set aside (`queries.damaged` shows it), up to a number; how many records that were."""
-        return delete(self.source, UNLIMITED if last is None else last)
+        return delete_damaged(self.source, UNLIMITED if last is None else last)
 
-    def act_once(self, act: Act, look: Look, ids: Sequence[str], changed: int, resume: bytes = b"") -> Done:
+    def call_once(
+        self, act: ActionName, look: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
+    ) -> ActionProgress:
         """One call on ids of the look's shard, of which `changed` were changed before; it may not get to the last."""
         return self._call(self._orders[act], look, at_once(ids), changed, resume)
 
-    def look(self, shards: Sequence[ShardRef] | None = None) -> list[Look]:
+    def look(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """What is there before the first change."""
         chosen = self.source.shards if shards is None else shards
         return self.source.read("snapshot", dict.fromkeys(chosen, ()), self._look)
 
-    def _look(self, shard: ShardRef, reply: Reply) -> Look:
+    def _look(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         arrival, seen_at, *counts = reply
-        return Look(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
+        return ShardSnapshot(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
 
-    def _to_ids(self, order: Order, ids: Iterable[object]) -> int:
+    def _to_ids(self, order: ActionScript, ids: Iterable[object]) -> int:
         of_shard = by_shard(id_texts(ids), self.source.shards)
         return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
 
-    def _to_all_buried(self, order: Order) -> int:
+    def _to_all_buried(self, order: ActionScript) -> int:
         looks = [look for look in self.look() if look.buried]
         return self._to_listed(order, looks, "morgue", lambda look: Range(_LEAST, Bound(look.newest_burial)))
 
-    def _to_listed(self, order: Order, looks: Sequence[Look], listed: Listed, within: Callable[[Look], Range]) -> int:
+    def _to_listed(
+        self,
+        order: ActionScript,
+        looks: Sequence[ShardSnapshot],
+        listed: ListName,
+        within: Callable[[ShardSnapshot], Range],
+    ) -> int:
         parts = ((look, ids) for look in looks for ids in self._listed(look.shard, listed, within(look)))
         return self._carry_out(order, parts)
 
-    def _listed(self, shard: ShardRef, listed: Listed, within: Range) -> Iterator[list[str]]:
+    def _listed(self, shard: ShardRef, listed: ListName, within: Range) -> Iterator[list[str]]:
         """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
         source = self.source._replace(shards=[shard])
-        while places := list_places(source, listed, within, IDS_AT_ONCE):
+        while places := list_positions(source, listed, within, IDS_AT_ONCE):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])
 
-    def _carry_out(self, order: Order, parts: Iterable[tuple[Look, Sequence[str]]]) -> int:
+    def _carry_out(self, order: ActionScript, parts: Iterable[tuple[ShardSnapshot, Sequence[str]]]) -> int:
         changed: Counter[ShardRef] = Counter()
         try:
             for look, ids in parts:
@@ -230,7 +238,9 @@ class Actions:
             raise
         return changed.total()
 
-    def _calls(self, order: Order, look: Look, ids: Sequence[str], changed: Counter[ShardRef]) -> Iterator[int]:
+    def _calls(
+        self, order: ActionScript, look: ShardSnapshot, ids: Sequence[str], changed: Counter[ShardRef]
+    ) -> Iterator[int]:
         """Calls the script until all ids are finished; how many ids each call changed."""
         start, resume = 0, b""
         while start < len(ids):
@@ -238,14 +248,16 @@ class Actions:
             start += finished
             yield more
 
-    def _call(self, order: Order, look: Look, ids: Sequence[str], changed: int, resume: bytes) -> Done:
+    def _call(
+        self, order: ActionScript, look: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes
+    ) -> ActionProgress:
         args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
         reply = self.source.backend.run(order.script, look.shard, args, patience=self.source.patience)
         _, more, finished, resume, bell = reply
         if bell:
             self._ring(look.shard)
-        return Done(more, finished, resume)
+        return ActionProgress(more, finished, resume)
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
         source, until = self.source, until_of(self.source.backend.now(self.source.shards[0]))

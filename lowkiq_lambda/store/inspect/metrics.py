@@ -9,7 +9,7 @@ import msgspec
 
 from lowkiq_lambda.store.shard.backend import Beside, Reply
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
-from lowkiq_lambda.store.shard.reading import Question, Reader
+from lowkiq_lambda.store.shard.reader import Question, Reader
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
@@ -26,7 +26,7 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
 
-def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
+def queue_metrics(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
     asked = _Asked.of(reader, queues, together=False)
     return [
@@ -35,18 +35,18 @@ def measure(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueM
     ]
 
 
-def totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
-    """As `measure`, without the shards, for less."""
+def queue_totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
+    """As `queue_metrics`, without the shards, for less."""
     asked = _Asked.of(reader, queues, together=True)
     found = asked.answered(reader, reader.ask_each("counts", asked.questions))
     return [Metrics(**_named(_united(values))) for values in found]
 
 
 @contextmanager
-def totals_beside(
+def stream_totals(
     reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside]
 ) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
-    """The answers, or redis-py errors, to commands; and what `totals` has, as it comes, until the block ends."""
+    """The answers, or redis-py errors, to commands; and what `queue_totals` has, as it comes, until the block ends."""
     asked = _Asked.of(reader, queues, together=True)
     with reader.look("counts", asked.questions, beside) as (told, replies):
         yield told, (Metrics(**_named(_united(values))) for values in asked.answered(reader, replies))

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from lowkiq_lambda.store.inspect.metrics import totals_beside
-from lowkiq_lambda.store.inspect.past import command, past, windows
+from lowkiq_lambda.store.inspect.history import command, history, windows
+from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.shard.declarations import Declaration, agrees
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.views import Overview, QueueOverview, ServerView, Span
 
 _INFO: Final = ("INFO",)
@@ -32,7 +32,7 @@ def overview(
         *((key, ("GET", key)) for key in map(declaration_key, queues)),
         *(command(name, wanted) for name in queues),
     ]
-    with totals_beside(reader, [*queues.values()], beside) as (told, measured):
+    with stream_totals(reader, [*queues.values()], beside) as (told, measured):
         infos, declared, pasts = _parted(told, len(nodes), len(queues))
 
         def each() -> Iterator[QueueOverview]:
@@ -42,7 +42,7 @@ def overview(
                     name=name,
                     shards_count=len(queue),
                     # Before the numbers are taken, as the server is still at work on them.
-                    past=past(done, wanted, span, asked_at),
+                    history=history(done, wanted, span, asked_at),
                     mismatched=not agrees(declaration, stored),
                     now=next(measured),
                 )

@@ -6,15 +6,15 @@ from itertools import chain
 from typing import Final, Literal, NamedTuple, Self
 
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
-from lowkiq_lambda.store.inspect.damages import damages
-from lowkiq_lambda.store.inspect.inspecting import explain, inspect
-from lowkiq_lambda.store.inspect.ranges import Bound, Listed, Place, Range, list_places
-from lowkiq_lambda.store.inspect.scans import Search, scan
-from lowkiq_lambda.store.inspect.searches import Searched, Sought, search
-from lowkiq_lambda.store.inspect.showing import Found, View, Viewer, Where, id_texts
+from lowkiq_lambda.store.inspect.damaged_records import damaged_records
+from lowkiq_lambda.store.inspect.id_ranges import Bound, ListName, ListPosition, Range, list_positions
+from lowkiq_lambda.store.inspect.id_scan import IdScan, scan_ids
+from lowkiq_lambda.store.inspect.id_search import IdSearch, SearchableList, search_ids
+from lowkiq_lambda.store.inspect.jobs import JobReader, JobReply, View, Where, id_texts
+from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.views import Damage, Page, ShardView, Situation
+from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails
 
 LARGEST_PAGE: Final = 10_000
 
@@ -41,7 +41,7 @@ class Queries:
     A bad bound, limit or cursor is a ValueError.
     """
 
-    def __init__(self, viewer: Viewer) -> None:
+    def __init__(self, viewer: JobReader) -> None:
         self._viewer = viewer
         self.scan_at_most = 1_000_000
         """How many ids a search without an index looks at; a page that was cut for it says so."""
@@ -82,7 +82,7 @@ class Queries:
     ) -> Page[JobView]:
         """Jobs that wait, by retry_count; -1 are those that have not failed, which a search has to find."""
         within = Range(Bound.of(min), Bound.of(max), reverse, _place(after))
-        most, cut, places = _and_one(limit), False, list[Place]()
+        most, cut, places = _and_one(limit), False, list[ListPosition]()
         if reverse:
             places += self._list("retry", within, most)
         if within.holds(NEVER_FAILED) and len(places) < most:
@@ -151,71 +151,81 @@ class Queries:
 
         In no order. A step of it looks at a bounded number of ids, so a page may be empty and yet have a `next`.
         """
-        places, following = search(self._viewer.source, Sought("waiting", prefix, text), _and_one(limit) - 1, after)
+        places, following = search_ids(
+            self._viewer.source, IdSearch("waiting", prefix, text), _and_one(limit) - 1, after
+        )
         return self._found("waiting", places, following, self._viewer.job)
 
     def morgue_search(
         self, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
     ) -> Page[MorgueJob]:
         """As `search`, jobs in the morgue."""
-        places, following = search(self._viewer.source, Sought("morgue", prefix, text), _and_one(limit) - 1, after)
+        places, following = search_ids(
+            self._viewer.source, IdSearch("morgue", prefix, text), _and_one(limit) - 1, after
+        )
         return self._found("morgue", places, following, self._viewer.morgue_job)
 
     def search_ids(
-        self, where: Searched, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
+        self, where: SearchableList, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
     ) -> Page[str]:
         """As `search`, only the ids."""
-        ids, following = search(self._viewer.source, Sought(where, prefix, text), _and_one(limit) - 1, after)
+        ids, following = search_ids(self._viewer.source, IdSearch(where, prefix, text), _and_one(limit) - 1, after)
         return Page(ids, following)
 
-    def shards(self) -> list[ShardView]:
+    def shards(self) -> list[ShardDetails]:
         """The shards, and who holds them."""
-        return inspect(self._viewer.source)
+        return shard_details(self._viewer.source)
 
-    def situation(self, job_id: object) -> Situation:
+    def explain(self, job_id: object) -> JobExplanation:
         """What decides when the id runs. Raises JobError for what can be no id."""
-        return explain(self._viewer.source, id_text(job_id))
+        return explain_job(self._viewer.source, id_text(job_id))
 
-    def damaged(self, largest: int = 64 * 1024) -> list[Damage]:
+    def damaged(self, largest: int = 64 * 1024) -> list[DamagedRecord]:
         """What was set aside, as nobody could read it, by shard, the oldest first: of each record `largest` bytes."""
-        return damages(self._viewer.source, largest)
+        return damaged_records(self._viewer.source, largest)
 
     def glimpse(self) -> "Queries":
         """The same, for lists: of each job only the first payload is shown, and that only where it is small."""
         return Queries(self._viewer.glimpse())
 
     def _found(
-        self, where: Where, ids: Sequence[str], following: str | None, view: Callable[[Found], View]
+        self, where: Where, ids: Sequence[str], following: str | None, view: Callable[[JobReply], View]
     ) -> Page[View]:
         found = self._viewer.look_up(where, ids, view)
         return Page((found[job_id] for job_id in ids if job_id in found), following)
 
-    def _fetch(self, where: Where, ids: Iterable[object], view: Callable[[Found], View]) -> list[View]:
+    def _fetch(self, where: Where, ids: Iterable[object], view: Callable[[JobReply], View]) -> list[View]:
         asked = id_texts(ids)
         found = self._viewer.look_up(where, asked, view, failures=True)
         return [found[job_id] for job_id in asked if job_id in found]
 
-    def _list(self, listed: Listed, within: Range, limit: int) -> list[Place]:
-        return list_places(self._viewer.source, listed, within, limit)
+    def _list(self, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
+        return list_positions(self._viewer.source, listed, within, limit)
 
     def _by_id(
-        self, listed: Literal["due", "morgue"], wants: Callable[[Place], bool], limit: int, *, reverse: bool
-    ) -> tuple[list[Place], bool]:
-        return self._scan(Search(listed, wants, lambda place: place.id, reverse, _and_one(limit)))
+        self, listed: Literal["due", "morgue"], wants: Callable[[ListPosition], bool], limit: int, *, reverse: bool
+    ) -> tuple[list[ListPosition], bool]:
+        return self._scan(IdScan(listed, wants, lambda place: place.id, reverse, _and_one(limit)))
 
-    def _fresh(self, within: Range, limit: int) -> tuple[list[Place], bool]:
+    def _fresh(self, within: Range, limit: int) -> tuple[list[ListPosition], bool]:
         after, reverse = within.after, within.reverse
 
-        def wants(place: Place) -> bool:
+        def wants(place: ListPosition) -> bool:
             return after is None or (place < after if reverse else place > after)
 
-        return self._scan(Search("due", wants, lambda place: place, reverse, limit, NEVER_FAILED, fresh=True))
+        return self._scan(IdScan("due", wants, lambda place: place, reverse, limit, NEVER_FAILED, fresh=True))
 
-    def _scan(self, search: Search) -> tuple[list[Place], bool]:
-        return scan(self._viewer.source, search, self.scan_at_most)
+    def _scan(self, search: IdScan) -> tuple[list[ListPosition], bool]:
+        return scan_ids(self._viewer.source, search, self.scan_at_most)
 
     def _page(
-        self, where: Where, places: Sequence[Place], limit: int, view: Callable[[Found], View], *, cut: bool = False
+        self,
+        where: Where,
+        places: Sequence[ListPosition],
+        limit: int,
+        view: Callable[[JobReply], View],
+        *,
+        cut: bool = False,
     ) -> Page[View]:
         chosen = places[:limit]
         found = self._viewer.look_up(where, [place.id for place in chosen], view)
@@ -224,8 +234,8 @@ class Queries:
         return Page((found[place.id] for place in chosen if place.id in found), following, cut=cut)
 
 
-def _in_flight(shard: ShardRef, reply: Reply) -> list[Place]:
-    return [Place(0.0, shard.index, job_id.decode()) for job_id in reply]
+def _in_flight(shard: ShardRef, reply: Reply) -> list[ListPosition]:
+    return [ListPosition(0.0, shard.index, job_id.decode()) for job_id in reply]
 
 
 def _and_one(limit: int) -> int:
@@ -236,20 +246,22 @@ def _and_one(limit: int) -> int:
     return limit + 1
 
 
-def _place(after: str | None) -> Place | None:
+def _place(after: str | None) -> ListPosition | None:
     if after is None:
         return None
     try:
-        return Place.of(after)
+        return ListPosition.of(after)
     except ValueError as error:
         raise ValueError(f"after={after!r} is not the `next` of a page.") from error
 
 
-def _between(least: object, most: object, after: Place | None, *, reverse: bool) -> Callable[[Place], bool]:
+def _between(
+    least: object, most: object, after: ListPosition | None, *, reverse: bool
+) -> Callable[[ListPosition], bool]:
     """Whether a place's id lies within the bounds, and behind the place."""
     low, high = None if least == "-" else IdBound.of(least), None if most == "+" else IdBound.of(most)
 
-    def wants(place: Place) -> bool:
+    def wants(place: ListPosition) -> bool:
         job_id = place.id
         if low and (job_id < low.id or (low.exclusive and job_id == low.id)):
             return False

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""

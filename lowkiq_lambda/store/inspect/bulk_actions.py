@@ -9,10 +9,10 @@ from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.inspect.actions import Act, Actions, Look
-from lowkiq_lambda.store.inspect.filters import ALL, Filter, Where, sifted
-from lowkiq_lambda.store.inspect.ranges import IDS_AT_ONCE, Bound, Listed, Place, Range, list_places
-from lowkiq_lambda.store.inspect.showing import by_shard, id_texts
+from lowkiq_lambda.store.inspect.actions import ActionName, Actions, ShardSnapshot
+from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter, Where, filter_ids
+from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, ListPosition, Range, list_positions
+from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -21,8 +21,8 @@ _OF_MORGUE: Final = frozenset({"requeue", "delete_buried"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True):
-    """A look at a shard, as `Look` has it."""
+class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A look at a shard, as `ShardSnapshot` has it."""
 
     index: Count
     at: float
@@ -33,28 +33,28 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     buried: Count
 
     @classmethod
-    def of(cls, look: Look) -> Self:
+    def of(cls, look: ShardSnapshot) -> Self:
         """To be kept."""
         return cls(look.shard.index, look.at, look.arrival, look.seen_at, look.waiting, look.failed, look.buried)
 
-    def look(self, shards: Sequence[ShardRef]) -> Look:
+    def look(self, shards: Sequence[ShardRef]) -> ShardSnapshot:
         """As it was."""
         shard = shards[self.index]
-        return Look(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.buried)
+        return ShardSnapshot(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.buried)
 
 
-class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An action on the ids that were `chosen`, or, where that is None, on those of the queue that the filter wants.
 
     `total`: about how many ids will be looked at; `handled`: how many were; `changed`: how many it has changed.
     """
 
-    act: Act
+    act: ActionName
     shards_count: Count
-    looks: list[Seen]
+    looks: list[SavedSnapshot]
     """Of the shards that are not done; it is at the first."""
     total: Count
-    filter: Filter = ALL
+    filter: IdFilter = ALL
     chosen: list[str] | None = None
     after: str | None = None
     """Behind which place of the shard's list it goes on; None at its beginning."""
@@ -75,28 +75,28 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 def prepare(
     actions: Actions,
-    act: Act,
+    act: ActionName,
     *,
     chosen: Sequence[object] | None = None,
-    filter: Filter = ALL,  # noqa: A002 - it is one
-) -> Sweep:
+    filter: IdFilter = ALL,  # noqa: A002 - it is one
+) -> BulkAction:
     """The sweep that would be made, after a look. Raises JobError for what can be no id, BackendError."""
     shards = actions.source.shards
     ids = None if chosen is None else id_texts(chosen)
     of_shard = {} if ids is None else by_shard(ids, shards)
     looks = actions.look([*of_shard] if ids is not None else None)
     counts = {look.shard: _listed(act, look) if ids is None else len(of_shard[look.shard]) for look in looks}
-    return Sweep(
+    return BulkAction(
         act=act,
         shards_count=len(shards),
-        looks=[Seen.of(look) for look in looks if counts[look.shard]],
+        looks=[SavedSnapshot.of(look) for look in looks if counts[look.shard]],
         total=sum(counts.values()),
         filter=filter,
         chosen=ids,
     )
 
 
-def count(actions: Actions, sweep: Sweep, go_on: Callable[[], bool]) -> tuple[int, bool]:
+def count(actions: Actions, sweep: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
     """How many ids the sweep would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
     if sweep.chosen is not None or (sweep.filter == ALL and sweep.act != "expedite"):
         return sweep.total, True
@@ -115,7 +115,7 @@ def count(actions: Actions, sweep: Sweep, go_on: Callable[[], bool]) -> tuple[in
     return number, True
 
 
-def steps(actions: Actions, sweep: Sweep) -> Iterator[Sweep]:
+def steps(actions: Actions, sweep: BulkAction) -> Iterator[BulkAction]:
     """The sweep after each call that was made for it, until it is done.
 
     Raises BackendError (the last sweep that came goes on from there), ValueError where the queue's shards are others
@@ -131,7 +131,7 @@ def steps(actions: Actions, sweep: Sweep) -> Iterator[Sweep]:
         yield sweep
 
 
-def _begin(actions: Actions, sweep: Sweep) -> Sweep:
+def _begin(actions: Actions, sweep: BulkAction) -> BulkAction:
     """What becomes due does so when the action begins, not when the operator was asked: no lag comes of that."""
     if sweep.act != "expedite" or not sweep.looks:
         return msgspec.structs.replace(sweep, begun=True)
@@ -143,9 +143,9 @@ def _begin(actions: Actions, sweep: Sweep) -> Sweep:
     return msgspec.structs.replace(sweep, looks=looks, begun=True)
 
 
-def _act(actions: Actions, sweep: Sweep) -> Sweep:
+def _act(actions: Actions, sweep: BulkAction) -> BulkAction:
     look = sweep.looks[0].look(actions.source.shards)
-    done = actions.act_once(sweep.act, look, sweep.pending, sweep.changed_here, sweep.resume)
+    done = actions.call_once(sweep.act, look, sweep.pending, sweep.changed_here, sweep.resume)
     return msgspec.structs.replace(
         sweep,
         pending=sweep.pending[done.finished :],
@@ -157,7 +157,7 @@ def _act(actions: Actions, sweep: Sweep) -> Sweep:
     )
 
 
-def _find(actions: Actions, sweep: Sweep) -> Sweep:
+def _find(actions: Actions, sweep: BulkAction) -> BulkAction:
     found = _fetch(actions, sweep, sweep.looks[0].look(actions.source.shards))
     if found is None:
         return msgspec.structs.replace(sweep, looks=sweep.looks[1:], after=None, changed_here=0)
@@ -173,28 +173,28 @@ class _Found(NamedTuple):
     after: str
 
 
-def _fetch(actions: Actions, sweep: Sweep, look: Look) -> _Found | None:
+def _fetch(actions: Actions, sweep: BulkAction, look: ShardSnapshot) -> _Found | None:
     """The next ids of the shard; None where there are no more."""
     source = actions.source._replace(shards=[look.shard])
     if sweep.chosen is not None:
         chosen = by_shard(sweep.chosen, actions.source.shards).get(look.shard, ())
         return None if sweep.after is not None else _Found([*chosen], len(chosen), "")
     within = _within(sweep, look)
-    places = list_places(source, _list_of(sweep), within, IDS_AT_ONCE)
+    places = list_positions(source, _list_of(sweep), within, IDS_AT_ONCE)
     if not places:
         return None
     ids = [place.id for place in places]
     where: Where = "morgue" if sweep.act in _OF_MORGUE else "waiting"
-    return _Found(sifted(source, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
+    return _Found(filter_ids(source, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
 
 
-def _list_of(sweep: Sweep) -> Listed:
+def _list_of(sweep: BulkAction) -> ListName:
     if sweep.act in _OF_MORGUE:
         return "morgue"
     return "retry" if sweep.act in _OF_FAILED and sweep.filter == ALL else "due"
 
 
-def _wanted(sweep: Sweep) -> Filter:
+def _wanted(sweep: BulkAction) -> IdFilter:
     """The filter, which finds nothing that the action would leave as it is."""
     if sweep.act not in _OF_FAILED or sweep.filter == ALL:
         return sweep.filter
@@ -202,17 +202,17 @@ def _wanted(sweep: Sweep) -> Filter:
     return msgspec.structs.replace(sweep.filter, least_count=str(least))
 
 
-def _within(sweep: Sweep, look: Look) -> Range:
+def _within(sweep: BulkAction, look: ShardSnapshot) -> Range:
     """Upwards: what is changed leaves the list, or goes to where it was read before."""
     least, most = Bound.of(sweep.filter.least), Bound.of(sweep.filter.most)
     if sweep.act == "expedite":
         least = max(least, Bound(look.at, exclusive=True))
     elif sweep.act in _OF_MORGUE:
         most = min(most, Bound(look.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))
-    return Range(least, most, after=None if sweep.after is None else Place.of(sweep.after))
+    return Range(least, most, after=None if sweep.after is None else ListPosition.of(sweep.after))
 
 
-def _listed(act: Act, look: Look) -> int:
+def _listed(act: ActionName, look: ShardSnapshot) -> int:
     if act in _OF_MORGUE:
         return look.buried
     return look.failed if act in _OF_FAILED else look.waiting

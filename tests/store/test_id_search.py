@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lowkiq_lambda.store.inspect import searches, showing
+from lowkiq_lambda.store.inspect import id_search, jobs
 from tests.store.support import Desk, MakeDesk, ids_of, pairs
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def test_a_search_finds_everything_once(make_desk: MakeDesk, limit: int) -> None
 
 def test_a_search_ends_after_a_bounded_look_and_goes_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be empty and yet have a next one."""
-    monkeypatch.setattr(searches, "LOOKED_AT_ONCE", 200)
-    monkeypatch.setattr(searches, "STEP", 50)
+    monkeypatch.setattr(id_search, "LOOKED_AT_ONCE", 200)
+    monkeypatch.setattr(id_search, "STEP", 50)
     desk.push([{"id": f"job-{number}"} for number in range(2_000)] + [{"id": "needle"}])
 
     pages: list[Page[JobView]] = []
@@ -112,7 +112,7 @@ def test_jobs_in_flight_come_page_by_page(make_desk: MakeDesk) -> None:
 
 def test_a_glimpse_shows_the_first_payload_if_it_is_small(desk: Desk) -> None:
     """How many there are is told all the same."""
-    large = "x" * showing.GLIMPSE[2]
+    large = "x" * jobs.GLIMPSE[2]
     desk.push([{"id": "small", "payload": number, "score": number} for number in range(5)])
     desk.push([{"id": "large", "payload": large}, {"id": "mixed", "payload": large, "score": 1}])
     desk.push([{"id": "mixed", "payload": 2, "score": 2}])

@@ -2,12 +2,12 @@
 
 import pytest
 
-from lowkiq_lambda.store.inspect.filters import Filter
-from lowkiq_lambda.store.inspect.sweeps import Sweep, count, prepare, steps
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from tests.store.support import Desk
 
 
-def progress(desk: Desk, sweep: Sweep) -> list[tuple[int, int]]:
+def progress(desk: Desk, sweep: BulkAction) -> list[tuple[int, int]]:
     """How many ids were looked at, and changed, after each call."""
     return [(at.handled, at.changed) for at in steps(desk.actions, sweep)]
 
@@ -35,8 +35,12 @@ def test_an_id_that_is_half_done_was_looked_at(desk: Desk) -> None:
     assert (2, 2) == told[-1]
 
 
-@pytest.mark.parametrize(("wanted", "found"), [(Filter(prefix="a"), ["a1"]), (Filter(least_count="-1"), ["a1", "b1"])])
-def test_only_what_has_failed_is_counted_where_only_that_is_meant(desk: Desk, wanted: Filter, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "found"), [(IdFilter(prefix="a"), ["a1"]), (IdFilter(least_count="-1"), ["a1", "b1"])]
+)
+def test_only_what_has_failed_is_counted_where_only_that_is_meant(
+    desk: Desk, wanted: IdFilter, found: list[str]
+) -> None:
     """Who is asked is told how many ids will be changed."""
     desk.fail([{"id": "a1"}, {"id": "b1"}])
     desk.push([{"id": "a2"}, {"id": "b2"}])
@@ -52,5 +56,5 @@ def test_bounds_of_a_retry_count_are_read_as_others_are(desk: Desk) -> None:
     desk.fail([{"id": "failed"}])
     desk.push([{"id": "fresh"}])
     for bound, found in (("+", 0), ("+inf", 0), ("[0", 1), ("(0", 0), ("(-1", 1), ("-", 2), ("-inf", 2), ("1e0", 0)):
-        sweep = prepare(desk.actions, "delete", filter=Filter(least_count=bound))
+        sweep = prepare(desk.actions, "delete", filter=IdFilter(least_count=bound))
         assert (found, True) == count(desk.actions, sweep, lambda: True), bound

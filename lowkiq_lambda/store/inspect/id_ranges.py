@@ -9,10 +9,10 @@ from typing import Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 
 Result = TypeVar("Result")
-Listed: TypeAlias = Literal["due", "retry", "morgue"]
+ListName: TypeAlias = Literal["due", "retry", "morgue"]
 
 IDS_AT_ONCE: Final = 500
 """How many ids one call of a script is given; it also ends at `ID_BYTES_AT_ONCE`."""
@@ -58,7 +58,7 @@ class Source(NamedTuple):
         return self.backend.read(run, shard, lambda answer: read(shard, answer))
 
 
-class Place(NamedTuple):
+class ListPosition(NamedTuple):
     """Where an id stands in a list; a list's order is theirs."""
 
     value: float
@@ -110,7 +110,7 @@ class Range(NamedTuple):
     least: Bound
     most: Bound
     reverse: bool = False
-    after: Place | None = None
+    after: ListPosition | None = None
 
     def holds(self, value: float) -> bool:
         """Whether a number lies within the bounds."""
@@ -118,16 +118,16 @@ class Range(NamedTuple):
         return above and (value < self.most.value or (value == self.most.value and not self.most.exclusive))
 
 
-def list_places(source: Source, listed: Listed, within: Range, limit: int) -> list[Place]:
+def list_positions(source: Source, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
     """The first `limit` places of the range (the last, if it is reversed). Raises BackendError."""
     asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in source.shards}
     places = chain.from_iterable(source.read("ids_by_value", asked, _places))
     return sorted(places, reverse=within.reverse)[:limit]
 
 
-def _places(shard: ShardRef, reply: Reply) -> list[Place]:
+def _places(shard: ShardRef, reply: Reply) -> list[ListPosition]:
     pairs = zip(reply[::2], reply[1::2], strict=True)
-    return [Place(float(value), shard.index, job_id.decode()) for job_id, value in pairs]
+    return [ListPosition(float(value), shard.index, job_id.decode()) for job_id, value in pairs]
 
 
 def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:

@@ -7,30 +7,30 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda.job import NEVER_FAILED, shard_for
-from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.views import ShardView, Situation
+from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 
-def inspect(source: Source) -> list[ShardView]:
+def shard_details(source: Source) -> list[ShardDetails]:
     """The shards in their order. Raises BackendError."""
     backend = source.backend
     asked = dict.fromkeys(source.shards, ())
     return source.read("shard_details", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
 
 
-def explain(source: Source, job_id: str) -> Situation:
+def explain_job(source: Source, job_id: str) -> JobExplanation:
     """What decides when the id runs. Raises BackendError."""
     shard = source.shards[shard_for(job_id, len(source.shards))]
     (found,) = source.read("explain_job", {shard: [job_id]}, lambda one, reply: _situation(source, one, reply))
     return found
 
 
-def _situation(source: Source, shard: ShardRef, reply: Reply) -> Situation:
+def _situation(source: Source, shard: ShardRef, reply: Reply) -> JobExplanation:
     situation, due_at, since, ahead, retry_count, suspects_ahead, trouble, flies, buried_at, closed, version = reply
-    return Situation(
+    return JobExplanation(
         shard=_shard(shard.index, situation, source.backend.now(shard)),
         perform_in=_time(since or due_at),
         retry_count=float(retry_count or NEVER_FAILED),
@@ -44,10 +44,10 @@ def _situation(source: Source, shard: ShardRef, reply: Reply) -> Situation:
     )
 
 
-def _shard(index: int, reply: Reply, now: float) -> ShardView:
+def _shard(index: int, reply: Reply, now: float) -> ShardDetails:
     length, retries, in_flight, morgue_length, suspects, *times, token, owner, acquired_at, until, left = reply[:13]
     gave_up, paused_until, woken_until = reply[13:]
-    return ShardView(
+    return ShardDetails(
         index=index,
         at=now,
         length=length,

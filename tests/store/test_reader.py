@@ -12,10 +12,10 @@ from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.server.server_time import ServerTime
-from lowkiq_lambda.store.shard import reading
+from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reading import Reader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.apps import MakeApp
@@ -68,7 +68,7 @@ def test_a_look_that_cannot_begin_is_tried_again(app: Lowkiq, queue_name: str, m
     """E-41: nobody has seen anything of it yet."""
     declare_some(app, queue_name)
     disturbed = Disturbed(cut, 0, FIRST_QUEUE - 1)
-    monkeypatch.setattr(reading, "stream", disturbed)
+    monkeypatch.setattr(reader, "stream", disturbed)
 
     assert LENGTHS == lengths(app)
     assert [] == disturbed.left
@@ -78,7 +78,7 @@ def test_a_look_that_breaks_off_says_so(app: Lowkiq, queue_name: str, monkeypatc
     """Half of a look is none."""
     declare_some(app, queue_name)
     lengths(app)
-    monkeypatch.setattr(reading, "stream", Disturbed(cut, FIRST_QUEUE + 2))
+    monkeypatch.setattr(reader, "stream", Disturbed(cut, FIRST_QUEUE + 2))
 
     with pytest.raises(BackendUnavailable):
         lengths(app)
@@ -98,7 +98,7 @@ def test_numbers_that_break_off_are_asked_for_again(
     ]
     for ask in asks:
         disturbed = Disturbed(cut, 1, 3)
-        monkeypatch.setattr(reading, "stream", disturbed)
+        monkeypatch.setattr(reader, "stream", disturbed)
         assert total == ask()
         assert [] == disturbed.left
 
@@ -114,7 +114,7 @@ def test_a_look_at_a_cluster_is_tried_again(
         answers = send_each(client, commands)
         return [*answers[:-1], RedisConnectionError("cut")] if times and times.pop() else answers
 
-    monkeypatch.setattr(reading, "send_each", losing)
+    monkeypatch.setattr(reader, "send_each", losing)
 
     assert LENGTHS == lengths(app)
     assert [] == times
@@ -140,7 +140,7 @@ def test_scripts_forgotten_again_and_again_end_no_look(
         server.admin.script_flush()
         return stream(client, commands)
 
-    monkeypatch.setattr(reading, "stream", forgetful)
+    monkeypatch.setattr(reader, "stream", forgetful)
 
     assert LENGTHS == lengths(app)
 

@@ -2,11 +2,11 @@
 
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
-from lowkiq_lambda.store.inspect.ranges import Source
+from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-Searched: TypeAlias = Literal["waiting", "morgue"]
+SearchableList: TypeAlias = Literal["waiting", "morgue"]
 
 STEP: Final = 1_000
 """About how many ids one call looks at."""
@@ -14,15 +14,15 @@ LOOKED_AT_ONCE: Final = 100_000
 """About how many ids one page's search looks at."""
 
 
-class Sought(NamedTuple):
+class IdSearch(NamedTuple):
     """What is looked for: ids that begin so, with errors that hold the text, in whatever case."""
 
-    where: Searched
+    where: SearchableList
     prefix: str
     text: str
 
 
-class Spot(NamedTuple):
+class SearchPosition(NamedTuple):
     """Where a search stands: in a shard, behind an id of the step that the server's cursor begins."""
 
     shard: int = 0
@@ -43,7 +43,7 @@ class Spot(NamedTuple):
         return spot
 
 
-def search(source: Source, sought: Sought, limit: int, after: str | None) -> tuple[list[str], str | None]:
+def search_ids(source: Source, sought: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
     """Up to `limit` ids, and where to go on, if there is more to look at.
 
     Ids that are there from the beginning to the end are surely found; some may be found twice. Raises BackendError,
@@ -60,25 +60,25 @@ def search(source: Source, sought: Sought, limit: int, after: str | None) -> tup
     return list(dict.fromkeys(found)), None if spot is None else str(spot)
 
 
-def _begin(after: str | None, shards: int) -> Spot | None:
+def _begin(after: str | None, shards: int) -> SearchPosition | None:
     if after is None:
-        return Spot()
+        return SearchPosition()
     try:
-        return Spot.of(after, shards)
+        return SearchPosition.of(after, shards)
     except ValueError as error:
         raise ValueError(f"after={after!r} is not the `next` of a search.") from error
 
 
-def _step(source: Source, sought: Sought, spot: Spot) -> tuple[list[str], int, Spot | None]:
+def _step(source: Source, sought: IdSearch, spot: SearchPosition) -> tuple[list[str], int, SearchPosition | None]:
     """The step's ids in order, how many were looked at, and where the next step begins."""
     # As the server makes letters small: those of ASCII only.
     small = sought.text.encode().lower()
     asked = {source.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
     ((cursor, seen, ids),) = source.read("search_ids", asked, _found)
     if cursor != b"0":
-        following: Spot | None = Spot(spot.shard, cursor.decode())
+        following: SearchPosition | None = SearchPosition(spot.shard, cursor.decode())
     else:
-        following = Spot(spot.shard + 1) if spot.shard + 1 < len(source.shards) else None
+        following = SearchPosition(spot.shard + 1) if spot.shard + 1 < len(source.shards) else None
     return ids, max(seen, 1), following
 
 

@@ -3,18 +3,18 @@
 import math
 from typing import Any
 
-from lowkiq_lambda.views import ShardView, Situation
+from lowkiq_lambda.views import JobExplanation, ShardDetails
 from tests.chaos.holders import Holders
 from tests.servers import Server
 from tests.store.support import LATER, Desk, MakeDesk
 
 
-def situation(desk: Desk, job_id: object) -> Situation:
+def explain(desk: Desk, job_id: object) -> JobExplanation:
     """Of an id, as of now."""
-    return desk.queries.situation(job_id)
+    return desk.queries.explain(job_id)
 
 
-def only(desk: Desk) -> ShardView:
+def only(desk: Desk) -> ShardDetails:
     """The only shard."""
     (shard,) = desk.queries.shards()
     return shard
@@ -22,16 +22,16 @@ def only(desk: Desk) -> ShardView:
 
 def test_a_shard_that_nobody_has_seen(desk: Desk) -> None:
     """There is nothing to tell of it."""
-    assert ShardView(index=0, at=desk.clock.time()) == only(desk)
+    assert ShardDetails(index=0, at=desk.clock.time()) == only(desk)
     assert not only(desk).is_held
-    assert Situation(shard=only(desk)) == situation(desk, "unknown")
+    assert JobExplanation(shard=only(desk)) == explain(desk, "unknown")
 
 
 def test_a_shard_tells_who_holds_it(desk: Desk) -> None:
     """While the handler runs: owner, since when, lease and token; and who had it, afterwards."""
     seen: list[Any] = []
     desk.push([{"id": 1}, {"id": 2, "delay": 60}])
-    desk.handler.meanwhile = lambda: seen.extend([only(desk), situation(desk, 1), situation(desk, 2)])
+    desk.handler.meanwhile = lambda: seen.extend([only(desk), explain(desk, 1), explain(desk, 2)])
     desk.drain()
 
     now = desk.clock.time()
@@ -54,12 +54,12 @@ def test_an_id_knows_what_comes_before_it(desk: Desk) -> None:
     desk.push([{"id": "b"}, {"id": "c", "delay": 5}])
 
     now = desk.clock.time()
-    assert [0, 1, 2, 3] == [situation(desk, job_id).ahead for job_id in ("a", "b", "c", "bad")]
-    bad = situation(desk, "bad")
+    assert [0, 1, 2, 3] == [explain(desk, job_id).ahead for job_id in ("a", "b", "c", "bad")]
+    bad = explain(desk, "bad")
     assert (0.0, now - 1 + LATER) == (bad.retry_count, bad.perform_in)
     desk.actions.kill_all_failed_jobs()
-    assert now == situation(desk, "bad").buried_at
-    assert situation(desk, "bad").perform_in is None
+    assert now == explain(desk, "bad").buried_at
+    assert explain(desk, "bad").perform_in is None
 
 
 def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
@@ -69,17 +69,17 @@ def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
     desk.push([{"id": "a"}, {"id": "b"}, {"id": "c", "delay": 500}])
     with Holders(server.url, shard, ttl=30, clock=desk.clock, new_time=desk.app._new_time) as holders:
         holders.new().take()
-        died = situation(desk, "a")
+        died = explain(desk, "a")
         assert died.in_flight
         desk.clock.advance(31)
         server.admin.delete(shard.key("lease"))
         assert only(desk).lost_its_holder
         holder = holders.new()
         holder.take()
-        assert ["b"] == [job_id for job_id in ("a", "b") if not situation(desk, job_id).in_flight]
-        assert 0 == situation(desk, "b").suspects_ahead
+        assert ["b"] == [job_id for job_id in ("a", "b") if not explain(desk, job_id).in_flight]
+        assert 0 == explain(desk, "b").suspects_ahead
         desk.push([{"id": "earlier", "perform_in": desk.clock.time() - 100}])
-        assert (None, 1) == (situation(desk, "earlier").suspects_ahead, situation(desk, "earlier").ahead)
+        assert (None, 1) == (explain(desk, "earlier").suspects_ahead, explain(desk, "earlier").ahead)
         holder.abandon(7.0, 1.0)
         assert only(desk).gave_up
         assert 7.0 == only(desk).lease_left
@@ -94,7 +94,7 @@ def test_pauses_and_wakes_are_told(desk: Desk) -> None:
     desk.admin.hset(shard.key("meta"), mapping={"paused_until": "inf", "woken_token": "3"})
     assert (math.inf, None) == (only(desk).paused_until, only(desk).woken_until)
     desk.admin.hset(shard.key("meta"), mapping={"closed": 1, "least_version": 1})
-    assert (True, 1) == (situation(desk, 1).closed, situation(desk, 1).least_version)
+    assert (True, 1) == (explain(desk, 1).closed, explain(desk, 1).least_version)
 
 
 def test_all_shards_are_told_in_their_order(make_desk: MakeDesk) -> None:

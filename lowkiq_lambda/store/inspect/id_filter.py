@@ -5,12 +5,12 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.inspect.ranges import Bound, Source
+from lowkiq_lambda.store.inspect.id_ranges import Bound, Source
 
 Where: TypeAlias = Literal["waiting", "morgue"]
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What of a list is meant; all of it by default.
 
     `least` and `most`: of perform_in, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
@@ -41,11 +41,11 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return *counts, self.least_id, self.most_id, self.prefix, _small(self.error)
 
 
-ALL: Final = Filter()
+ALL: Final = IdFilter()
 """Everything."""
 
 
-def sifted(source: Source, where: Where, wanted: Filter, ids: Sequence[str]) -> list[str]:
+def filter_ids(source: Source, where: Where, wanted: IdFilter, ids: Sequence[str]) -> list[str]:
     """Those of the ids, all of the source's one shard, that the filter wants apart from its range.
 
     Raises BackendError.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from lowkiq_lambda.store.inspect.ranges import Place, Source
+from lowkiq_lambda.store.inspect.id_ranges import ListPosition, Source
 from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -14,30 +14,30 @@ STEP: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class IdScan:
     """The first `most` places, in the order of `key`, of those that `wants` holds for. Their value is `value`."""
 
     listed: Literal["due", "morgue"]
-    wants: Callable[[Place], bool]
-    key: Callable[[Place], Any]
+    wants: Callable[[ListPosition], bool]
+    key: Callable[[ListPosition], Any]
     reverse: bool
     most: int
     value: float = 0.0
     fresh: bool = False
     """Only ids that have not failed."""
 
-    def best(self, places: Iterable[Place]) -> list[Place]:
+    def best(self, places: Iterable[ListPosition]) -> list[ListPosition]:
         """The first of them, in order."""
         choose = heapq.nlargest if self.reverse else heapq.nsmallest
         return choose(self.most, places, key=self.key)
 
 
-def scan(source: Source, search: Search, at_most: int) -> tuple[list[Place], bool]:
+def scan_ids(source: Source, search: IdScan, at_most: int) -> tuple[list[ListPosition], bool]:
     """What was found among about `at_most` ids, and whether there are more that were not looked at.
 
     Ids that are there from the beginning to the end are surely seen. Raises BackendError.
     """
-    found: set[Place] = set()
+    found: set[ListPosition] = set()
     cursors, looked = dict.fromkeys(source.shards, b"0"), 0
     while cursors and looked < at_most:
         count, fresh = max(10, STEP // len(cursors)), "fresh" if search.fresh else ""
@@ -45,7 +45,7 @@ def scan(source: Source, search: Search, at_most: int) -> tuple[list[Place], boo
         for shard, cursor, seen, ids in source.read("scan_ids", asked, _scanned):
             cursors[shard] = cursor
             looked += seen
-            places = (Place(search.value, shard.index, job_id) for job_id in ids)
+            places = (ListPosition(search.value, shard.index, job_id) for job_id in ids)
             found.update(place for place in places if search.wants(place))
         cursors = {shard: cursor for shard, cursor in cursors.items() if cursor != b"0"}
         if len(found) > 4 * search.most:

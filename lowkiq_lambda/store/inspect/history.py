@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from lowkiq_lambda.store.shard.backend import Beside
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Kind, bounds
-from lowkiq_lambda.views import Past, Quantiles, Series, Span
+from lowkiq_lambda.views import Quantiles, QueueHistory, Series, Span
 
 SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
     "10m": (SECONDS, 600, 5),
@@ -49,7 +49,7 @@ def command(queue_name: str, wanted: Sequence[Window]) -> Beside:
     return keys[0], ("MGET", *keys)
 
 
-def past(answer: object, wanted: Sequence[Window], span: Span, now: float) -> Past:
+def history(answer: object, wanted: Sequence[Window], span: Span, now: float) -> QueueHistory:
     """What the command answered; nothing where it could not be read."""
     stored = zip(wanted, answer if isinstance(answer, list) else (), strict=False)
     found = {window: data for window, data in stored if isinstance(data, bytes)}
@@ -59,7 +59,7 @@ def past(answer: object, wanted: Sequence[Window], span: Span, now: float) -> Pa
     ends_at = written_at // kind.step * kind.step
     recent_to = written_at // SECONDS.step * SECONDS.step
     recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
-    return Past(
+    return QueueHistory(
         series=_series(found, kind, ends_at - length, ends_at, step),
         processed_rate=sum(recent.processed) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.shard.keys import PREFIX, escape
 _KEPT: Final = 300
 
 
-def count_tries(backend: Backend, window: int, sources: Sequence[str], more: int) -> list[int]:
+def count_attempts(backend: Backend, window: int, sources: Sequence[str], more: int) -> list[int]:
     """Counts so many tries of each source in a window of time, and says how many there are; 0 where Redis is silent."""
     keys = [f"{PREFIX}:dashboard:tries:{window}:{escape(source)}" for source in sources]
     counting = [(key, ("INCRBY", key, more)) for key in keys]

@@ -15,7 +15,7 @@ from lowkiq_lambda.job import (
     score_of,
     shard_for,
 )
-from lowkiq_lambda.store.inspect.ranges import Source, at_once
+from lowkiq_lambda.store.inspect.id_ranges import Source, at_once
 from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -32,7 +32,7 @@ BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 
 View = TypeVar("View", bound=JobView | MorgueJob)
 Where: TypeAlias = Literal["waiting", "flight", "morgue"]
-Found: TypeAlias = Sequence[Any]
+JobReply: TypeAlias = Sequence[Any]
 """A job as read_jobs.lua and in_flight_jobs.lua return it."""
 
 
@@ -51,7 +51,7 @@ def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, S
     return {**found}
 
 
-def _shower(view: Callable[[Found], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
+def _shower(view: Callable[[JobReply], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
     def show(shard: ShardRef, reply: Reply) -> tuple[ShardRef, int, list[View]]:
         looked_up, *jobs = reply
         return shard, looked_up, [view(found) for found in jobs]
@@ -59,7 +59,7 @@ def _shower(view: Callable[[Found], View]) -> Callable[[ShardRef, Reply], tuple[
     return show
 
 
-class Viewer:
+class JobReader:
     """Looks jobs up. Raises BackendError where Redis cannot serve."""
 
     def __init__(
@@ -75,12 +75,12 @@ class Viewer:
         self._load_error = load_error
         self._glimpse = glimpse
 
-    def glimpse(self) -> "Viewer":
+    def glimpse(self) -> "JobReader":
         """One who shows of each job only the first payload, and that only where it is small."""
-        return Viewer(self.source, self._load_payload, self._load_error, glimpse=True)
+        return JobReader(self.source, self._load_payload, self._load_error, glimpse=True)
 
     def look_up(
-        self, where: Where, ids: Iterable[str], view: Callable[[Found], View], *, failures: bool = False
+        self, where: Where, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
     ) -> dict[str, View]:
         """What is there now, by id; with `failures` each tells the last ones."""
         left = by_shard(ids, self.source.shards)
@@ -102,7 +102,7 @@ class Viewer:
         replies = self.source.read("in_flight_jobs", asked, lambda _shard, reply: [self.job(found) for found in reply])
         return [job for jobs in replies for job in jobs]
 
-    def job(self, found: Found) -> JobView:
+    def job(self, found: JobReply) -> JobView:
         """A job that waits or is in flight."""
         job_id, perform_in, retry_count, error, count, entries, *failures = found
         return JobView(
@@ -115,7 +115,7 @@ class Viewer:
             self._failures(*failures),
         )
 
-    def morgue_job(self, found: Found) -> MorgueJob:
+    def morgue_job(self, found: JobReply) -> MorgueJob:
         """A job in the morgue."""
         job_id, updated_at, _, error, count, entries, failures = found
         return MorgueJob(
@@ -136,7 +136,7 @@ class Viewer:
         except Exception:  # noqa: BLE001 - whatever a codec raises, the rest of the page can be shown
             return dumped
 
-    def _failures(self, noted: Found = ()) -> tuple[Failure, ...]:
+    def _failures(self, noted: JobReply = ()) -> tuple[Failure, ...]:
         return tuple(Failure(float(at), float(count), self._text(error)) for at, count, error in noted)
 
     def _error(self, stored: bytes | None) -> str | None:
