@@ -112,7 +112,10 @@ class Batch(Mapping[str, list[Any]]):
 
     @property
     def stopping(self) -> bool:
-        """Whether the handler should come to an end: the process stops, or the lease is lost."""
+        """Whether the handler should come to an end: the process stops, the lease is lost, or the queue is paused.
+
+        A pause that comes while a batch runs is seen within a third of `lease_ttl`, when the lease is renewed.
+        """
         return self._context.stopping()
 
     def job(self, job_id: str) -> BatchJob:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 class _Kept(msgspec.Struct, frozen=True, eq=False):
     lease: Lease
-    renew: Callable[[], None]
+    renew: Callable[[], object]
 
 
 class LeaseRenewer:
@@ -31,7 +31,7 @@ class LeaseRenewer:
         self._wakes_at = math.inf
 
     @contextmanager
-    def keep(self, lease: Lease, renew: Callable[[], None]) -> Iterator[None]:
+    def keep(self, lease: Lease, renew: Callable[[], object]) -> Iterator[None]:
         """Renew the lease by calling `renew` whenever a third of its TTL has passed, until the block ends."""
         kept = _Kept(lease, renew)
         with self._changed:

@@ -112,7 +112,7 @@ class ShardVisit:
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
-        return self._budget.stopping() or self._lease.trust_left() <= 0
+        return bool(self._session.stop_request) or self._budget.stopping() or self._lease.trust_left() <= 0
 
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
@@ -135,7 +135,7 @@ class ShardVisit:
             self._work_off_all(granted.window)
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
-        reason = self._reason or ("paused" if self._session.paused else "empty")
+        reason = self._reason or self._requested() or "empty"
         until = None if reason == "held" else self._session.due_at
         return DrainResult(reason, self._counts, granted.token, until, self._exit)
 
@@ -218,8 +218,8 @@ class ShardVisit:
         """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
         if self._lease.trust_left() <= 0:
             self._reason = "lease lost"
-        elif self._session.paused:
-            self._reason = "paused"
+        elif requested := self._requested():
+            self._reason = requested
         else:
             self._reason = self._budget.against_batch(self._settings.timing.slow)
         if self._reason is None:
@@ -266,6 +266,10 @@ class ShardVisit:
         if counts:
             self._settings.after_settling(Settled(self._now(), counts, self._took, self._waited))
         self._took, self._waited = [], []
+
+    def _requested(self) -> str | None:
+        """Why an operator wants the visit to end, or None."""
+        return "stopping" if self._session.stop_request == "quiet" else self._session.stop_request
 
     def _patience(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""

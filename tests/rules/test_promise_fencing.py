@@ -64,7 +64,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
     """P4: settling, starting, renewing and abandoning are refused once somebody else has come."""
     refused: list[str] = []
 
-    def refuse(name: str, call: Callable[[], None]) -> None:
+    def refuse(name: str, call: Callable[[], object]) -> None:
         with pytest.raises(LeaseLost, match="has another holder by now"):
             call()
         refused.append(name)

@@ -19,13 +19,14 @@ LATER = 60.0
 
 
 class Handler:
-    """Fails, by name, the ids that are in `failing`; calls `meanwhile`, once, while it runs."""
+    """Fails, by name, the ids that are in `failing`; while it runs calls `meanwhile`, once, and `perform`."""
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
         self.words = "is broken"
         self.batches: list[dict[str, list[object]]] = []
         self.meanwhile: Callable[[], object] | None = None
+        self.perform: Callable[[Batch], object] | None = None
 
     def __call__(self, batch: Batch) -> None:
         """Note the batch, do what is to be done meanwhile, then fail."""
@@ -33,6 +34,8 @@ class Handler:
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:
             meanwhile()
+        if self.perform:
+            self.perform(batch)
         for job_id in self.failing & set(batch):
             batch.fail(job_id, f"{job_id} {self.words}")
 

@@ -1,10 +1,13 @@
 """Pauses, and holders that an operator evicts."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.apps import MakeApp
 from tests.store.support import Desk, MakeDesk, declare
@@ -190,3 +193,92 @@ def test_only_the_holder_that_was_seen_is_evicted(desk: Desk) -> None:
     desk.drain()
     assert [False] == seen
     assert desk.is_empty()
+
+
+def during_a_batch(desk: Desk, act: Callable[[], object]) -> list[bool]:
+    """`batch.stopping` before an operator acts, after it, and once the lease was renewed."""
+    stopping: list[bool] = []
+
+    def perform(batch: Batch) -> None:
+        stopping.append(batch.stopping)
+        act()
+        stopping.append(batch.stopping)
+        desk.clock.advance(TTL / 3)
+        desk.app.drainer._renewer.beat()
+        stopping.append(batch.stopping)
+
+    desk.push(JOBS)
+    desk.handler.perform = perform
+    return stopping
+
+
+def test_a_batch_that_runs_long_sees_a_pause(desk: Desk) -> None:
+    """E-86: with the next renewal of its lease, not only when it is settled; what was not begun goes back."""
+    stopping = during_a_batch(desk, lambda: desk.actions.pause(60.0))
+    desk.drain()
+
+    assert ([False, False, True], 1) == (stopping, len(desk.handler.batches))
+    (shard,) = desk.queries.shards()
+    assert (False, True, 30, 0) == (shard.is_held, shard.is_paused, shard.length, shard.retries)
+
+
+def test_a_pause_that_ended_while_a_batch_ran_ends_no_drain(desk: Desk) -> None:
+    """The last that was told counts: a settling, or a renewal."""
+
+    def pause_for_a_moment() -> None:
+        desk.actions.pause(60.0)
+        desk.clock.advance(TTL / 3)
+        desk.app.drainer._renewer.beat()
+        desk.actions.resume()
+
+    stopping = during_a_batch(desk, pause_for_a_moment)
+    desk.drain()
+
+    assert [False, True, False] == stopping[:3]
+    assert desk.is_empty()
+
+
+def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
+    """It finishes what runs, gives back the rest, and somebody else may take the shard at once."""
+    asked: list[bool] = []
+
+    def ask() -> None:
+        asked.extend(desk.actions.quiet(0, token) for token in (holder_of(desk) - 1, holder_of(desk)))
+
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    stopping = during_a_batch(desk, ask)
+    result = desk.app.drainer.visit(shard, Budget(desk.clock))
+
+    assert ([False, True], [False, False, True]) == (asked, stopping)
+    assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
+    assert not desk.actions.quiet(0, holder_of(desk))
+    desk.handler.perform = None
+    desk.drain()
+    assert desk.is_empty()
+
+
+def holder_of(desk: Desk) -> int:
+    """The token of the only shard's last holder."""
+    (seen,) = desk.queries.shards()
+    return seen.token
+
+
+def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowkiq, queue_name: str) -> None:
+    """A worker that performs its jobs one by one begins no further one, and none of them has failed."""
+    performed: list[str] = []
+
+    class Each(Worker):
+        shards_count = 1
+        batch_size = 3
+
+        def perform_job(self, job: BatchJob) -> None:
+            performed.append(job.id)
+            app.actions(Each).pause()
+            for kept in app.drainer._renewer._kept:
+                kept.renew()
+
+    Each.queue_name = queue_name
+    app.worker(Each).perform_async(JOBS[:3])
+
+    assert {"done": 1, "interrupted": 2} == {outcome: n for outcome, n in app.drain().items() if n}
+    assert (["00"], [-1, -1]) == (performed, [job.retry_count for job in app.queries(Each).range_by_perform_in()])

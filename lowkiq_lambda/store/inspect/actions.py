@@ -171,8 +171,19 @@ class Actions:
         The shard is free when the lease would have ended without a renewal, not before: until then a handler may
         still run. What is in flight counts as interrupted (docs/lease.md).
         """
+        return self._to_holder("evict", shard, token)
+
+    def quiet(self, shard: ShardRef | int, token: int) -> bool:
+        """Ask the shard's holder to let go of it, if it holds it under this token; whether it does.
+
+        `shard` may be its number. What runs comes to its end, nothing more is begun, and jobs that were claimed and not
+        begun go back as they were. Anybody may take the shard then, the same process too.
+        """
+        return self._to_holder("quiet", shard, token)
+
+    def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
         held = self.source.shards[shard] if isinstance(shard, int) else shard
-        reply = self.source.backend.run("evict", held, [str(token)], patience=self.source.patience)
+        reply = self.source.backend.run(name, held, [str(token)], patience=self.source.patience)
         return bool(reply[0] == b"OK")
 
     def repair(self) -> int:

@@ -7,7 +7,7 @@ applied once. The number goes up only when the answer is known.
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,8 +19,13 @@ from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
 
 Result = TypeVar("Result")
 Next: TypeAlias = Literal["claim", "release", "part"]
+StopRequest: TypeAlias = Literal["paused", "quiet"]
+"""Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
 Outcome: TypeAlias = tuple[Any, ...]
 """As lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
+
+
+_STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {b"": None, b"paused": "paused", b"quiet": "quiet"}
 
 
 class ClaimLimits(msgspec.Struct, frozen=True):
@@ -70,6 +75,12 @@ class NotAcquired(msgspec.Struct, frozen=True):
     until: float | None
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """What `renew` answers: the lease is prolonged, and whether its holder is to come to an end all the same."""
+
+    stop_request: StopRequest | None
+
+
 class LeaseSettings(msgspec.Struct, frozen=True):
     """What stays the same through a holding."""
 
@@ -98,8 +109,8 @@ class LeaseSession:
         """The lone suspect that would get a strike if nothing more were heard of this holder."""
         self.due_at: float | None = None
         """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
-        self.paused = False
-        """Whether an operator had paused the shard at the last settling, where that claimed nothing."""
+        self.stop_request: StopRequest | None = None
+        """Whether the holder is to come to an end: as the last settling said that claimed nothing, or a renewal."""
 
     @property
     def crashed(self) -> bytes:
@@ -158,9 +169,9 @@ class LeaseSession:
         return self._numbered("settle", args, patience, self._settled)
 
     def _settled(self, reply: Reply) -> Window | None:
-        _, window, due_at, paused = reply
+        _, window, due_at, stop_request = reply
         self.due_at = float(due_at) if due_at else None
-        self.paused = bool(paused)
+        self.stop_request = _STOP_REQUESTS[stop_request]
         self.at_risk = None
         return read_window(window)
 
@@ -170,11 +181,14 @@ class LeaseSession:
         self.at_risk = job_id
         self._numbered("start", [job_id], patience, _anything)
 
-    def renew(self, patience: float) -> None:
+    def renew(self, patience: float) -> Renewed:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
         args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
         end_child_of(self._pid)
-        _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
+        reply = _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
+        renewed = Renewed(_STOP_REQUESTS[reply[1]])
+        self.stop_request = renewed.stop_request
+        return renewed
 
     def abandon(self, seconds: float, patience: float) -> None:
         """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""

@@ -1,10 +1,10 @@
---! include shard lease
--- Prolongs the lease of a holder whose batch runs long. Harmless to repeat.
--- ARGV[4] nonce, [5] token, [6] ttl. Returns {'OK'}, {'LOST'}, or a refusal.
+--! include shard lease stop_request
+-- Prolongs the lease of a holder whose batch runs long, and tells it whether to come to an end. Harmless to repeat.
+-- ARGV[4] nonce, [5] token, [6] ttl. Returns {'OK', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))
 if nonce ~= ARGV[4] or token ~= ARGV[5] or tonumber(held_until) == 0 then return {'LOST'} end
 free_memory_first()
 hold(token, tonumber(ARGV[6]), tonumber(held_until))
-return {'OK'}
+return {'OK', stop_request(token)}

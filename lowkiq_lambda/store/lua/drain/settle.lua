@@ -1,4 +1,4 @@
---! include shard records lease claim
+--! include shard records lease claim stop_request
 --! rarely texts put failures bury flight retry_counts put_back window slices suspects outcomes
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
@@ -6,19 +6,14 @@
 --   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
 --   [17] outcomes, msgpack: a list of {id, kind, ...} as include/outcomes.lua reads them, [18..] errors that they
 --   name by position.
--- Returns {'OK', window or '', earliest due or '', 1 if the shard is paused, else 0} (no window after a claim: nothing
---   is due, or the shard is paused, and the lease is let go), {'LOST'}, or a refusal.
+-- Returns {'OK', window or '', earliest due or '', 'paused', 'quiet' or ''} (no window after a claim: nothing is due, or
+--   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 local next_step, pace = ARGV[14], ARGV[15]
-
-local function paused()
-  local paused_until = call('HGET', meta, 'paused_until')
-  return paused_until and tonumber(paused_until) > now
-end
 
 local verdict, token, held_until = turn(nonce, n)
 if verdict == 'LOST' then return {'LOST'} end
@@ -27,7 +22,7 @@ if verdict == 'AGAIN' then
   local held = held_until > 0
   if held and next_step == 'release' then let_go() elseif held then hold(token, ttl, held_until) end
   local window = held and next_step == 'claim' and rarely().window_again() or ''
-  return {'OK', window, earliest_due(), paused() and 1 or 0}
+  return {'OK', window, earliest_due(), stop_request(token)}
 end
 
 free_memory_first()
@@ -45,6 +40,6 @@ end
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
 local window
-if next_step == 'claim' and not paused() then window = claim(merge, limits) end
+if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
 if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
-return {'OK', window or '', window and '' or earliest_due(), not window and paused() and 1 or 0}
+return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token)}
