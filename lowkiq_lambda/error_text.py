@@ -62,21 +62,26 @@ def brief(text: str, length: int) -> str:
 
 
 def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
-    """What the function returns, or what it raises.
+    """What the function returns, or what it raises itself, as `own_error` says."""
+    try:
+        return function(given), None
+    except BaseException as error:  # noqa: BLE001 - the caller decides
+        return None, own_error(error, function, given)
+
+
+def own_error(error: BaseException, function: Callable[[Given], object], given: Given) -> BaseException:
+    """What the function raises itself, as a call of it has just raised this.
 
     While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). It is told apart by a
     second call: what that raises too is the function's own; otherwise the interruption is raised.
     """
+    if isinstance(error, Exception):
+        return error
     try:
-        return function(given), None
-    except Exception as error:  # noqa: BLE001 - the caller decides
-        return None, error
-    except BaseException:
-        try:
-            function(given)
-        except BaseException as error:  # noqa: BLE001 - as above
-            return None, error
-        raise
+        function(given)
+    except BaseException as again:  # noqa: BLE001 - the caller decides
+        return again
+    raise error
 
 
 def say_error(error: BaseException) -> str:

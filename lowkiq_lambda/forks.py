@@ -12,26 +12,39 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
+_forks = 0
+"""How many forks lie between the process that imported this and the one that runs."""
+
+
+def _note_fork() -> None:
+    global _forks  # noqa: PLW0603 - it is a fact of the process
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    # Counted, because os.getpid is a system call, and the guard is passed twice for each batch.
+    os.register_at_fork(after_in_child=_note_fork)
+
 
 def in_parent_alone(call: Callable[[Given], Result], given: Given) -> Result:
     """What the call returns or raises, in the process that made it. A child that was forked in it ends here, at once.
 
     Its exit code is what it would have been: that of `sys.exit`, 1 after another exception, else 0.
     """
-    pid = os.getpid()
+    forks = _forks
     try:
         result = call(given)
     except BaseException as error:
-        if os.getpid() != pid:
+        if _forks != forks:
             _leave(error)
         raise
-    if os.getpid() != pid:
+    if _forks != forks:
         _leave(None)
     return result
 
 
 def end_child_of(pid: int) -> None:
-    """End this process if it is not the one of this id, but was forked from it."""
+    """End this process if it is not the one of this id, but was forked from it, be it by code that is not Python."""
     if os.getpid() != pid:
         _leave(None)
 

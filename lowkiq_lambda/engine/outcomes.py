@@ -36,8 +36,9 @@ class PendingOutcomes:
         if performed.failed or performed.unattributed or performed.interrupted:
             self._record_named(batch, performed, now())
             return
-        self._done += [delivery.id for delivery in batch]
-        self.payloads += sum(len(delivery.entries) for delivery in batch)
+        for delivery in batch:
+            self._done.append(delivery.id)
+            self.payloads += len(delivery.entries)
 
     def charge(self, deliveries: Sequence[Delivery], error: bytes, now: float) -> None:
         """Note that ids, without having run, share the failure that hit all of their group."""

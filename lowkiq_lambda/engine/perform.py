@@ -4,14 +4,13 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.engine.batch import Batch, HandlerContext
 from lowkiq_lambda.engine.verdict import BatchResult
-from lowkiq_lambda.error_text import call_safely, headline, loggable
+from lowkiq_lambda.error_text import headline, loggable, own_error
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery, shard_for
@@ -70,17 +69,12 @@ class Performer(msgspec.Struct, frozen=True):
         payloads: dict[str, list[Any]] = {}
         broken: dict[str, BaseException | str] = {}
         load = self.load_payload
-
-        def decode(entries: Sequence[bytes]) -> list[Any]:
-            return [load(entry[PLACE:]) for entry in entries]
-
         for delivery in deliveries:
-            # A failure of the id, whatever the codec raises: passed on, it would hold up the shard each time.
-            decoded, error = call_safely(decode, delivery.entries)
-            if error is not None:
-                broken[delivery.id] = f"a payload cannot be decoded: {headline(error)}"
-            else:
-                payloads[delivery.id] = decoded or []
+            try:
+                payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
+            except BaseException as error:  # noqa: BLE001 - passed on, what a codec raises would hold up the shard
+                own = own_error(error, lambda entries: [load(entry[PLACE:]) for entry in entries], delivery.entries)
+                broken[delivery.id] = f"a payload cannot be decoded: {headline(own)}"
         return payloads, broken
 
     def _run(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
@@ -97,7 +91,8 @@ class Performer(msgspec.Struct, frozen=True):
                 raise
 
         try:
-            in_parent_alone(partial(self.chain(run_handler), self.worker()), batch)
+            handler, worker = self.chain(run_handler), self.worker()
+            in_parent_alone(lambda given: handler(worker, given), batch)
         except INTERRUPTIONS as error:
             return error, exited
         except BaseException as error:

@@ -53,7 +53,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
     for id_, record in pairs(flat):
         perform_in, retry_count = _HEAD.unpack_from(record)
         numbers += perform_in + retry_count
-        trouble = trouble_of.get(id_, _NO_TROUBLE)
+        trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
         deliveries.append(
             Delivery(
                 id_.decode(),
