@@ -121,10 +121,10 @@ class Lowkiq:
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
-        Returns how many ids had each outcome: done, failed (each of them retried or dead), suspected (to be run
-        alone before it counts), interrupted, recovered. Raises ValueError for NaN; KeyboardInterrupt at
-        once; and when the other shards are drained BackendError, QueueMismatch, or what a handler exited with
-        (SystemExit).
+        Returns how many ids had each outcome: done, retried, buried, returned (as they were before the claim),
+        suspected (to be run alone before it counts); also failed, which is retried and buried together, and recovered,
+        which a dead holder had left. Raises ValueError for NaN; KeyboardInterrupt at once; and when the other shards
+        are drained BackendError, QueueMismatch, or what a handler exited with (SystemExit).
         """
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")

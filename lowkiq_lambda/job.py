@@ -4,7 +4,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -81,6 +81,14 @@ class MorgueJob:
     failures: tuple[Failure, ...] = ()
 
 
+Outcome: TypeAlias = Literal["done", "retried", "buried", "returned", "suspected"]
+"""What became of an id that was claimed, in one word from the handler's mark to the counters.
+
+`done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest payload
+went to the morgue; `returned`: as it was before the claim, as it did not come to its end; `suspected`: it failed in
+company, and runs alone before that counts.
+"""
+
 PLACE: Final = 14
 """Bytes of a stored entry before its payload: 8 of the score, 6 of the arrival number."""
 
@@ -94,7 +102,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     """One id of a claimed window: its stored entries, oldest first, and what is known of it.
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
-    without its outcome being known. `exits`: how often in a row it has ended its handler, as it counts (`verdict.py`);
+    without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
     None where its last delivery did not end so.
     """
 
@@ -105,7 +113,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     error: bytes | None = None
     blamed: bool = False
     repeated: bool = False
-    exits: int | None = None
+    exit_count: int | None = None
 
 
 def id_text(given: object, max_bytes: float = math.inf) -> str:

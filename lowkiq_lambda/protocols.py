@@ -75,7 +75,7 @@ class Observer(Protocol):
     def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
         """Redis has acknowledged this: ids by outcome, and the seconds of each batch since the last time.
 
-        The outcomes are those of `Lowkiq.drain`, with `failed` also apart as `retried` and `dead`. From any thread.
+        The outcomes are those of `Lowkiq.drain`, with `failed` also apart as `retried` and `buried`. From any thread.
         """
         ...
 

@@ -27,7 +27,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `in_flight`: ids in flight.
     `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
     the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Neither
-    counts what is in a paused shard. Counted since the queue was made: `processed` (done), `failed` (failures that
+    counts what is in a paused shard. Counted since the queue was made: `done`, `failed` (failures that
     counted, of which `buried` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
     shards are; `paused_lag`: the lag of those. `damaged`: records that were set aside, as nobody could
     read them.
@@ -40,7 +40,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     morgue_length: int
     lag: float
     oldest_due_age: float
-    processed: int
+    done: int
     failed: int
     buried: int
     payloads: int
@@ -99,11 +99,11 @@ Span: TypeAlias = Literal["10m", "1h", "6h", "72h"]
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """How many ids were processed, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on."""
+    """How many ids were done, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on."""
 
     began_at: float
     step: int
-    processed: tuple[int, ...]
+    done: tuple[int, ...]
     failed: tuple[int, ...]
 
 
@@ -122,7 +122,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     series: Series
-    processed_rate: float
+    done_rate: float
     failed_rate: float
     took: Quantiles | None
     waited: Quantiles | None

@@ -13,13 +13,7 @@ from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = {
-    "done": "processed",
-    "failed": "failed",
-    "retried": "retried",
-    "dead": "dead",
-    "recovered": "recovered",
-}
+_COUNTED: Final = ("done", "failed", "retried", "buried", "recovered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class Telemetry:
 
     def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
         """Redis has acknowledged this."""
-        values: dict[str, float] = {name: counts[key] for key, name in _COUNTED.items() if counts.get(key)}
+        values: dict[str, float] = {name: counts[name] for name in _COUNTED if counts.get(name)}
         if durations:
             values["batch_duration"] = sum(durations) / len(durations)
             values["slowest_batch"] = max(durations)

@@ -17,20 +17,20 @@ _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What was processed and failed in a second, over a span: paths in a box of WIDTH by HEIGHT, and their meaning."""
+    """What was done and what failed in a second, over a span: paths in a box of WIDTH by HEIGHT, and their meaning."""
 
-    processed: str
+    done: str
     failed: str
     most: float
     """What the upper edge stands for, in ids a second."""
     series: Series
-    total_processed: int
+    total_done: int
     total_failed: int
 
     @property
     def ends_at(self) -> float:
         """The right edge, in Unix seconds."""
-        return self.series.began_at + self.series.step * len(self.series.processed)
+        return self.series.began_at + self.series.step * len(self.series.done)
 
     @property
     def marks(self) -> list[float]:
@@ -42,13 +42,13 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    most = round_up(max([0, *series.processed, *series.failed]) / series.step)
+    most = round_up(max([0, *series.done, *series.failed]) / series.step)
     return Chart(
-        processed=line(series.processed, most * series.step),
+        done=line(series.done, most * series.step),
         failed=line(series.failed, most * series.step),
         most=most,
         series=series,
-        total_processed=sum(series.processed),
+        total_done=sum(series.done),
         total_failed=sum(series.failed),
     )
 
@@ -62,10 +62,10 @@ def line(values: Sequence[float], most: float) -> str:
 
 
 def spark(series: Series) -> str | None:
-    """The path through all that was done, processed or failed, with few points; None where nothing was."""
-    done = [*map(add, series.processed, series.failed)]
-    width = max(1, len(done) // SPARK_POINTS)
-    points = [*map(sum, zip_longest(*[done[first::width] for first in range(width)], fillvalue=0))]
+    """The path through all that was done or failed, with few points; None where nothing was."""
+    both = [*map(add, series.done, series.failed)]
+    width = max(1, len(both) // SPARK_POINTS)
+    points = [*map(sum, zip_longest(*[both[first::width] for first in range(width)], fillvalue=0))]
     most = max(points, default=0)
     if not most:
         return None

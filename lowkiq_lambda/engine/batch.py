@@ -84,7 +84,7 @@ class Batch(Mapping[str, list[Any]]):
         self._context = context
         self._read_error = read_error
         self._marks: dict[str, BaseException | str | None] = {}
-        self._left: tuple[str, ...] = ()
+        self._returned: tuple[str, ...] = ()
         self._closed = False
         self._lock = Lock()
 
@@ -138,19 +138,19 @@ class Batch(Mapping[str, list[Any]]):
 
     def fail(self, job_id: str, error: BaseException | str) -> None:
         """The id failed, and it alone; the others go on."""
-        # Whatever was given, even None, it is no success.
-        given: object = error
-        self._mark(job_id, given if isinstance(given, BaseException | str) else repr(given))
+        # Whatever is passed, even None, it is no success.
+        reason: object = error
+        self._mark(job_id, reason if isinstance(reason, BaseException | str) else repr(reason))
 
-    def leave(self, job_ids: Iterable[str]) -> None:
-        """These ids have not been performed to their end: they go back as they were, whatever follows."""
-        self._left = tuple(job_ids)
+    def give_back(self, job_ids: Iterable[str]) -> None:
+        """These ids, and no others, have not been performed to their end: they are returned as they were."""
+        self._returned = tuple(job_ids)
 
     def close(self) -> tuple[dict[str, BaseException | str | None], tuple[str, ...]]:
-        """End the batch: the marks, None for done, and what was left. Later marks raise BatchClosed."""
+        """End the batch: the marks, None for done, and what is returned. Later marks raise BatchClosed."""
         with self._lock:
             self._closed = True
-            return self._marks, self._left
+            return self._marks, self._returned
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:

@@ -11,17 +11,17 @@ def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Del
     Fresh jobs and jobs in retry don't meet in a batch, and an id whose last failure was its own is alone in its
     batch: it would only take others down with it. One that exited comes last, too.
     """
-    if all(delivery.retry_count < 0 and delivery.exits is None for delivery in deliveries):
+    if all(delivery.retry_count < 0 and delivery.exit_count is None for delivery in deliveries):
         return list(_cut(deliveries, batch_size))
-    staying = [delivery for delivery in deliveries if delivery.exits is None]
-    fresh = [delivery for delivery in staying if delivery.retry_count < 0]
-    failed = [delivery for delivery in staying if delivery.retry_count >= 0 and not delivery.blamed]
-    blamed = [delivery for delivery in staying if delivery.retry_count >= 0 and delivery.blamed]
+    others = [delivery for delivery in deliveries if delivery.exit_count is None]
+    fresh = [delivery for delivery in others if delivery.retry_count < 0]
+    failed = [delivery for delivery in others if delivery.retry_count >= 0 and not delivery.blamed]
+    blamed = [delivery for delivery in others if delivery.retry_count >= 0 and delivery.blamed]
     batches = [*_cut(fresh, batch_size), *_cut(failed, batch_size), *_cut(blamed, 1)]
-    leaving = [delivery for delivery in deliveries if delivery.exits is not None]
+    exited = [delivery for delivery in deliveries if delivery.exit_count is not None]
     return [
         *sorted(batches, key=lambda batch: batch[0].perform_in),
-        *_cut(sorted(leaving, key=lambda delivery: delivery.exits or 0), 1),
+        *_cut(sorted(exited, key=lambda delivery: delivery.exit_count or 0), 1),
     ]
 
 

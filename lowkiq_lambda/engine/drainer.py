@@ -14,12 +14,12 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.perform import Chain, Performer, about
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, about
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.renewer import LeaseRenewer
 from lowkiq_lambda.engine.survivors import CRASHED, Survivors
 from lowkiq_lambda.engine.timing import BatchTiming
-from lowkiq_lambda.engine.verdict import HOOK_ERRORS, ErrorText
 from lowkiq_lambda.engine.visit import DrainResult, DrainSettings, Settled, ShardVisit
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
@@ -207,7 +207,7 @@ class Drainer:
             tour.visited(shard, result, self._queues[shard.queue_name].shards)
 
     def abandon_all(self, seconds: float) -> None:
-        """Before the process exits: what runs is marked interrupted, its shards are free after `seconds`."""
+        """Before the process exits: what runs is marked as abandoned, its shards are free after `seconds`."""
         with self._lock:
             running = list(self._running)
         for visit in running:

@@ -9,7 +9,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from lowkiq_lambda.engine.batch import Batch, HandlerContext
-from lowkiq_lambda.engine.verdict import BatchResult
 from lowkiq_lambda.error_text import headline, loggable, own_error
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
@@ -31,6 +30,26 @@ Only an id that exits several times in a row has failed.
 """
 
 
+HOOK_ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
+"""What a user's hook may raise without harm: the outcome that it was told of stands."""
+
+
+class BatchResult(msgspec.Struct):
+    """What came of a batch. Ids that are named nowhere are done.
+
+    `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `returned`: ids that go
+    back as they were; `exited_ids`: those of them that may have exited. `exit`: the exception, no failure, that ended
+    the batch.
+    """
+
+    failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
+    unattributed: Sequence[str] = ()
+    error: BaseException | None = None
+    returned: Sequence[str] = ()
+    exited_ids: Sequence[str] = ()
+    exit: BaseException | None = None
+
+
 class Performer(msgspec.Struct, frozen=True):
     """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
 
@@ -39,31 +58,31 @@ class Performer(msgspec.Struct, frozen=True):
     load_payload: Callable[[bytes], object]
     load_error: Callable[[bytes], str]
 
-    def perform(self, deliveries: Sequence[Delivery], context: HandlerContext) -> BatchResult:
+    def run(self, deliveries: Sequence[Delivery], context: HandlerContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
         payloads, broken = self._decode(deliveries)
-        performed = BatchResult(failed=broken)
+        result = BatchResult(failed=broken)
         if not payloads:
-            return performed
+            return result
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
-        error, exited = self._run(batch)
-        marks, left = batch.close()
-        if left and exited and not isinstance(error, INTERRUPTIONS):
+        error, exited = self._call(batch)
+        marks, returned = batch.close()
+        if returned and exited and not isinstance(error, INTERRUPTIONS):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
-        if error is None and not marks and not left:
-            return performed
-        performed.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
-        performed.interrupted = left
-        rest = [job_id for job_id in payloads if job_id not in marks and job_id not in left]
+        if error is None and not marks and not returned:
+            return result
+        result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
+        result.returned = returned
+        rest = [job_id for job_id in payloads if job_id not in marks and job_id not in returned]
         if isinstance(error, INTERRUPTIONS):
-            performed.interrupted, performed.exit = [*left, *rest], error
-            performed.enders = left[:1] or rest
+            result.returned, result.exit = [*returned, *rest], error
+            result.exited_ids = returned[:1] or rest
         elif error is not None and len(deliveries) == 1 and rest:
-            performed.failed[rest[0]] = error
+            result.failed[rest[0]] = error
         elif error is not None:
-            performed.unattributed, performed.error = rest, error
-        return performed
+            result.unattributed, result.error = rest, error
+        return result
 
     def _decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
         payloads: dict[str, list[Any]] = {}
@@ -77,15 +96,15 @@ class Performer(msgspec.Struct, frozen=True):
                 broken[delivery.id] = f"a payload cannot be decoded: {headline(own)}"
         return payloads, broken
 
-    def _run(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
+    def _call(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
         """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
         called, exited = False, None
 
-        def run_handler(worker: Worker, given: Batch) -> object:
+        def run_handler(worker: Worker, batch: Batch) -> object:
             nonlocal called, exited
             called, exited = True, None
             try:
-                return call_handler(worker, given)
+                return call_handler(worker, batch)
             except INTERRUPTIONS as error:
                 exited = error
                 raise
@@ -118,11 +137,11 @@ def call_handler(worker: Worker, batch: Batch) -> object:
     job_ids = list(batch)
     for position, job_id in enumerate(job_ids):
         # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
-        batch.leave(job_ids[position:])
+        batch.give_back(job_ids[position:])
         if batch.stopping:
             return None
         _perform_job(worker, batch, job_id)
-    batch.leave(())
+    batch.give_back(())
     return None
 
 

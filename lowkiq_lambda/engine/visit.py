@@ -16,12 +16,12 @@ from typing import NamedTuple
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batching import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.renewer import LeaseRenewer
 from lowkiq_lambda.engine.timing import BatchTiming
-from lowkiq_lambda.engine.verdict import ErrorText
 from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, LeaseSession, Next, NotAcquired, Settlement
@@ -99,7 +99,7 @@ class ShardVisit:
         self._reason: str | None = None
         self._exit: BaseException | None = None
         # These wait for another visit: they go behind all others, so that all others were performed by now.
-        self._enders: set[str] = set()
+        self._exited_ids: set[str] = set()
 
     @property
     def token(self) -> int:
@@ -132,7 +132,7 @@ class ShardVisit:
             return DrainResult(granted.reason, until=granted.until)
         self._note_recovery(granted)
         with self._settings.renewer.keep(self._lease, lambda: self._session.renew(patience=0.0)):
-            self._work_off_all(granted.window)
+            self._run_windows(granted.window)
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
         reason = self._reason or self._requested() or "empty"
@@ -153,30 +153,30 @@ class ShardVisit:
             shard, left = self._session.shard, {"recovered": acquired.recovered, "owner": acquired.recovered_from}
             told = {"queue": shard.queue_name, "shard": shard.index, **left}
             logger.warning("took over what another holder left in flight", extra=told)
-        self._count(Counter(recovered=acquired.recovered, dead=len(acquired.buried), failed=len(acquired.buried)))
+        self._count(Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried)))
         if acquired.buried:
             self._settings.after_burial([(job_id, entry, self._session.crashed) for job_id, entry in acquired.buried])
 
-    def _work_off_all(self, window: Window | None) -> None:
+    def _run_windows(self, window: Window | None) -> None:
         try:
             while window:
-                window = self._work_off(window)
+                window = self._run_window(window)
         except LeaseLost:
             self._lease.lose()
             self._reason = "lease lost"
         except BaseException as error:
             if not isinstance(error, BackendError):
-                # No handler runs any more: what is in flight was interrupted, and others need not wait for the lease.
+                # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
                 self.abandon(0.05)
             raise
 
-    def _work_off(self, window: Window) -> Window | None:
+    def _run_window(self, window: Window) -> Window | None:
         """Perform a window, settle it, and claim the next; None where the visit ends."""
         if not window.lone_suspect:
             return self._perform_and_settle(window)
         # Were two to run alone in one process, its death would be held against both.
         if not self._settings.alone.acquire(blocking=False):
-            self._pending.back(window.deliveries)
+            self._pending.give_back(window.deliveries)
             self._reason = "held"
             return self._settle("release")
         try:
@@ -186,21 +186,21 @@ class ShardVisit:
 
     def _perform_and_settle(self, window: Window) -> Window | None:
         if window.charge is None:
-            self._perform_all(window)
+            self._run_batches(window)
         else:
             self._pending.charge(window.deliveries, window.charge, self._now())
         self._reason = self._reason or self._budget.against_claim(self._settings.timing.slow)
         return self._settle("release" if self._reason else "claim")
 
-    def _perform_all(self, window: Window) -> None:
+    def _run_batches(self, window: Window) -> None:
         clock = self._settings.clock
-        fresh, enders = parted(window.deliveries, self._enders)
+        fresh, exited = parted(window.deliveries, self._exited_ids)
         left = deque(batches_of(fresh, self._settings.worker.batch_size))
         settled = clock.monotonic()
         ahead = self._now() - settled
         while left and (batch := self._next_batch(left)):
             begun = clock.monotonic()
-            self._perform(batch, lone_suspect=window.lone_suspect)
+            self._run_batch(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
             self._settings.timing.observe(ended - begun)
             self._took.append(ended - begun)
@@ -210,8 +210,8 @@ class ShardVisit:
             if left and ended - settled >= self._settings.ack_interval:
                 self._settle("part")
                 settled = ended
-        self._pending.back([*enders, *chain.from_iterable(left)])
-        if enders or isinstance(self._exit, KeyboardInterrupt):
+        self._pending.give_back([*exited, *chain.from_iterable(left)])
+        if exited or isinstance(self._exit, KeyboardInterrupt):
             self._reason = self._reason or "interrupted"
 
     def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
@@ -234,22 +234,22 @@ class ShardVisit:
             return batch[:1]
         return []
 
-    def _perform(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
+    def _run_batch(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
         if lone_suspect:
             started = Moment.now(self._settings.clock)
             self._session.start(batch[0].id, self._patience())
             self._lease.renewed(started)
         self._budget.note_batch()
-        performed = self._settings.performer.perform(batch, self)
-        if performed.exit:
-            self._exit = performed.exit
-            # Of several nobody knows who it was: each may run alone first.
-            self._enders.update(performed.enders if len(performed.enders) == 1 else ())
-        self._pending.record(batch, performed, self._now)
+        result = self._settings.performer.run(batch, self)
+        if result.exit:
+            self._exit = result.exit
+            # Of several nobody knows which one it was: each may run alone first.
+            self._exited_ids.update(result.exited_ids if len(result.exited_ids) == 1 else ())
+        self._pending.add(batch, result, self._now)
 
     def _settle(self, next_step: Next) -> Window | None:
         pending, started = self._pending, Moment.now(self._settings.clock)
-        outcomes = pending.outcomes(partial=next_step == "part")
+        outcomes = pending.records(partial=next_step == "part")
         settlement = Settlement(outcomes, next_step, self._settings.timing.dump(), pending.payloads)
         window = self._session.settle(settlement, self._limits(), patience=self._patience())
         self._lease.renewed(started)

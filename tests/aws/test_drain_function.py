@@ -458,7 +458,7 @@ def test_a_thawed_environment_trusts_no_old_lease(
 
     assert [2] == [counts["done"] for counts in others_did]
     assert (["a"], "lease lost", {}) == (started, result["reason"], result["counts"])
-    assert {} == drain.sums("processed", "failed")
+    assert {} == drain.sums("done", "failed")
     assert {"done": 1} == (worker.perform_async(jobs_of("c")) and drain()["counts"])
 
 

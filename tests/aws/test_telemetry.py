@@ -37,7 +37,7 @@ def test_what_is_done_is_told_before_the_next_batch_starts(
     told = list[float]()
 
     def note_what_was_told(_batch: Batch) -> None:
-        told.append(sum(drain.values("processed", queue_name)))
+        told.append(sum(drain.values("done", queue_name)))
         clock.advance(1)
 
     app = make_app()
@@ -47,7 +47,7 @@ def test_what_is_done_is_told_before_the_next_batch_starts(
     drain()
 
     assert [0, 2, 4, 6] == told
-    assert 8 == sum(drain.values("processed"))
+    assert 8 == sum(drain.values("done"))
 
 
 def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
 
     assert -signal.SIGKILL == died.returncode
     lines = [json.loads(line) for line in died.stdout.splitlines()]
-    assert 2 == sum(sum(line.get("processed", [])) for line in lines)
+    assert 2 == sum(sum(line.get("done", [])) for line in lines)
     assert [1.0] == [value for line in lines for value in line.get("cold_start", [])]
     assert [] != [value for line in lines for value in line.get("lag_at_start", [])]
 
@@ -99,11 +99,11 @@ def test_counts_are_those_of_the_result(
 
     counts = drain()["counts"]
 
-    assert {"done": 3, "failed": 3, "retried": 2, "dead": 1} == counts
-    assert {"processed": 3, "failed": 3, "retried": 2, "dead": 1} == drain.sums(
-        "processed", "failed", "retried", "dead", "recovered"
+    assert {"done": 3, "failed": 3, "retried": 2, "buried": 1} == counts
+    assert {"done": 3, "failed": 3, "retried": 2, "buried": 1} == drain.sums(
+        "done", "failed", "retried", "buried", "recovered"
     )
-    assert [1] == drain.values("dead", f"{queue_name}-dead")
+    assert [1] == drain.values("buried", f"{queue_name}-dead")
     assert ([2], [2]) == tuple(drain.values(name, f"{queue_name}-slow") for name in ("batch_duration", "slowest_batch"))
 
 
@@ -139,8 +139,8 @@ def test_what_was_buried_for_crashes_is_told_as_failed(
         died.drain()
         outlive(app, clock, worker)
 
-    assert {"recovered": 1, "failed": 1, "dead": 1} == drain()["counts"]
-    assert {"failed": 1, "dead": 1} == drain.sums("failed", "retried", "dead")
+    assert {"recovered": 1, "failed": 1, "buried": 1} == drain()["counts"]
+    assert {"failed": 1, "buried": 1} == drain.sums("failed", "retried", "buried")
 
 
 def test_only_what_was_acknowledged_is_told(
@@ -159,7 +159,7 @@ def test_only_what_was_acknowledged_is_told(
     worker.perform_async(jobs_of("a"))
     drain.install(app)
 
-    assert ("lease lost", []) == (drain()["reason"], drain.values("processed"))
+    assert ("lease lost", []) == (drain()["reason"], drain.values("done"))
 
 
 def test_lag_and_reason_are_told_of_each_queue(

@@ -286,7 +286,7 @@ def test_alarms_watch_metrics_that_there_are(
     templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
 ) -> None:
     """Alarms and dashboard look at names that the functions publish, in dimensions that they have."""
-    published = {*queue_metrics._OF_ALL, *telemetry._COUNTED.values(), *ELSEWHERE}
+    published = {*queue_metrics._OF_ALL, *telemetry._COUNTED, *ELSEWHERE}
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     (text,) = leaves(templates["cloudwatch-dashboard"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
@@ -298,7 +298,7 @@ def test_alarms_watch_metrics_that_there_are(
         if metric[0] == "${MetricsNamespace}"
     ]
 
-    assert {"oldest_due_age", "dead"} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "buried"} == {one["MetricName"] for one in ours}
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
     assert len(shown) > len(ours)
     assert set() == set(shown) - published
@@ -309,7 +309,7 @@ def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> 
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
-    assert {"Errors", "Throttles", "Invocations", "oldest_due_age", "dead", "NumberOfMessagesSent"} == {
+    assert {"Errors", "Throttles", "Invocations", "oldest_due_age", "buried", "NumberOfMessagesSent"} == {
         one["MetricName"] for one in alarms.values()
     }
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]

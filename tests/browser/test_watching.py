@@ -180,12 +180,12 @@ def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visi
     chart = page.locator("[data-chart]")
     most = page.locator(".most").inner_text().removesuffix("/s")
     step = int(chart.get_attribute("data-step") or "")
-    counts = [int(count) for count in (chart.get_attribute("data-processed") or "").split()]
+    counts = [int(count) for count in (chart.get_attribute("data-done") or "").split()]
     box = chart.locator("svg").bounding_box()
     assert box is not None
     place = counts.index(max(counts))
     page.mouse.move(box["x"] + box["width"] * place / (len(counts) - 1), box["y"] + 10)
 
-    expect(page.locator(".tip")).to_contain_text(f"processed {max(counts) / step:.3g}/s")
+    expect(page.locator(".tip")).to_contain_text(f"done {max(counts) / step:.3g}/s")
     assert max(counts) / step <= float(most)
     assert step > 1

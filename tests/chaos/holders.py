@@ -23,7 +23,7 @@ from lowkiq_lambda.store.shard.session import (
     MorgueLimits,
     Next,
     NotAcquired,
-    Outcome,
+    OutcomeRecord,
     Settlement,
 )
 from lowkiq_lambda.store.shard.windows import Window
@@ -39,13 +39,13 @@ class Holder(LeaseSession):
         """Try to acquire."""
         return self.acquire("somebody", LIMITS, PATIENCE)
 
-    def write(self, outcomes: Sequence[Outcome] = (), next_step: Next = "claim") -> Window | None:
+    def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> Window | None:
         """Settle."""
         return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, patience=PATIENCE)
 
     def give_back(self, ids: Iterable[str]) -> None:
         """Release, with these ids as they were."""
-        self.write([(job_id, "back") for job_id in ids], "release")
+        self.write([(job_id, "returned") for job_id in ids], "release")
 
 
 class Holders:

@@ -162,4 +162,4 @@ def check_that_nobody_paid(stage: Stage, ends: Sequence[State], *, deliveries: i
     for end in ends:
         assert is_empty(end)
         assert {} == end["morgue"] == end["trouble"] == end["errors"]
-        assert 0 == end["counters"]["retried"] == end["counters"]["dead"]
+        assert 0 == end["counters"]["retried"] == end["counters"]["buried"]

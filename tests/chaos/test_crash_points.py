@@ -57,7 +57,7 @@ def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, 
         deliveries = sum(1 for numbers in begun[job_id] if 1 in numbers)
         assert deliveries == (2 if job_id in POINTS[point] else 1)
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
-    assert 0 == end["counters"]["retried"] == end["counters"]["dead"]
+    assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
 
 
 def test_a_repeated_delivery_says_so(server: Server, stage: Stage) -> None:
@@ -105,7 +105,7 @@ def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
         holder.kill()
     end = drain_to_the_end(server, stage)
     assert ["a", "b"] == sorted(end["morgue"])
-    assert 2 == end["counters"]["dead"]
+    assert 2 == end["counters"]["buried"]
     # What a process did not come to tell is told by nobody: the hook is called at most once for a burial.
     assert told == "".join(sorted(line.id for line in journal_of(stage).lines("exhausted")))
 

@@ -87,7 +87,7 @@ def test_p1_p4_an_evicted_holder_keeps_others_off_but_writes_nothing(server: Ser
         assert "empty" == visit(app).reason
     assert {"a": [[1], [1]]} == journal_of(stage).performed()
     end = state_of(server, stage)
-    assert (1, {}) == (end["counters"]["processed"], end["trouble"])
+    assert (1, {}) == (end["counters"]["done"], end["trouble"])
 
 
 def test_p4_a_thawed_holder_hands_nothing_more_to_its_handler(server: Server, stage: Stage) -> None:
@@ -101,7 +101,7 @@ def test_p4_a_thawed_holder_hands_nothing_more_to_its_handler(server: Server, st
         frozen.thaw()
         assert "lease lost" == frozen.ended().reason
     assert {} == journal_of(stage).performed("begin")
-    assert 2 == drain_to_the_end(server, stage)["counters"]["processed"]
+    assert 2 == drain_to_the_end(server, stage)["counters"]["done"]
 
 
 def test_of_many_that_come_at_once_one_gets_the_shard(server: Server, stage: Stage) -> None:

@@ -60,7 +60,7 @@ def unheard_of(holders: Holders) -> Holder:
     holders.push(numbered("a", 1))
     holder = holders.new()
     holder.take()
-    holder.write([("a", "suspect", 0)])
+    holder.write([("a", "suspected", 0)])
     holder.start("a", PATIENCE)
     return holder
 
@@ -92,7 +92,7 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: St
             fault_proxy.accept()
             wait_until_free(server, stage)
     end = state_of(server, stage)
-    assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["processed"])
+    assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["done"])
     assert [[1]] * 5 == journal_of(stage).performed()["a"]
 
 
@@ -167,7 +167,7 @@ def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
         assert {"recovered": 1, "done": 1} == app.drain()
     end = state_of(server, stage)
     assert ({}, {}, {}) == (end["morgue"], end["trouble"], end["suspects"])
-    assert 2 == end["counters"]["processed"]
+    assert 2 == end["counters"]["done"]
 
 
 def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, stage: Stage) -> None:
@@ -177,7 +177,7 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
         holders.push(numbered("a", *range(8)))
         former = [holders.new() for _ in range(3)]
         former[0].take()
-        window = former[0].write([("a", "suspect", 0)])
+        window = former[0].write([("a", "suspected", 0)])
         assert window is not None
         former[0].start("a", PATIENCE)
         sizes = [len(window.deliveries[0].entries)]
@@ -191,7 +191,7 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
             holder.start("a", PATIENCE)
         for holder in (former[1], former[0]):
             holder.survive(PATIENCE)
-        window = former[2].write([("a", "back")])
+        window = former[2].write([("a", "returned")])
         assert window is not None
         sizes.append(len(window.deliveries[0].entries))
     assert [8, 4, 2, 8] == sizes

@@ -48,7 +48,7 @@ def test_the_tour_works_everything_off(server: Server, queue_name: str) -> None:
     _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
     assert is_empty(end)
     assert {} == end["morgue"] == end["trouble"] == end["groups"] == end["errors"] == end["failures"]
-    assert 1 == end["counters"]["retried"] == end["counters"]["dead"]
+    assert 1 == end["counters"]["retried"] == end["counters"]["buried"]
 
 
 @pytest.mark.parametrize("lost", ["closed", "silent"])

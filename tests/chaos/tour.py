@@ -75,10 +75,10 @@ class Tour:
     def working(self) -> Iterator[Step]:
         """Holders come, settle in every way, and die."""
         yield self._take()
-        yield self._write("part", ("a", "retry", 0.0, self.clock.time() + 7.0, b"no", "s", True, b"n"))
+        yield self._write("part", ("a", "retried", 0.0, self.clock.time() + 7.0, b"no", "s", True, b"n"))
         yield Step("renew", lambda: self._holder.renew(PATIENCE))
         yield self._push(("a", 3), ("b", 2))
-        yield self._write("claim", ("b", "suspect", 0), ("c", "suspect", 0))
+        yield self._write("claim", ("b", "suspected", 0), ("c", "suspected", 0))
         yield Step("start", lambda: self._holder.start("b", PATIENCE))
         late = self._holder
         self._die()
@@ -90,8 +90,8 @@ class Tour:
         yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()
-        yield self._write("claim", ("b", "bury", b"dead", "s", b"d"))
-        yield self._write("release", ("c", "back"), ("b", "back"))
+        yield self._write("claim", ("b", "buried", b"dead", "s", b"d"))
+        yield self._write("release", ("c", "returned"), ("b", "returned"))
 
     def operating(self) -> Iterator[Step]:
         """An operator does everything once."""

@@ -714,7 +714,7 @@ def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     assert 'lowkiq_queue_length{queue="a\\"b\\\\c"} 1' in lines
     assert any(line.startswith("lowkiq_queue_lag_seconds{") for line in lines)
-    assert "# TYPE lowkiq_queue_processed_total counter" in lines
+    assert "# TYPE lowkiq_queue_done_total counter" in lines
     assert "secret-id" not in answer.text
 
 

@@ -15,7 +15,7 @@ def test_marks_are_whole_minutes_apart(span: Span) -> None:
     _, length, step = SPANS[span]
     nothing = (0,) * (length // step)
 
-    marks = chart(Series(began_at=1_000.0, step=step, processed=nothing, failed=nothing)).marks
+    marks = chart(Series(began_at=1_000.0, step=step, done=nothing, failed=nothing)).marks
 
     assert (1_000.0, 1_000.0 + length) == (marks[0], marks[-1])
     (between,) = {after - before for before, after in pairwise(marks)}

@@ -105,7 +105,7 @@ def test_the_chart_has_history_when_the_page_opens(
     page = browser.get("/").text
 
     processed, failed = (
-        [int(n) for n in re.findall(rf'data-{name}="(.*?)"', page)[0].split()] for name in ("processed", "failed")
+        [int(n) for n in re.findall(rf'data-{name}="(.*?)"', page)[0].split()] for name in ("done", "failed")
     )
     assert [6, 2] == [n for n in processed if n]
     assert 12 == len(processed) - 1 - processed[::-1].index(2) - processed.index(6)
@@ -125,7 +125,7 @@ def test_the_chart_reaches_back_three_days(
 
     page = make_browser().get(f"/?span={span}").text
 
-    assert "processed 3 " in _text(page)
+    assert "done 3 " in _text(page)
     assert f'id="span-{span}" href="./?span={span}" aria-current="true"' in page
 
 

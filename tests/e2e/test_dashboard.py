@@ -172,7 +172,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stage: Stage, open_window:
     confirm(page, "Put back")
     expect_done(page, "1 id was")
     page.goto(stage.deployment.dashboard_url)
-    processed = stage.metrics.processed
+    processed = stage.metrics.done
     stage.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
 
     # The page is open all the time, and asks for itself.

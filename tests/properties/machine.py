@@ -13,7 +13,7 @@ from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, MorgueLimits, Next
 from lowkiq_lambda.store.shard.windows import Window
 from tests.properties.disturbing import DisturbedMachine, disturbance
-from tests.properties.model import Claimed, Limits, Model, NewJob, Outcome
+from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
 from tests.properties.observed import entry_of, expected, in_numbers, seen_at, stored
 from tests.properties.store import PATIENCE, Holder, Shard
 from tests.servers import Server
@@ -253,7 +253,7 @@ class StoreMachine(DisturbedMachine):
         """Whether somebody holds the shard."""
         return self.model.holder is self.holder and self.model.window is not None
 
-    def outcome_of(self, id_: str) -> "st.SearchStrategy[Outcome | None]":
+    def outcome_of(self, id_: str) -> "st.SearchStrategy[OutcomeRecord | None]":
         """What may become of an id in flight; None is not to name it."""
         window, flown = self.model.window, self.model.flight[id_]
         assert window
@@ -261,13 +261,13 @@ class StoreMachine(DisturbedMachine):
         count = flown.retry_count + 1
         if window.kind == "CHARGE":
             assert window.charge
-            retry = st.just((id_, "retry", count, at, window.charge, "", False, "n"))
-            return retry | st.just((id_, "bury", window.charge, "", window.charge))
+            retry = st.just((id_, "retried", count, at, window.charge, "", False, "n"))
+            return retry | st.just((id_, "buried", window.charge, "", window.charge))
         blamed = st.booleans()
-        retry = st.builds(lambda *more: (id_, "retry", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
-        bury = st.builds(lambda *more: (id_, "bury", *more), ERRORS, SIGNATURES, BEGINNINGS)
-        plain = st.sampled_from([None, (id_, "done"), (id_, "back"), (id_, "behind", 0), (id_, "behind", 4)])
-        suspect = st.sampled_from([(id_, "suspect", 0), (id_, "suspect", 0), (id_, "suspect", 1)])
+        retry = st.builds(lambda *more: (id_, "retried", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
+        bury = st.builds(lambda *more: (id_, "buried", *more), ERRORS, SIGNATURES, BEGINNINGS)
+        plain = st.sampled_from([None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4)])
+        suspect = st.sampled_from([(id_, "suspected", 0), (id_, "suspected", 0), (id_, "suspected", 1)])
         return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
 
     def check_window(self, window: Window | None, *, told: bool = True) -> None:
@@ -289,12 +289,12 @@ class StoreMachine(DisturbedMachine):
             assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
             assert error == (None if delivery.error is None else delivery.error.decode())
             assert ("b" in trouble, "g" in trouble or "r" in trouble) == (delivery.blamed, delivery.repeated)
-            assert trouble.get("e") == delivery.exits
+            assert trouble.get("e") == delivery.exit_count
 
 
-def _encoded(outcomes: list[Outcome]) -> list[Outcome]:
+def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retry": (4, 7), "bury": (2, 4)}
+    positions = {"retried": (4, 7), "buried": (2, 4)}
     return [
         tuple(part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome))
         for outcome in outcomes

@@ -18,7 +18,7 @@ SHORTEST_SHARED = 64
 LONGEST_LINE = 200
 """Bytes of an error's text: what others have too, and what each id has for itself."""
 
-Outcome: TypeAlias = tuple[Any, ...]
+OutcomeRecord: TypeAlias = tuple[Any, ...]
 """Id, kind, and what the method of that name takes."""
 
 
@@ -182,10 +182,10 @@ class Model:
         self.go_on(limits)
         return "ok"
 
-    def settle(self, call: int, outcomes: Sequence[Outcome], *, partial: bool = False) -> None:
+    def settle(self, call: int, outcomes: Sequence[OutcomeRecord], *, partial: bool = False) -> None:
         """Ids in flight that are not named are done; with `partial` they stay there."""
         for id_, kind, *details in outcomes:
-            more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspect" else details
+            more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
         self._trim()
         while self.flight and not partial:
@@ -311,7 +311,7 @@ class Model:
             elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("x"):
                 self._strike(id_, flown, former)
             else:
-                self._suspected(id_, flown, self.trouble.get(id_, {}).get("g", ""))
+                self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("g", ""))
         self.flight, self.abandoned = {}, False
         self._trim()
 
@@ -322,7 +322,7 @@ class Model:
             self._note(id_, n=None, a=payload)
         strikes = [*self.trouble[id_].get(kind, []), former]
         if kind == "n" and len(strikes) == STRIKES:
-            self.counters["dead"] += 1
+            self.counters["buried"] += 1
             self._failed_once_more(id_, flown, "crashed")
             self.groups.pop(self.trouble.pop(id_)["g"], None)
             self._drop_suspect(id_)
@@ -336,9 +336,9 @@ class Model:
         self._note(id_, **{kind: strikes})
         if kind == "h":
             self._note(id_, l=len(flown.entries) // 2)
-        self._suspected(id_, flown, self.trouble[id_]["g"])
+        self._make_suspect(id_, flown, self.trouble[id_]["g"])
 
-    def _suspected(self, id_: str, flown: Flown, group: str) -> None:
+    def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
         self._put_back(id_, flown.entries, flown.perform_in)
         self.suspects[id_] = flown.perform_in
         self._note(id_, g=group, x=None)
@@ -351,7 +351,7 @@ class Model:
     # Outcomes
 
     def _done(self, id_: str, flown: Flown) -> None:
-        self.counters["processed"] += 1
+        self.counters["done"] += 1
         self._forget_counts(flown.entries)
         self.errors.pop(id_, None)
         self._clear(id_)
@@ -360,7 +360,7 @@ class Model:
         new = (self.now, flown.retry_count + 1, beginning)
         self.noted[id_] = [new, *self.failures.get(id_, [])][:REMEMBERED]
 
-    def _retry(self, id_: str, flown: Flown, *more: Any) -> None:
+    def _retried(self, id_: str, flown: Flown, *more: Any) -> None:
         count, at, error, signature, blamed, beginning = more
         self.counters["retried"] += 1
         self._failed_once_more(id_, flown, beginning)
@@ -369,8 +369,8 @@ class Model:
         self._put_back(id_, flown.entries, at)
         self._clear(id_, signature, error, blamed=blamed)
 
-    def _bury(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
-        self.counters["dead"] += 1
+    def _buried(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
+        self.counters["buried"] += 1
         self._failed_once_more(id_, flown, beginning)
         self._clear(id_, signature, error)
         self._forget_counts(flown.entries[:1])
@@ -381,24 +381,22 @@ class Model:
             self.errors.pop(id_, None)
         self._to_morgue(id_, flown.entries[0], error)
 
-    def _back(self, id_: str, flown: Flown) -> None:
-        self.counters["interrupted"] += 1
+    def _returned(self, id_: str, flown: Flown, exit_count: int | None = None) -> None:
+        self.counters["returned"] += 1
         self._put_back(id_, flown.entries, flown.perform_in)
-        self._note(id_, x=None)
-
-    def _behind(self, id_: str, flown: Flown, exits: int) -> None:
-        self.counters["interrupted"] += 1
-        self._put_back(id_, flown.entries, flown.perform_in)
+        if exit_count is None:
+            self._note(id_, x=None)
+            return
         known = self.trouble.get(id_, {})
         self._clear(id_)
-        self._note(id_, b=known.get("b"), e=exits)
+        self._note(id_, b=known.get("b"), e=exit_count)
         job = self.waiting[id_]
         job.perform_in, job.since = self.due_by, flown.perform_in
 
-    def _suspect(self, id_: str, flown: Flown, group: str) -> None:
+    def _suspected(self, id_: str, flown: Flown, group: str) -> None:
         self.counters["suspected"] += 1
         self.groups.setdefault(group, Group()).left += 1
-        self._suspected(id_, flown, group)
+        self._make_suspect(id_, flown, group)
 
     def _clear(self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False) -> None:
         name = self.trouble.pop(id_, {}).get("g")

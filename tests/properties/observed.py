@@ -16,10 +16,10 @@ from tests.properties.model import Entry, Model, morgue_bytes
 State: TypeAlias = dict[str, Any]
 
 COUNTERS: Final = (
-    "processed",
+    "done",
     "retried",
-    "dead",
-    "interrupted",
+    "buried",
+    "returned",
     "suspected",
     "recovered",
     "trimmed",

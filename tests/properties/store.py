@@ -21,7 +21,7 @@ from lowkiq_lambda.store.shard.session import (
     LeaseSettings,
     MorgueLimits,
     Next,
-    Outcome,
+    OutcomeRecord,
     Settlement,
 )
 from lowkiq_lambda.store.shard.windows import Window
@@ -99,7 +99,7 @@ class Holder(LeaseSession):
         """The number of the last call."""
         return self._calls
 
-    def settle_as(self, call: int, outcomes: Sequence[Outcome], next_step: Next, limits: Limits) -> Window | None:
+    def settle_as(self, call: int, outcomes: Sequence[OutcomeRecord], next_step: Next, limits: Limits) -> Window | None:
         """Settle with a number of the test's choice."""
         known, self._calls = self._calls, call - 1
         try:

@@ -125,7 +125,7 @@ def test_p6_a_codec_that_exits_fails_the_id_and_stops_no_shard(
     worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
     worker.perform_async([{"id": "a", "payload": "poison"}, *jobs_of("bcd")])
 
-    assert {"done": 3, "failed": 1, "dead": 1} == app.drain()
+    assert {"done": 3, "failed": 1, "buried": 1} == app.drain()
     (buried,) = notes.buried
     assert f"a payload cannot be decoded: {kind.__name__}: codec" == buried.error
     assert b'"poison"' == buried.payloads[0].payload
@@ -178,7 +178,7 @@ def test_lb9_corrupt_bytes_stop_no_shard(app: Lowkiq, clock: ManualClock, queue_
 
     assert {"done": 1, "failed": 1, "retried": 1} == app.drain()
     clock.advance(10)
-    assert {"failed": 1, "dead": 1} == app.drain()
+    assert {"failed": 1, "buried": 1} == app.drain()
 
     assert ["a"] == [job.id for job in notes.buried]
     assert look(app, worker, "a") is None

@@ -78,7 +78,7 @@ def test_lb10_retries_exhausted_that_raises_changes_nothing(
     worker = declare(app, queue_name, failing("a"), max_retry_count=0, retries_exhausted=retries_exhausted)
     worker.perform_async(jobs_of("ab"))
 
-    assert {"done": 1, "failed": 1, "dead": 1} == app.drain()
+    assert {"done": 1, "failed": 1, "buried": 1} == app.drain()
     assert (["a"], None) == (told, look(app, worker, "a"))
     assert "Noting.retries_exhausted raised" in caplog.text
     assert {} == app.drain()
@@ -192,7 +192,7 @@ def test_lb10_load_error_that_raises_harms_nobody(make_app: MakeApp, clock: Manu
     app.drain()
     clock.advance(10)
 
-    assert {"failed": 1, "dead": 1} == app.drain()
+    assert {"failed": 1, "buried": 1} == app.drain()
     assert (2, 1) == (len(ran), len(exhausted))
 
 

@@ -69,7 +69,7 @@ def test_stopping_is_set_when_the_lease_cannot_be_trusted(app: Lowkiq, clock: Ma
     result = app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock))
 
     # Nobody else had come, so what was finished is settled; the rest waits for a lease that can be trusted.
-    assert ([False, True], "lease lost", {"done": 2, "interrupted": 2}) == (seen, result.reason, result.counts)
+    assert ([False, True], "lease lost", {"done": 2, "returned": 2}) == (seen, result.reason, result.counts)
     assert {"due": 2, "jobs": 2} == left_behind(app, worker)
 
 

@@ -317,6 +317,6 @@ def test_p6_one_suspect_runs_at_a_time_in_a_process(app: Lowkiq, clock: ManualCl
     notes.then = visit_the_other
     app.drain()
 
-    assert [("held", {"recovered": 1, "interrupted": 1})] == [(one.reason, dict(one.counts)) for one in met]
+    assert [("held", {"recovered": 1, "returned": 1})] == [(one.reason, dict(one.counts)) for one in met]
     assert sorted([job_id] for job_id in ids) == sorted(notes.ids)
     assert {} == left_behind(app, worker)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
-from lowkiq_lambda.engine.verdict import EXITS
+from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
 from lowkiq_lambda.testing import ManualClock
 from tests.rules.support import Notes, counters, declare, failing, jobs_of, left_behind, look
 
@@ -93,7 +93,7 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     worker = declare(app, queue_name, notes, max_retry_count=1)
     worker.perform_async(jobs_of("x"))
 
-    drain_until_the_rest_is_over(app, clock, error, EXITS - 1)
+    drain_until_the_rest_is_over(app, clock, error, EXIT_LIMIT - 1)
     found = look(app, worker, "x")
     assert (-1.0, None) == (found and found.retry_count, found and found.error)
 
@@ -102,12 +102,12 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     assert found is not None
     assert 0.0 == found.retry_count
     assert found.error is not None
-    assert found.error.startswith(f"exited {EXITS} times in a row, at last with {kind.__name__}: ")
+    assert found.error.startswith(f"exited {EXIT_LIMIT} times in a row, at last with {kind.__name__}: ")
     assert "enough" in found.error
     assert [] == notes.buried
 
-    drain_until_the_rest_is_over(app, clock, error, EXITS)
-    assert (2 * EXITS, ["x"]) == (len(notes.ids), [job.id for job in notes.buried])
+    drain_until_the_rest_is_over(app, clock, error, EXIT_LIMIT)
+    assert (2 * EXIT_LIMIT, ["x"]) == (len(notes.ids), [job.id for job in notes.buried])
     assert look(app, worker, "x") is None
     assert {} == left_behind(app, worker)
 
@@ -118,11 +118,11 @@ def test_p6_who_exits_in_company_is_told_apart(app: Lowkiq, clock: ManualClock, 
     worker = declare(app, queue_name, notes, batch_size=3)
     worker.perform_async(jobs_of("axb"))
 
-    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXITS)
+    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
-    assert (EXITS, {"retried": 1, "processed": 2}) == (
+    assert (EXIT_LIMIT, {"retried": 1, "done": 2}) == (
         notes.ids.count(["x"]),
-        {name: n for name, n in counters(app, worker).items() if name in ("retried", "processed", "dead")},
+        {name: n for name, n in counters(app, worker).items() if name in ("retried", "done", "buried")},
     )
 
 
@@ -150,11 +150,11 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
     worker = declare(app, queue_name, Notes(), batch_size=5, perform_job=perform_job)
     worker.perform_async(jobs_of("axb"))
 
-    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXITS)
+    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT)
 
-    assert {"a": 1, "b": 1, "x": EXITS} == Counter(runs)
+    assert {"a": 1, "b": 1, "x": EXIT_LIMIT} == Counter(runs)
     (waiting,) = app.queries(worker).fetch(["x"])
-    assert str(waiting.error).startswith(f"exited {EXITS} times in a row")
+    assert str(waiting.error).startswith(f"exited {EXIT_LIMIT} times in a row")
 
 
 def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(
@@ -164,12 +164,12 @@ def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(
     notes = Notes(leaving("x", SystemExit(3)))
     worker = declare(app, queue_name, notes)
     worker.perform_async(jobs_of("x"))
-    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXITS - 1)
+    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT - 1)
     notes.then = failing("x")
     app.drain()
     clock.advance(60)
     notes.then = leaving("x", SystemExit(3))
-    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXITS - 1)
+    drain_until_the_rest_is_over(app, clock, SystemExit(3), EXIT_LIMIT - 1)
 
     found = look(app, worker, "x")
     assert 0.0 == (found and found.retry_count)
@@ -181,9 +181,9 @@ def test_ctrl_c_is_never_a_failure_of_an_id(app: Lowkiq, clock: ManualClock, que
     worker = declare(app, queue_name, notes)
     worker.perform_async(jobs_of("x"))
 
-    drain_until_the_rest_is_over(app, clock, KeyboardInterrupt(), 3 * EXITS)
+    drain_until_the_rest_is_over(app, clock, KeyboardInterrupt(), 3 * EXIT_LIMIT)
     notes.then = leaving("x", SystemExit())
-    drain_until_the_rest_is_over(app, clock, SystemExit(), EXITS - 1)
+    drain_until_the_rest_is_over(app, clock, SystemExit(), EXIT_LIMIT - 1)
     notes.then = leaving("x", KeyboardInterrupt())
     drain_until_the_rest_is_over(app, clock, KeyboardInterrupt(), 3)
     found = look(app, worker, "x")
@@ -202,7 +202,7 @@ def test_p9_an_id_that_is_given_back_again_and_again_does_not_look_young(
     worker = declare(app, queue_name, leaving("x", SystemExit(3)))
     worker.perform_async(jobs_of("x"))
     ages = []
-    for _ in range(EXITS - 1):
+    for _ in range(EXIT_LIMIT - 1):
         clock.advance(100)
         with pytest.raises(SystemExit):
             app.drain()

@@ -200,7 +200,7 @@ def test_perform_job_comes_to_an_end_at_the_stop_signal(app: Lowkiq, clock: Manu
     worker.perform_async(jobs_of("abc"))
     result = app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
 
-    assert (["a"], {"done": 1, "interrupted": 2}) == (ran, result.counts)
+    assert (["a"], {"done": 1, "returned": 2}) == (ran, result.counts)
     assert ([("", clock.time())], clock.time(), -1.0, None) == look(app, worker, "c")
 
 
@@ -234,6 +234,6 @@ def test_what_was_claimed_and_did_not_run_goes_back(app: Lowkiq, clock: ManualCl
 
     counts = app.drain(seconds=1)
 
-    assert {"done": 4, "interrupted": 16} == counts
+    assert {"done": 4, "returned": 16} == counts
     assert ([("", 1.0)], at, -1.0, None) == look(app, worker, "19")
     assert {"done": 16} == app.drain()

@@ -113,7 +113,7 @@ def test_lb29_nothing_read_from_redis_runs_code(app: Lowkiq, queue_name: str) ->
     bomb = pickle.dumps(Exploit())
     app.backend.client.hset(key, "a", record[:15] + bomb)
 
-    assert {"failed": 1, "dead": 1} == app.drain()
+    assert {"failed": 1, "buried": 1} == app.drain()
     assert [bomb] == [payload for job in notes.buried for payload, _ in job.payloads]
     with pytest.raises(SystemExit, match="exploited"):
         pickle.loads(bomb)  # noqa: S301 - to show that it would
@@ -139,5 +139,5 @@ def test_lb26_busy_and_counters_are_right_after_a_crash(app: Lowkiq, clock: Manu
     app.drain()
     after = app.metrics()[queue_name]
 
-    assert (2, 0, 0) == (dying.in_flight, dying.length, dying.processed)
-    assert (0, 1, 1, 1) == (after.in_flight, after.length, after.processed, after.failed)
+    assert (2, 0, 0) == (dying.in_flight, dying.length, dying.done)
+    assert (0, 1, 1, 1) == (after.in_flight, after.length, after.done, after.failed)

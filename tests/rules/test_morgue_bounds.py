@@ -27,7 +27,7 @@ def test_e77_the_morgue_is_bounded_by_count(make_app: MakeApp, clock: ManualCloc
         clock.advance(1)
 
     assert {"c": [""], "d": [""], "e": [""]} == lying(app, queue_name)
-    assert (5, 2) == (counters(app, worker)["dead"], counters(app, worker)["trimmed"])
+    assert (5, 2) == (counters(app, worker)["buried"], counters(app, worker)["trimmed"])
     assert {} == left_behind(app, worker)
 
 
@@ -132,7 +132,7 @@ def test_the_morgue_is_within_its_bounds_however_many_are_buried_at_once(
     bury(app, worker, [{"id": n} for n in range(3_000)])
 
     told = counters(app, worker)
-    assert (3_000, 2_900, 100) == (told["dead"], told["trimmed"], app.stats()["total"]["morgue_length"])
+    assert (3_000, 2_900, 100) == (told["buried"], told["trimmed"], app.stats()["total"]["morgue_length"])
 
     app = make_app(morgue_max_bytes=1_000_000)
     worker = declare(app, f"{queue_name}-bytes", fail_all, max_retry_count=0, batch_size=batch_size)

@@ -88,7 +88,7 @@ def test_p5_work_is_acknowledged_within_the_interval(make_app: MakeApp, clock: M
 
     def slow_down(_batch: Batch) -> None:
         clock.advance(0.0001 if len(processed) < 50 else 0.03)
-        processed.append(app.metrics()[queue_name].processed)
+        processed.append(app.metrics()[queue_name].done)
 
     worker = declare(app, queue_name, slow_down)
     worker.perform_async(jobs_of([str(n) for n in range(150)]))

@@ -109,7 +109,7 @@ def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, que
 
     # The second time the oldest payload of "b" is buried, and the rest fails for the first time.
     assert {"done": 2, "failed": 1, "retried": 1} == counts
-    assert (2, 10, 3, 1) == (metrics.processed, metrics.payloads, metrics.failed, metrics.buried)
+    assert (2, 10, 3, 1) == (metrics.done, metrics.payloads, metrics.failed, metrics.buried)
 
 
 def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: str) -> None:
@@ -131,8 +131,8 @@ def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: s
     app.drain()
     after = app.metrics()[queue_name]
 
-    assert (0, 0, 3) == (counted.processed, counted.failed, counted.fresh)
-    assert (3, 0, 3) == (after.processed, after.failed, after.payloads)
+    assert (0, 0, 3) == (counted.done, counted.failed, counted.fresh)
+    assert (3, 0, 3) == (after.done, after.failed, after.payloads)
 
 
 def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> None:
@@ -141,7 +141,7 @@ def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> No
 
     def add_up(_batch: Batch) -> None:
         metrics = app.metrics()[queue_name]
-        sums.append(metrics.processed + metrics.in_flight + metrics.length)
+        sums.append(metrics.done + metrics.in_flight + metrics.length)
 
     worker = declare(app, queue_name, add_up, batch_size=2, shards_count=2)
     worker.perform_async({"id": n} for n in range(30))
@@ -159,7 +159,7 @@ def test_p9_the_drain_counts_by_outcome(app: Lowkiq, clock: ManualClock, queue_n
     clock.advance(10)
 
     assert {"done": 3, "failed": 1, "retried": 1} == first
-    assert {"failed": 1, "dead": 1} == app.drain()
+    assert {"failed": 1, "buried": 1} == app.drain()
     assert {} == app.drain()
 
 

@@ -146,7 +146,7 @@ def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, que
     assert isinstance(record, bytes)
     app.backend.client.hset(key, "corrupt", record[:-2] + b"}")
 
-    assert {"done": 3, "failed": 2, "dead": 2} == app.drain()
+    assert {"done": 3, "failed": 2, "buried": 2} == app.drain()
     clock.advance(1_000)
     assert ({}, [["a", "b", "bad", "c"]]) == (app.drain(), notes.ids)
 

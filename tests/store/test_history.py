@@ -95,7 +95,7 @@ def test_what_several_processes_write_is_added_up(
     clock.advance(60)
     past = history_of(app)
 
-    assert (7, 2) == (sum(past.series.processed), sum(past.series.failed))
+    assert (7, 2) == (sum(past.series.done), sum(past.series.failed))
 
 
 def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -108,11 +108,11 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
     recorder.flush()
     clock.advance(5)
     past = history_of(app)
-    assert 2.0 == past.processed_rate
+    assert 2.0 == past.done_rate
     assert 0.2 == pytest.approx(past.failed_rate)
 
     clock.advance(60)
-    assert 0 == history_of(app).processed_rate
+    assert 0 == history_of(app).done_rate
 
 
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -129,10 +129,10 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
     spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
     for span in spans:
         series = history_of(app, span).series
-        for place, found in enumerate(series.processed):
+        for place, found in enumerate(series.done):
             begin = series.began_at + place * series.step
             assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == found
-        ends_at = series.began_at + series.step * len(series.processed)
+        ends_at = series.began_at + series.step * len(series.done)
         # What was written a minute ago is in it, however long its points are.
         assert clock.time() - MINUTES.step - 2 * SECONDS.step <= ends_at <= clock.time()
 
@@ -157,7 +157,7 @@ def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_n
         recorder.flush()
     clock.advance(60)
 
-    assert 2**32 - 1 == max(history_of(app).series.processed)
+    assert 2**32 - 1 == max(history_of(app).series.done)
 
 
 def test_a_drain_writes_what_it_did_without_a_call_more(
@@ -173,7 +173,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
     clock.advance(60)
 
     assert [] == flushed
-    assert 30 == sum(history_of(app).series.processed)
+    assert 30 == sum(history_of(app).series.done)
 
 
 def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -184,10 +184,10 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
     clock.advance(60)
-    assert 0 == sum(history_of(app).series.processed)
+    assert 0 == sum(history_of(app).series.done)
 
     drainer.probe(drainer.shards())
-    assert 1 == sum(history_of(app).series.processed)
+    assert 1 == sum(history_of(app).series.done)
 
 
 def test_a_redis_that_is_away_costs_history_only(
@@ -211,7 +211,7 @@ def test_a_redis_that_is_away_costs_history_only(
     recorder.flush()
     clock.advance(60)
 
-    assert 20 == sum(history_of(app).series.processed)
+    assert 20 == sum(history_of(app).series.done)
     assert [] == caplog.records
 
 
@@ -231,7 +231,7 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
     with cluster_app.overview("72h") as seen:
         queue = only(seen.queues)
 
-    assert 200 == queue.now.processed
+    assert 200 == queue.now.done
     assert 3 == len(seen.servers)
     assert {"primary"} == {server.role for server in seen.servers}
     assert {f"{node.host}:{node.port}" for node in cluster.nodes} == {server.address for server in seen.servers}

@@ -130,7 +130,7 @@ def test_p1_p4_an_evicted_holder_writes_nothing_more(desk: Desk) -> None:
     desk.handler.meanwhile = lambda: evicted.extend([evict(desk), evict(desk)])
     desk.drain()
     state = desk.state()
-    assert ([True, True], {"00", "01"}, 0) == (evicted, set(state["flight"]), state["counters"]["processed"])
+    assert ([True, True], {"00", "01"}, 0) == (evicted, set(state["flight"]), state["counters"]["done"])
     assert (TTL, True) == (state["lease"][1] - desk.clock.time(), state["lease"][2])
 
     desk.drain()

@@ -126,7 +126,7 @@ def test_counters_count_ids_and_payloads_apart(make_desk: MakeDesk) -> None:
     desk.fail([{"id": "broken"}])
     metrics = desk.app.metrics()[desk.worker.queue_name]
 
-    assert (2, 6) == (metrics.processed, metrics.payloads)
+    assert (2, 6) == (metrics.done, metrics.payloads)
     assert (1, 1, 1) == (metrics.failed, metrics.buried, metrics.morgue_length)
 
 

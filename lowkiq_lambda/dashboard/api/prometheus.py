@@ -35,7 +35,7 @@ SERIES: Final = (
     Series("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
     Series("paused_shards", "gauge", "paused", "Shards that are paused."),
     Series("paused_lag_seconds", "gauge", "paused_lag", "The lag of shards that are paused, which is in no other."),
-    Series("processed_total", "counter", "processed", "Ids done since the queue was made."),
+    Series("done_total", "counter", "done", "Ids done since the queue was made."),
     Series("failed_total", "counter", "failed", "Failures of ids that counted."),
     Series("buried_total", "counter", "buried", "Failures that were an id's last."),
     Series("payloads_total", "counter", "payloads", "Payloads handed to the handler and done."),

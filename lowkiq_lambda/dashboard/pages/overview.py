@@ -23,8 +23,8 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     fresh: int
     retries: int
-    dead: int
-    processed_rate: float
+    in_morgue: int
+    done_rate: float
     failed_rate: float
     chart: Chart
 
@@ -32,7 +32,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links.
 
-    `failing`: more failed than was processed. `paused`: what the badge says of it; empty where it is not.
+    `failing`: more failed than was done. `paused`: what the badge says of it; empty where it is not.
     """
 
     id: str
@@ -81,8 +81,8 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
         length=sum(now.length for now in nows),
         fresh=sum(now.fresh for now in nows),
         retries=sum(now.retries for now in nows),
-        dead=sum(now.morgue_length for now in nows),
-        processed_rate=sum(past.processed_rate for past in pasts),
+        in_morgue=sum(now.morgue_length for now in nows),
+        done_rate=sum(past.done_rate for past in pasts),
         failed_rate=sum(past.failed_rate for past in pasts),
         chart=chart(_together(at, [past.series for past in pasts])),
     )
@@ -90,11 +90,11 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
 
 def _together(at: float, each: Sequence[Series]) -> Series:
     if not each:
-        return Series(began_at=at, step=1, processed=(), failed=())
+        return Series(began_at=at, step=1, done=(), failed=())
     return Series(
         began_at=each[0].began_at,
         step=each[0].step,
-        processed=tuple(map(sum, zip(*(one.processed for one in each), strict=True))),
+        done=tuple(map(sum, zip(*(one.done for one in each), strict=True))),
         failed=tuple(map(sum, zip(*(one.failed for one in each), strict=True))),
     )
 
@@ -106,7 +106,7 @@ def _row(number: int, queue: QueueOverview) -> Row:
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
         spark=spark(queue.history.series),
-        failing=sum(queue.history.series.failed) > sum(queue.history.series.processed),
+        failing=sum(queue.history.series.failed) > sum(queue.history.series.done),
         took=queue.history.took,
         waited=queue.history.waited,
         mismatched=queue.mismatched,

@@ -79,8 +79,8 @@
 
   function point(chart, x) {
     const svg = chart.querySelector("svg"), box = svg.getBoundingClientRect(), outer = chart.getBoundingClientRect();
-    const processed = chart.dataset.processed.split(" "), failed = chart.dataset.failed.split(" ");
-    const last = processed.length - 1;
+    const done = chart.dataset.done.split(" "), failed = chart.dataset.failed.split(" ");
+    const last = done.length - 1;
     if (last < 1) return;
     const place = Math.max(0, Math.min(last, Math.round((x - box.left) / box.width * last)));
     const at = new Date((Number(chart.dataset.began) + place * Number(chart.dataset.step)) * 1000);
@@ -91,7 +91,7 @@
       chart.append(tip);
     }
     const rate = (count) => `${rates.format(count / Number(chart.dataset.step))}/s`;
-    tip.textContent = `${zoned(at)} · processed ${rate(processed[place])} · failed ${rate(failed[place])}`;
+    tip.textContent = `${zoned(at)} · done ${rate(done[place])} · failed ${rate(failed[place])}`;
     const middle = box.left - outer.left + box.width * place / last;
     tip.style.left = `${Math.max(4, Math.min(outer.width - tip.offsetWidth - 4, middle - tip.offsetWidth / 2))}px`;
   }

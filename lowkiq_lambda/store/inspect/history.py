@@ -61,7 +61,7 @@ def history(answer: object, wanted: Sequence[Window], span: Span, now: float) ->
     recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     return QueueHistory(
         series=_series(found, kind, ends_at - length, ends_at, step),
-        processed_rate=sum(recent.processed) / RECENT,
+        done_rate=sum(recent.done) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
         took=_quantiles(found, 0),
         waited=_quantiles(found, BUCKETS),
@@ -75,13 +75,13 @@ def _series(found: Windows, kind: Kind, from_: float, to: float, step: int) -> S
     begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
     counters = _counters(stored, 2 * begin, 2 * (end - begin))
     width = 2 * (step // kind.step)
-    processed, failed = (
+    done, failed = (
         counters[which::2]
         if step == kind.step
         else tuple([sum(counters[place + which : place + width : 2]) for place in range(0, len(counters), width)])
         for which in (0, 1)
     )
-    return Series(began_at=from_, step=step, processed=processed, failed=failed)
+    return Series(began_at=from_, step=step, done=done, failed=failed)
 
 
 def _filled(stored: bytes, counters: int) -> bytes:

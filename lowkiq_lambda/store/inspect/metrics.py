@@ -92,7 +92,7 @@ class _Asked(NamedTuple):
 
 
 def _values(line: _Line, now: float) -> _Values:
-    length, retries, in_flight, morgue_length, processed, retried, buried, payloads, damaged = line[:9]
+    length, retries, in_flight, morgue_length, done, retried, buried, payloads, damaged = line[:9]
     due, since, flights, pauses = line[9:]
     waiting, resting = [due, since], [pause for pause in pauses if pause[0] > now]
     for _, shard_due, shard_since, flight_since, held_until in [pause for pause in pauses if pause[0] <= now]:
@@ -102,7 +102,7 @@ def _values(line: _Line, now: float) -> _Values:
     return (
         *(length, length - retries, retries, in_flight, morgue_length),
         *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
-        *(processed, retried + buried, buried, payloads),
+        *(done, retried + buried, buried, payloads),
         *(len(resting), _age(now, chain.from_iterable(pause[1:4] for pause in resting))),
         damaged,
     )

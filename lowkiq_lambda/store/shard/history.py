@@ -5,7 +5,7 @@ in one round trip for a queue, however many settlings that were. What a process 
 from the charts; the counters of the shards miss nothing.
 
 A queue has three kinds of keys, for windows of time, which expire by themselves. A key is an array of counters of 32
-bits: of what was processed and what failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
+bits: of what was done and what failed in each slot (SECONDS, MINUTES), or how often a time fell into each of
 BUCKETS (TIMES: first how long batches took, then how long ids had waited when their batch began).
 """
 
@@ -68,7 +68,7 @@ def bounds(number: int) -> tuple[float, float]:
 class Slot:
     """What was settled in five seconds."""
 
-    processed: int = 0
+    done: int = 0
     failed: int = 0
     took: Counter[int] = field(default_factory=Counter)
     waited: Counter[int] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Recorder:
             if not self._pending:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
-            slot.processed += counts.get("done", 0)
+            slot.done += counts.get("done", 0)
             slot.failed += counts.get("failed", 0)
             _sample(slot.took, took)
             _sample(slot.waited, waited)
@@ -138,7 +138,7 @@ def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[Beside]:
 
 def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[Beside]:
     at = number * SECONDS.step
-    counts = (slot.processed, slot.failed)
+    counts = (slot.done, slot.failed)
     for kind in (SECONDS, MINUTES):
         yield from _added(kind, queue_name, at, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n})
     yield from _added(TIMES, queue_name, at, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}})

@@ -21,8 +21,8 @@ Result = TypeVar("Result")
 Next: TypeAlias = Literal["claim", "release", "part"]
 StopRequest: TypeAlias = Literal["paused", "quiet"]
 """Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
-Outcome: TypeAlias = tuple[Any, ...]
-"""As lua/include/outcomes.lua reads it: id, kind, and what the kind needs."""
+OutcomeRecord: TypeAlias = tuple[Any, ...]
+"""As lua/include/outcomes.lua reads it: an id, its outcome (`job.Outcome`), and what that one needs."""
 
 
 _STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {b"": None, b"paused": "paused", b"quiet": "quiet"}
@@ -50,7 +50,7 @@ class Settlement(msgspec.Struct, frozen=True):
     `payloads`: how many were performed to their end. `pace`: kept for the next holder.
     """
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[OutcomeRecord]
     next_step: Next
     pace: str
     payloads: int
@@ -191,7 +191,7 @@ class LeaseSession:
         return renewed
 
     def abandon(self, seconds: float, patience: float) -> None:
-        """Mark what is in flight as interrupted; the shard is free after `seconds`, the process must be gone."""
+        """Mark what is in flight as abandoned; the shard is free after `seconds`, the process must be gone."""
         end_child_of(self._pid)
         reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
         _unless_lost(reply, self.shard)
@@ -228,12 +228,12 @@ def _anything(_reply: Reply) -> None:
     pass
 
 
-def _errors_apart(outcomes: Sequence[Outcome]) -> tuple[list[list[Any]], list[bytes]]:
+def _errors_apart(outcomes: Sequence[OutcomeRecord]) -> tuple[list[list[Any]], list[bytes]]:
     """The outcomes with the position of each error instead of its bytes, which the server's msgpack has no type for."""
     positions: dict[bytes, int] = {}
     named = [
-        [positions.setdefault(part, len(positions)) if isinstance(part, bytes) else part for part in outcome]
-        for outcome in outcomes
+        [positions.setdefault(part, len(positions)) if isinstance(part, bytes) else part for part in record]
+        for record in outcomes
     ]
     return named, list(positions)
 

@@ -119,7 +119,7 @@ class Stage:
         self.server.admin.delete(self.shards[index].key("lease"))
         self.server.admin.hset(self.shards[index].key("meta"), "until", 0)
 
-    def check_that_nothing_is_left(self, *, processed: int, troubled: bool = False) -> Mapping[str, int]:
+    def check_that_nothing_is_left(self, *, done: int, troubled: bool = False) -> Mapping[str, int]:
         """All is done, each id so often as it should, nobody waits, nobody holds a lease; the counters."""
         total: dict[str, int] = {}
         for index in range(len(self.shards)):
@@ -130,7 +130,7 @@ class Stage:
             assert troubled or not (state["morgue"] or state["errors"])
             for name, count in state["counters"].items():
                 total[name] = total.get(name, 0) + count
-        assert processed == total["processed"]
+        assert done == total["done"]
         return total
 
     def close(self) -> None:

@@ -41,8 +41,8 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: Stage) ->
         assert 3 == numbers[-1][-1]
     assert [] == stage.told("overlap")
     # Nobody is worse off for it: no retry counted, nobody suspected any more.
-    counters = stage.check_that_nothing_is_left(processed=sum(map(len, performed.values())))
-    assert 0 == counters["retried"] == counters["dead"]
+    counters = stage.check_that_nothing_is_left(done=sum(map(len, performed.values())))
+    assert 0 == counters["retried"] == counters["buried"]
 
 
 def test_what_a_killed_run_had_done_is_in_its_metrics(stage: Stage) -> None:
@@ -52,7 +52,7 @@ def test_what_a_killed_run_had_done_is_in_its_metrics(stage: Stage) -> None:
     killed = stage.environment().invoke({"shard": 0}, timeout=2.0)
 
     assert isinstance(killed, Killed)
-    assert len(BEFORE) == stage.state()["counters"]["processed"] == sum(killed.metric("processed"))
+    assert len(BEFORE) == stage.state()["counters"]["done"] == sum(killed.metric("done"))
 
 
 def test_metrics_can_be_read_while_the_function_runs(stage: Stage) -> None:
@@ -63,9 +63,9 @@ def test_metrics_can_be_read_while_the_function_runs(stage: Stage) -> None:
     running = environment.begin({"shard": 0}, timeout=PLENTY)
     stage.await_told("begin", id="w")
 
-    eventually(lambda: len(BEFORE) == sum(environment.metric("processed")))
+    eventually(lambda: len(BEFORE) == sum(environment.metric("done")))
     stage.release("w")
-    assert len(BEFORE) + 1 == sum(running.result().metric("processed"))
+    assert len(BEFORE) + 1 == sum(running.result().metric("done"))
 
 
 def test_an_invocation_right_after_the_kill_finds_the_shard_held(stage: Stage) -> None:

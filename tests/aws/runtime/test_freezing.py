@@ -27,7 +27,7 @@ def test_p4_who_was_frozen_longer_than_its_lease_has_no_say_any_more(make_stage:
 
     assert "lease lost" == reason_of(lost)
     assert [1] == lost.metric("ended_lease_lost")
-    assert [] == lost.metric("processed")
+    assert [] == lost.metric("done")
     (told,) = stage.told("stopping", id="a")
     assert begun["pid"] == told["pid"] == lost.pid
     assert ended == stage.state()
@@ -35,7 +35,7 @@ def test_p4_who_was_frozen_longer_than_its_lease_has_no_say_any_more(make_stage:
     first, second = (line["token"] for line in stage.told("begin", id="a"))
     assert first < second
     assert {taken_over.pid} == {line["pid"] for line in stage.told("begin") if line["id"] in IDS[1:]}
-    stage.check_that_nothing_is_left(processed=len(IDS))
+    stage.check_that_nothing_is_left(done=len(IDS))
 
 
 def test_p4_an_environment_that_lost_a_lease_is_as_good_as_any_other(stage: Stage) -> None:
@@ -54,7 +54,7 @@ def test_p4_an_environment_that_lost_a_lease_is_as_good_as_any_other(stage: Stag
 
     assert ("empty", lost.pid, False) == (reason_of(after), after.pid, after.cold)
     assert {after.pid} == {line["pid"] for line in stage.told("end") if line["id"] in IDS[1:]}
-    stage.check_that_nothing_is_left(processed=len(IDS))
+    stage.check_that_nothing_is_left(done=len(IDS))
 
 
 def test_p4_what_was_done_in_time_overslept_counts_where_nobody_came(make_stage: MakeStage) -> None:
@@ -74,7 +74,7 @@ def test_p4_what_was_done_in_time_overslept_counts_where_nobody_came(make_stage:
     stage.await_free()
     assert "empty" == reason_of(environment.begin({"shard": 0}, timeout=PLENTY).result())
     assert {job_id: [[1 if job_id == "a" else 2]] for job_id in IDS} == stage.performed()
-    stage.check_that_nothing_is_left(processed=len(IDS))
+    stage.check_that_nothing_is_left(done=len(IDS))
 
 
 def test_no_lease_outlives_its_invocation(stage: Stage) -> None:
@@ -88,7 +88,7 @@ def test_no_lease_outlives_its_invocation(stage: Stage) -> None:
     tokens = [line["token"] for line in stage.told("begin")]
     assert 2 == len(set(tokens))
     assert sorted(tokens) == tokens
-    stage.check_that_nothing_is_left(processed=2 * len(IDS))
+    stage.check_that_nothing_is_left(done=2 * len(IDS))
 
 
 def test_a_thawed_environment_measures_the_clock_again(make_stage: MakeStage, make_server: MakeServer) -> None:

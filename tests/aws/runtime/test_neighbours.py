@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from lowkiq_lambda import Worker
-from lowkiq_lambda.engine.verdict import EXITS
+from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
 from tests.aws.runtime.stage import PLENTY, Stage
 from tests.servers.lambda_outcome import Crashed, Error, Outcome, Result
 from tests.servers.lambda_runtime import LambdaEnvironment
@@ -99,16 +99,16 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
             assert [30, 30] == [neighbours.done(name) for name in ("good", "fine")]
         if not neighbours.buried("kills"):
             assert ages["kills"] >= now - neighbours.pushed_at["kills"] - NOISE
-        if len(neighbours.began("exits")) < EXITS:
+        if len(neighbours.began("exits")) < EXIT_LIMIT:
             assert ages["exits"] >= now - neighbours.pushed_at["exits"] - NOISE
 
     crashes = [outcome for outcome in outcomes if isinstance(outcome, Crashed)]
     exits = [outcome.message for outcome in outcomes if isinstance(outcome, Error)]
-    assert (1 + STRIKES, 2 * EXITS) == (len(crashes), len(neighbours.began("exits")))
+    assert (1 + STRIKES, 2 * EXIT_LIMIT) == (len(crashes), len(neighbours.began("exits")))
     assert all("-exits': SystemExit: 3" in message for message in exits)
-    assert [-1.0] * EXITS + [0.0] * EXITS == neighbours.began("exits")
+    assert [-1.0] * EXIT_LIMIT + [0.0] * EXIT_LIMIT == neighbours.began("exits")
     assert ["x"] == list(neighbours.buried("exits"))
-    assert f"exited {EXITS} times in a row" in str(neighbours.buried("exits")["x"])
+    assert f"exited {EXIT_LIMIT} times in a row" in str(neighbours.buried("exits")["x"])
     assert ["k"] == list(neighbours.buried("kills"))
     assert str(neighbours.buried("kills")["k"]).startswith("crashed")
     assert 60 == neighbours.done("good") + neighbours.done("fine")

@@ -31,6 +31,6 @@ def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: Stage, do:
     assert set(HEALTHY) == stage.performed().keys()
     assert 1 + STRIKES == len(stage.told("begin", id="x"))
     assert [] == stage.told("overlap")
-    counters = stage.check_that_nothing_is_left(processed=len(HEALTHY), troubled=True)
-    assert (0, 1) == (counters["retried"], counters["dead"])
+    counters = stage.check_that_nothing_is_left(done=len(HEALTHY), troubled=True)
+    assert (0, 1) == (counters["retried"], counters["buried"])
     assert {} == state["errors"] == state["trouble"]

@@ -93,7 +93,7 @@ def test_a_rotation_amid_a_batch_costs_nothing(stage: Stage, secret: Secret) -> 
     stage.release("a")
 
     assert {"done": 1} == running.result().value["counts"]
-    stage.check_that_nothing_is_left(processed=1)
+    stage.check_that_nothing_is_left(done=1)
 
 
 @pytest.mark.parametrize("handler", [DISPATCH, DASHBOARD])

@@ -55,7 +55,7 @@ def test_p1_of_two_invocations_for_one_shard_one_drains_and_the_other_ends_at_on
     stage.release("a")
     assert "empty" == reason_of(running.result())
     assert {running.result().pid} == {line["pid"] for line in stage.told("begin") if line["id"] in IDS}
-    stage.check_that_nothing_is_left(processed=1 + len(IDS))
+    stage.check_that_nothing_is_left(done=1 + len(IDS))
 
 
 def test_an_invocation_that_finds_nothing_asks_once(make_stage: MakeStage, make_server: MakeServer) -> None:
@@ -82,7 +82,7 @@ def test_a_duplicated_event_does_nothing_twice(stage: Stage) -> None:
         assert "empty" == reason_of(again.result())
 
     assert {job_id: [[1]] for job_id in IDS} == stage.performed()
-    stage.check_that_nothing_is_left(processed=len(IDS))
+    stage.check_that_nothing_is_left(done=len(IDS))
 
 
 def test_p1_a_duplicate_that_comes_at_the_same_time_does_nothing_twice(make_stage: MakeStage) -> None:
@@ -96,7 +96,7 @@ def test_p1_a_duplicate_that_comes_at_the_same_time_does_nothing_twice(make_stag
 
     assert {job_id: [[1]] for job_id in "abcdefghijklmnopqrstuvwxyz"} == stage.performed()
     assert [] == stage.told("overlap")
-    stage.check_that_nothing_is_left(processed=26)
+    stage.check_that_nothing_is_left(done=26)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_bad_event_is_an_error_that_says_what_is_wrong(stage: Stage, event: di
     assert [] == stage.told("begin")
     after = environment.begin({"shard": 0}, timeout=PLENTY).result()
     assert error.pid == after.pid
-    stage.check_that_nothing_is_left(processed=len(IDS))
+    stage.check_that_nothing_is_left(done=len(IDS))
 
 
 def test_settings_that_cannot_work_are_told_by_each_invocation(stage: Stage) -> None:
@@ -145,7 +145,7 @@ def test_e54_a_handler_that_exits_does_not_end_the_environment(stage: Stage) -> 
     assert "SystemExit" in error.message
     assert (error.pid, False) == (after.pid, after.cold)
     assert set(IDS) == stage.performed().keys()
-    assert 0 == stage.check_that_nothing_is_left(processed=len(IDS))["retried"]
+    assert 0 == stage.check_that_nothing_is_left(done=len(IDS))["retried"]
 
 
 def test_e96_functions_and_a_daemon_drain_the_same_queue(make_stage: MakeStage) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from lowkiq_lambda.engine import outcomes as ledger
-from lowkiq_lambda.engine.verdict import of_failure
+from lowkiq_lambda.engine import outcomes
+from lowkiq_lambda.engine.outcomes import failure_record
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
@@ -32,7 +32,7 @@ def apply(name: str) -> None:
     """Break this process's engine so."""
     vars(backend)["script"] = scripts_of(name)
     if name in OTHERS:
-        vars(ledger)["of_failure"] = one_more
+        vars(outcomes)["failure_record"] = one_more
 
 
 def scripts_of(name: str) -> Callable[[str], Script]:
@@ -52,4 +52,4 @@ def scripts_of(name: str) -> Callable[[str], Script]:
 
 def one_more(worker: Any, delivery: Delivery, *others: Any) -> Any:
     """Counts each failure twice."""
-    return of_failure(worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others)
+    return failure_record(worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others)

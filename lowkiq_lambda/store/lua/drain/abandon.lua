@@ -1,5 +1,5 @@
 --! include shard lease
--- The holder's process is about to exit while a handler still runs: what is in flight counts as interrupted,
+-- The holder's process is about to exit while a handler still runs: what is in flight counts as abandoned,
 -- and nobody takes the shard until the process is surely gone.
 -- ARGV[4] nonce, [5] seconds until then. Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()

@@ -4,7 +4,7 @@
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not
 --   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
---   [17] outcomes, msgpack: a list of {id, kind, ...} as include/outcomes.lua reads them, [18..] errors that they
+--   [17] outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them, [18..] errors that they
 --   name by position.
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal.
@@ -34,7 +34,7 @@ if next_step ~= 'part' then
   if left > 0 then
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     call('DEL', flight)
-    call('HINCRBY', meta, 'processed', left)
+    call('HINCRBY', meta, 'done', left)
   end
 end
 call('HSET', meta, 'call', n, 'pace', pace)

@@ -1,12 +1,11 @@
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
---   {id, 'retry', retry_count, perform_in, error, signature, blamed, brief}     it failed and is tried again
---   {id, 'bury', error, signature, brief}     it failed for the last time: its oldest payload leaves, the rest
+--   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
+--   {id, 'buried', error, signature, brief}   it failed for the last time: its oldest payload leaves, the rest
 --                                         start anew
---   {id, 'back'}                           interrupted: as it was before the claim
---   {id, 'behind', exits}                  it exited, so often in a row: as it was, but what is due now goes
---                                         first
---   {id, 'suspect', batch}                 it failed in company and nobody was named
+--   {id, 'returned'}                       it did not come to its end: as it was before the claim
+--   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
+--   {id, 'suspected', batch}               it failed in company and nobody was named
 -- where error and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
@@ -56,17 +55,16 @@ end
 
 local settle_one = {}
 
-function settle_one.retry(id, record, outcome, merge)
+function settle_one.retried(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   local t = read_trouble(id)
   put_back(merge, id, t, entries, outcome[4], outcome[3])
   note_failure(id, record, error_text(outcome[8]))
   keep_error(errors, id, error_text(outcome[5]))
   clear_suspicion(id, t, outcome[6], error_text(outcome[5]), outcome[7])
-  return 'retried'
 end
 
-function settle_one.bury(id, record, outcome, merge)
+function settle_one.buried(id, record, outcome, merge)
   local _, _, entries = read_flight(record)
   local oldest = table.remove(entries, 1)
   local text, t = error_text(outcome[3]), read_trouble(id)
@@ -79,28 +77,22 @@ function settle_one.bury(id, record, outcome, merge)
     drop_errors(errors, {id})
   end
   clear_suspicion(id, t, outcome[4], text)
-  return 'dead'
 end
 
-function settle_one.back(id, record, _, merge)
-  local t = read_trouble(id)
-  give_back(merge, id, t, record)
-  t.x = nil
-  write_trouble(id, t)
-  return 'interrupted'
-end
-
--- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
-function settle_one.behind(id, record, outcome, merge)
-  local t = read_trouble(id)
+function settle_one.returned(id, record, outcome, merge)
+  local t, exit_count = read_trouble(id), outcome[3]
   local perform_in = give_back(merge, id, t, record)
+  if not exit_count then
+    t.x = nil
+    return write_trouble(id, t)
+  end
+  -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
   clear_suspicion(id, t)
-  write_trouble(id, {b = t.b, c = t.c, e = outcome[3]})
+  write_trouble(id, {b = t.b, c = t.c, e = exit_count})
   leave_rest(id, perform_in)
-  return 'interrupted'
 end
 
-function settle_one.suspect(id, record, outcome, merge, groups_of_call)
+function settle_one.suspected(id, record, outcome, merge, groups_of_call)
   local group = groups_of_call .. ':' .. outcome[3]
   local state = call('HGET', groups, group)
   state = state and cmsgpack.unpack(state) or {left = 0, ids = {}}
@@ -108,7 +100,6 @@ function settle_one.suspect(id, record, outcome, merge, groups_of_call)
   call('HSET', groups, group, cmsgpack.pack(state))
   local t = read_trouble(id)
   suspect(id, t, give_back(merge, id, t, record), group)
-  return 'suspected'
 end
 
 local function clear(ids)
@@ -125,21 +116,21 @@ end
 local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
   local counts, done = {}, {}
   for _, outcome in ipairs(outcomes) do
-    local id = outcome[1]
-    local record = outcome[2] ~= 'done' and call('HGET', flight, id)
-    if outcome[2] == 'done' then
+    local id, word = outcome[1], outcome[2]
+    local record = word ~= 'done' and call('HGET', flight, id)
+    if word == 'done' then
       done[#done + 1] = id
     elseif record then
-      local counter = settle_one[outcome[2]](id, record, outcome, merge, groups_of_call)
+      settle_one[word](id, record, outcome, merge, groups_of_call)
       call('HDEL', flight, id)
-      counts[counter] = (counts[counter] or 0) + 1
+      counts[word] = (counts[word] or 0) + 1
     end
   end
   if #done > 0 then
     -- Most ids that are done never had an error or a trouble, and no suspect is without one.
     if call('EXISTS', errors, trouble) > 0 then clear(done) end
-    counts.processed = call('HDEL', flight, unpack(done))
+    counts.done = call('HDEL', flight, unpack(done))
   end
-  for counter, n in pairs(counts) do call('HINCRBY', meta, counter, n) end
-  if counts.dead then trim_morgue(morgue_limits, counts.dead) end
+  for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
+  if counts.buried then trim_morgue(morgue_limits, counts.buried) end
 end

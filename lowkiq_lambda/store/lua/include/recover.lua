@@ -58,7 +58,7 @@ local function recover(merge, limits, crashed, abandoned, holder)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
     trim_morgue(limits, #buried / 2)
-    call('HINCRBY', meta, 'dead', #buried / 2)
+    call('HINCRBY', meta, 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
   return #left / 2, buried

@@ -15,8 +15,8 @@ local TIMES = {
   'ttl',
 }
 local COUNTS = {
-  'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'processed', 'retried', 'dead',
-  'interrupted', 'suspected', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
+  'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
+  'buried', 'returned', 'suspected', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 

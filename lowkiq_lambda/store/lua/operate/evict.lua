@@ -1,5 +1,5 @@
 --! include shard
--- Refuses all further writes of the shard's holder; what is in flight counts as interrupted. The lease is left to
+-- Refuses all further writes of the shard's holder; what is in flight counts as abandoned. The lease is left to
 -- end by itself: until then a handler of the holder may still run. Harmless to repeat.
 -- ARGV[4] the holder's token. Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
 local refused = refusal()

@@ -1,13 +1,13 @@
 --! keys due since retry flight morgue meta
 -- Shards in numbers, read only. KEYS: those of one shard after the other. ARGV[4]: '1' to take all shards together.
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
---   ids waiting, of them ids that have failed, ids in flight, ids in the morgue, the counters processed, retried, dead,
+--   ids waiting, of them ids that have failed, ids in flight, ids in the morgue, the counters done, retried, buried,
 --   payloads, damaged, then, null where there is none, of shards without a pause earliest due, earliest since, and of those with
 --   jobs in flight {flight since, lease until}; and of each shard with a pause, whether it is over or not, {until when,
 --   earliest due, earliest since, flight since, lease until}.
 local call = redis.call
 local OF_A_SHARD, together, FOREVER = 6, ARGV[4] == '1', 253402300799
-local waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
+local waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
 local none = math.huge
 local due_at, since_at, flights, pauses, lines = none, none, {}, {}, {}
 
@@ -24,16 +24,16 @@ end
 
 for at = 1, #KEYS, OF_A_SHARD do
   local due, since, retry, flight, morgue, meta = unpack(KEYS, at, at + OF_A_SHARD - 1)
-  local done, again, lost, handed, aside, flight_since, paused_until, held_until = unpack(call('HMGET', meta,
-    'processed', 'retried', 'dead', 'payloads', 'damaged', 'flight_since', 'paused_until', 'until'))
+  local more_done, again, lost, handed, aside, flight_since, paused_until, held_until = unpack(call('HMGET', meta,
+    'done', 'retried', 'buried', 'payloads', 'damaged', 'flight_since', 'paused_until', 'until'))
   waiting = waiting + call('ZCARD', due)
-  processed, retried, dead = processed + (done or 0), retried + (again or 0), dead + (lost or 0)
+  done, retried, buried = done + (more_done or 0), retried + (again or 0), buried + (lost or 0)
   payloads, damaged = payloads + (handed or 0), damaged + (aside or 0)
   local own_due, own_since, own_flight = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or none, none, none
   -- Most shards have none of these, and a command costs more than what it reads.
   if call('EXISTS', since, retry, flight, morgue) > 0 then
     local claimed = call('HLEN', flight)
-    failed, in_flight, buried = failed + call('ZCARD', retry), in_flight + claimed, buried + call('ZCARD', morgue)
+    failed, in_flight, in_morgue = failed + call('ZCARD', retry), in_flight + claimed, in_morgue + call('ZCARD', morgue)
     own_since = call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or none
     if claimed > 0 then own_flight = flight_since or none end
   end
@@ -48,14 +48,14 @@ for at = 1, #KEYS, OF_A_SHARD do
       flights[#flights + 1] = string.format('[%s,%s]', moment(own_flight), moment(held_until or 0))
     end
   end
-  if not (math.abs(processed + retried + dead + payloads + damaged) < none) then error('DAMAGED counter') end
+  if not (math.abs(done + retried + buried + payloads + damaged) < none) then error('DAMAGED counter') end
 
   if not together or at + OF_A_SHARD > #KEYS then
     lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
-      waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged,
+      waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged,
       time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ',')
     )
-    waiting, failed, in_flight, buried, processed, retried, dead, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
     due_at, since_at, flights, pauses = none, none, {}, {}
   end
 end

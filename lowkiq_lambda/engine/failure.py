@@ -1,0 +1,83 @@
+"""Failures as they are kept with a job: the texts of errors, and what tells whether two of them are alike."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.error_text import brief, call_safely, cut, headline, loggable, signature
+
+logger = logging.getLogger(__name__)
+
+BRIEF: Final = 200
+"""Characters of an error that are kept after another one has come: of its first line and of its last."""
+
+
+class ErrorText(msgspec.Struct, frozen=True):
+    """Makes and reads the texts of errors: a formatter that breaks never breaks the bookkeeping."""
+
+    format_error: Callable[[BaseException], str]
+    dump_error: Callable[[str], bytes]
+    load_error: Callable[[bytes], str]
+    max_length: int
+
+    def dump(self, error: BaseException | str) -> bytes:
+        """The error as it is kept with the job."""
+        text = self.text(error)
+        dumped, broken = call_safely(self.dump_error, text)
+        if broken:
+            logger.error("dump_error raised", exc_info=loggable(broken))
+        elif isinstance(dumped, bytes):
+            return dumped
+        else:
+            logger.error("dump_error must return bytes, not %s", type(dumped).__name__)
+        return text.encode(errors="backslashreplace")
+
+    def read(self, dumped: bytes) -> str:
+        """The text of an error that was kept."""
+        text, broken = call_safely(lambda stored: str(self.load_error(stored)), dumped)
+        if broken:
+            logger.error("load_error raised", exc_info=loggable(broken))
+            return dumped.decode(errors="backslashreplace")
+        return text or ""
+
+    def text(self, error: BaseException | str) -> str:
+        """The error in words, cut to the longest that is kept."""
+        if isinstance(error, str):
+            return cut(error, self.max_length)
+        text, broken = call_safely(lambda raised: str(self.format_error(raised)), error)
+        if broken:
+            logger.error("format_error raised", exc_info=loggable(broken))
+            text = headline(error)
+        return cut(text or "", self.max_length)
+
+    def failure(self, error: BaseException | str, *, blamed: bool) -> "CountedFailure":
+        """The error as a failure that counts."""
+        text = self.text(error)
+        dumped = self.dump(text)
+        return CountedFailure(dumped, self._brief(text, dumped), signature(error), blamed)
+
+    def repeated_exit(self, error: BaseException, times: int, *, blamed: bool) -> "CountedFailure":
+        """That an id exited so many times in a row, the last time with this error, as a failure that counts."""
+        text = f"exited {times} times in a row, at last with {type(error).__name__}: {self.text(error)}"
+        return self.failure(text, blamed=blamed)
+
+    def shared(self, dumped: bytes) -> "CountedFailure":
+        """The error that others were kept with, as a failure that counts."""
+        return CountedFailure(dumped, self._brief(self.read(dumped), dumped))
+
+    def _brief(self, text: str, dumped: bytes) -> bytes:
+        return dumped if len(text) <= BRIEF else self.dump(brief(text, BRIEF))
+
+
+class CountedFailure(msgspec.Struct, frozen=True):
+    """A failure that counts: its error as it is kept, and in brief; what makes it like another; who failed.
+
+    `blamed`: the id alone.
+    """
+
+    dumped: bytes
+    brief: bytes
+    signature: str = ""
+    blamed: bool = False
