@@ -72,4 +72,4 @@ def _nonce(shard: ShardRef) -> str:
 
 def _call(client: redis.Redis, name: str, shard: ShardRef, *args: str | int | bytes) -> Any:  # noqa: ANN401 - a reply
     code, stamp = script(name), (CONTRACT_VERSION, f"{time.time():.6f}", 1)
-    return client.execute_command("EVALSHA", code.sha, len(code.keys), *shard.some(code.keys), *stamp, *args)
+    return client.execute_command("EVALSHA", code.sha, len(code.keys), *shard.some(code.pick), *stamp, *args)

@@ -82,11 +82,11 @@ def push(orders: Orders, reach: Reach) -> Ended:
 WORK: dict[str, Callable[[Orders, Reach], Ended]] = {"visit": visit, "push": push}
 
 
-def upgraded_script(name: str) -> Script:
+def upgraded_script(name: str, groups: tuple[str, ...] = ()) -> Script:
     """The script as the next version of the library might have it: the same contract, another text, another hash."""
-    source = f"{script(name).source}\n-- of the next version"
+    source = f"{script(name, groups).source}\n-- of the next version"
     return msgspec.structs.replace(
-        script(name), source=source, sha=sha1(source.encode(), usedforsecurity=False).hexdigest()
+        script(name, groups), source=source, sha=sha1(source.encode(), usedforsecurity=False).hexdigest()
     )
 
 

@@ -214,9 +214,9 @@ def test_every_script_names_its_keys(
     """Each of them is given keys of one slot and touches no other, takes no time and throws no dice."""
     called = set[str]()
 
-    def noted(name: str) -> Script:
+    def noted(name: str, groups: tuple[str, ...] = ()) -> Script:
         called.add(name)
-        return script(name)
+        return script(name, groups)
 
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", noted)

@@ -14,7 +14,7 @@ from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
-from lowkiq_lambda.store.shard.keys import SHELF, ShardRef
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.store.shard.state import probe
@@ -79,9 +79,9 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
     expected = undisturbed(server, ShardRef(queue_name, 1, 0))
     shard = ShardRef(f"{queue_name} again", 1, 0)
 
-    def flushed(name: str) -> Script:
+    def flushed(name: str, groups: tuple[str, ...] = ()) -> Script:
         server.admin.script_flush()
-        return script(name)
+        return script(name, groups)
 
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", flushed)
@@ -94,11 +94,11 @@ def test_every_script_touches_only_keys_of_its_shard(
 ) -> None:
     """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
     server, shard, called = make_server(), ShardRef(queue_name, 1, 0), set[str]()
-    url = server.add_user("shard", "+@all", *(f"~{key}" for key in (*shard.keys, shard.key(SHELF))))
+    url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.keys))
 
-    def noted(name: str) -> Script:
+    def noted(name: str, groups: tuple[str, ...] = ()) -> Script:
         called.add(name)
-        return script(name)
+        return script(name, groups)
 
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", noted)

@@ -107,7 +107,7 @@ class Backend:
     def _run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], patience: float, *, ask_time: bool = False
     ) -> Reply:
-        code = script(name)
+        code = script(name, shard.groups)
 
         def once(*, measure: bool) -> Reply:
             return self._once(code, shard, [*self.nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
@@ -138,7 +138,9 @@ class Backend:
         The errors are those that `run` raises.
         """
         try:
-            prepared = [(script(name), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls]
+            prepared = [
+                (script(name, shard.groups), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls
+            ]
         except REDIS_ERRORS as error:
             return [translate(error)] * len(calls)
         replies = send_each(self.client, [(call[1].keys[0], evalsha(*call)) for call in prepared])
@@ -171,7 +173,7 @@ class Backend:
 
         Raises what redis-py does.
         """
-        keys = place.some(code.keys)
+        keys = place.some(code.pick)
         return self._execute(("EVAL", code.source, len(keys), *keys, *args))
 
     def _second_chance(
@@ -249,5 +251,5 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
 
 def evalsha(code: Script, place: Place, args: Sequence[Argument]) -> tuple[Argument, ...]:
     """The command that runs a script by its hash."""
-    keys = place.some(code.keys)
+    keys = place.some(code.pick)
     return "EVALSHA", code.sha, len(keys), *keys, *args

@@ -1,4 +1,4 @@
-"""The keys of a shard: a fixed, small set, all under one hash tag, all given to every script.
+"""The keys of a shard: a fixed, small set, all under one hash tag; a script is given those that it names.
 
 ==================  =======  ====================================================================
 key                 type     holds
@@ -25,15 +25,14 @@ failures            hash     id -> its last failures, while it has an error or a
 texts               hash     what follows the beginning of long errors, each once, and how many ids refer to it
 ==================  =======  ====================================================================
 
-Beside them is `damaged`, a list of what was set aside, which only the scripts that see to it are given.
+Beside them is `damaged`, a list of what was set aside. A feature that not every queue uses has its keys in a group.
 
 The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
 and shards of two different counts never share a key. docs/data-model.md has the formats.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import Final, TypeAlias
@@ -66,9 +65,25 @@ SHARD_KEYS: Final = (
 )
 
 SHELF: Final = "damaged"
-"""A key beside those: what was set aside. Only the scripts that see to it are given it."""
+"""A key beside those: what was set aside. Those who look for damage leave it alone."""
 
-_POSITIONS: Final = {name: position for position, name in enumerate(SHARD_KEYS)}
+Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+GROUPS: Final[dict[str, tuple[str, ...]]] = {}
+"""Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it."""
+
+
+def key_names(groups: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of all keys of a shard that uses these groups, in their order."""
+    return (*SHARD_KEYS, SHELF, *(name for group in groups for name in GROUPS[group]))
+
+
+def picker(names: tuple[str, ...], groups: Iterable[str] = ()) -> Pick:
+    """Picks the keys of these names from all that such a shard has."""
+    positions = [*map(key_names(groups).index, names)]
+    if len(positions) == 1:
+        return lambda keys: (keys[positions[0]],)
+    return itemgetter(*positions)
 
 
 @dataclass(frozen=True)
@@ -78,11 +93,13 @@ class ShardRef:
     queue_name: str
     shards_count: int
     index: int
+    groups: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """The groups of keys that the queue uses; the same for all of its shards."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
-        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in SHARD_KEYS))
+        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in key_names(self.groups)))
 
     def __hash__(self) -> int:
         # A text keeps its hash.
@@ -90,15 +107,11 @@ class ShardRef:
 
     def key(self, name: str) -> str:
         """The shard's key of that name."""
-        if name == SHELF:
-            return f"{self.keys[0].removesuffix(SHARD_KEYS[0])}{SHELF}"
-        return self.keys[_POSITIONS[name]]
+        return self.keys[key_names(self.groups).index(name)]
 
-    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The keys of these names."""
-        if names is SHARD_KEYS:
-            return self.keys
-        return tuple(map(self.key, names)) if SHELF in names else _picker(names)(self.keys)
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return pick(self.keys)
 
 
 @dataclass(frozen=True)
@@ -112,20 +125,18 @@ class ShardGroup:
         """The keys of the first, by which their node is found."""
         return self.shards[0].keys
 
-    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The keys of these names, shard by shard."""
-        return tuple(chain.from_iterable([shard.some(names) for shard in self.shards]))
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of keys that the queue uses."""
+        return self.shards[0].groups
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given, shard by shard."""
+        return tuple(chain.from_iterable([pick(shard.keys) for shard in self.shards]))
 
 
 Place: TypeAlias = ShardRef | ShardGroup
 """What a call of a script is about."""
-
-
-@cache
-def _picker(names: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
-    if len(names) == 1:
-        return lambda keys: (keys[_POSITIONS[names[0]]],)
-    return itemgetter(*(_POSITIONS[name] for name in names))
 
 
 def escape(queue_name: str) -> str:

@@ -15,7 +15,7 @@ from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.shard.backend import Argument, Backend, Beside, Reply, evalsha
 from lowkiq_lambda.store.shard.keys import Place, ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.nodes import Asking
-from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, Script, script
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, script
 
 Question: TypeAlias = tuple[Place, Sequence[Argument]]
 Answers: TypeAlias = tuple[Sequence[Any], Iterator[Reply]]
@@ -37,7 +37,7 @@ class Reader(NamedTuple):
 
     def ask_each(self, name: str, questions: Sequence[Question]) -> list[Reply]:
         """As `read_each`, with arguments for each shard."""
-        backend, asked = self.backend, _Asked(script(name), questions)
+        backend, asked = self.backend, _Asked(name, questions)
 
         def once() -> list[Reply]:
             with _begun(backend, asked) as (_, replies):
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
     def try_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply | LowkiqError]:
         """As `read_each`, but a shard that cannot be read has its error as its answer."""
-        backend, asked = self.backend, _Asked(script(name), [(shard, ()) for shard in shards])
+        backend, asked = self.backend, _Asked(name, [(shard, ()) for shard in shards])
         give_up_at, attempt = backend.clock.monotonic() + self.patience, 0
         while True:
             try:
@@ -80,7 +80,7 @@ class Reader(NamedTuple):
         On a single node the script's come one by one, while the node is at work on the others, and end with the block.
         Raises BackendError; where the connection breaks in the middle, who takes the next answer gets it at once.
         """
-        backend, asked = self.backend, _Asked(script(name), questions, beside)
+        backend, asked = self.backend, _Asked(name, questions, beside)
         with ExitStack() as stack:
             told, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, asked)))
             yield told, _each_translated(replies, len(questions))
@@ -89,14 +89,14 @@ class Reader(NamedTuple):
 class _Asked(NamedTuple):
     """What a script is asked, and commands beside it."""
 
-    code: Script
+    script: str
     questions: Sequence[Question]
     beside: Sequence[Beside] = ()
 
     def calls(self, first: int = 0) -> Iterator[Beside]:
         """The questions, but the first ones."""
         for place, args in self.questions[first:]:
-            yield place.keys[0], evalsha(self.code, place, _stamped(args))
+            yield place.keys[0], evalsha(script(self.script, place.groups), place, _stamped(args))
 
     def mend(self, backend: Backend, number: int, answer: Exception) -> None:
         """Mend the shards of a question, where they are why the script failed. Raises the answer if that is in vain."""
@@ -109,7 +109,7 @@ class _Asked(NamedTuple):
     def evaluate(self, backend: Backend, number: int) -> Reply:
         """The answer to a question, where the script has been forgotten. Raises what redis-py does."""
         place, args = self.questions[number]
-        return backend.evaluate(self.code, place, _stamped(args))
+        return backend.evaluate(script(self.script, place.groups), place, _stamped(args))
 
 
 @contextmanager

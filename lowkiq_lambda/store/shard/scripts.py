@@ -1,29 +1,35 @@
-"""The scripts, one `.lua` file for each transition, with the includes that they name put in front.
+"""The scripts, one `.lua` file for each transition, linked with the includes that they need.
 
-A file's first lines may say `--! include NAMES`; `--! rarely NAMES`, for includes whose functions are reached through
-`rarely()`; and `--! keys NAMES`, where it is not given all keys of a shard. A function costs a script a microsecond
-each time that it is defined, and most calls need few of them.
+The first lines of a file declare what it uses directly: `--! keys NAMES`, each a local that holds the key;
+`--! each NAMES` instead, in a script that is given several shards, whose keys these locals hold by turns, as
+`for _ in shards do` goes on; `--! needs NAMES`, includes; and `--! rarely NAMES`, includes whose functions are reached
+through `rarely()`, as a function costs a script a microsecond each time that it is defined, and most calls need few.
+
+Keys of an optional group (`keys.GROUPS`) are declared like any other. A call whose shard does not use the group passes
+none of them: there they are nil, `has_GROUP` is false, and `--! with GROUP NAMES` includes nothing. Each set of groups
+has a script of its own, so what a queue does not use costs it nothing. docs/data-model.md has the rules.
 """
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.store.shard.keys import SHARD_KEYS
+from lowkiq_lambda.store.shard.keys import GROUPS, Pick, key_names, picker
 
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
 
-_LUA: Final = files("lowkiq_lambda.store") / "lua"
 _FOLDERS: Final = ("drain", "push", "operate", "read")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
-_FUNCTION: Final = re.compile(r"^local function (\w+)", re.MULTILINE)
+_RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -32,45 +38,137 @@ class Script(msgspec.Struct, frozen=True):
     name: str
     source: str
     sha: str
-    keys: tuple[str, ...] = SHARD_KEYS
-    """The names of the keys that it is given. Nearly all get all: one order, one prelude."""
+    keys: tuple[str, ...]
+    """The names of the keys that it is given, of each shard."""
+    pick: Pick
+    """These keys, of all that a shard has."""
+
+
+class Part(NamedTuple):
+    """A file, and what its first lines declare, by their first word ("with GROUP": by two)."""
+
+    text: str
+    marks: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, text: str) -> "Part":
+        """The file of that text."""
+        marks: dict[str, list[str]] = {}
+        for line in takewhile(lambda line: line.startswith(_MARK), text.splitlines()):
+            first, *names = line.removeprefix(_MARK).split()
+            if first == "with":
+                first = f"with {names.pop(0)}"
+            marks.setdefault(first, []).extend(names)
+        return cls(text, marks)
+
+    def own_keys(self) -> Sequence[str]:
+        """The keys that it uses directly."""
+        return [*self.marks.get("keys", ()), *self.marks.get("each", ())]
+
+    def needs(self, groups: Iterable[str]) -> Sequence[str]:
+        """The includes that it uses directly, for a shard that uses these groups of keys."""
+        marks = ("needs", *(f"with {group}" for group in groups))
+        return [name for mark in marks for name in self.marks.get(mark, ())]
+
+
+class Linker:
+    """Links the scripts of a folder."""
+
+    def __init__(self, root: Traversable) -> None:
+        self._root = root
+        self._parts: dict[str, Part] = {}
+
+    def script(self, name: str, groups: tuple[str, ...] = ()) -> Script:
+        """The script of that name, for shards that use these groups of keys."""
+        (text,) = [file.read_text() for folder in _FOLDERS if (file := self._root / folder / f"{name}.lua").is_file()]
+        part = Part.of(text)
+        early = self._in_order(part.needs(groups), groups)
+        parts = [*map(self.include, early), part]
+        seldom = [include for each in parts for include in each.marks.get("rarely", ())]
+        late = [include for include in self._in_order(seldom, groups) if include not in early]
+        parts = [*parts[:-1], *map(self.include, late), part]
+        named = {key for each in parts for key in each.own_keys()}
+        keys = tuple(key for key in key_names(groups) if key in named)
+        asked = [group for group, own in GROUPS.items() if named & {*own}]
+        missing = [key for group in asked if group not in groups for key in GROUPS[group] if key in named]
+        source = "\n".join(
+            [
+                "local call = redis.call",
+                *(f"local has_{group} = {str(group in groups).lower()}" for group in asked),
+                *_bound(keys, missing, by_turns="each" in part.marks),
+                *(["local rarely"] if late else []),
+                *(each.text for each in parts[: len(early)]),
+                *_library([each.text for each in parts[len(early) : -1]], parts),
+                part.text,
+            ]
+        )
+        # The server's own name of a script, no signature.
+        sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+        return Script(name, source, sha, keys, picker(keys, groups))
+
+    def include(self, name: str) -> Part:
+        """The include of that name, read once."""
+        if name not in self._parts:
+            self._parts[name] = Part.of((self._root / "include" / f"{name}.lua").read_text())
+        return self._parts[name]
+
+    def _in_order(self, names: Iterable[str], groups: Iterable[str]) -> list[str]:
+        """These includes and all that they need, each once and behind what it needs itself."""
+        found: dict[str, bool] = {}
+
+        def add(name: str) -> None:
+            if found.get(name) is False:
+                raise ValueError(f"The include {name!r} needs itself.")
+            if name not in found:
+                found[name] = False
+                for needed in self.include(name).needs(groups):
+                    add(needed)
+                found[name] = True
+                order.append(name)
+
+        order: list[str] = []
+        for name in names:
+            add(name)
+        return order
+
+
+_linker: Final = Linker(files("lowkiq_lambda.store") / "lua")
 
 
 @cache
-def script(name: str) -> Script:
-    """The script of that name, read once."""
-    (text,) = [file.read_text() for folder in _FOLDERS if (file := _LUA / folder / f"{name}.lua").is_file()]
-    marks = _marks(text)
-    first, *others = [_included(include) for include in marks.get("include", ())] or [""]
-    rarely = [_included(include) for include in marks.get("rarely", ())]
-    source = "\n".join([first, *(["local rarely"] if rarely else []), *others, *_library(rarely), text])
-    # The server's own name of a script, no signature.
-    sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, source, sha, marks.get("keys", SHARD_KEYS))
+def script(name: str, groups: tuple[str, ...] = ()) -> Script:
+    """The script of that name, for shards that use these groups of keys; read once."""
+    return _linker.script(name, groups)
 
 
-def _included(name: str) -> str:
-    return (_LUA / "include" / f"{name}.lua").read_text()
+def _bound(keys: Sequence[str], missing: Sequence[str], *, by_turns: bool) -> list[str]:
+    """Locals that hold the keys; with `by_turns` those of one shard after the other."""
+    names, count = ", ".join(keys), len(keys)
+    absent = [f"local {', '.join(missing)}"] if missing else []
+    if not by_turns:
+        return [f"local {names} = unpack(KEYS)", *absent]
+    return [
+        f"local {names}",
+        "local function shards(_, last)",
+        f"local at = (last or {1 - count}) + {count}",
+        "if at > #KEYS then return nil end",
+        f"{names} = unpack(KEYS, at, at + {count - 1})",
+        "return at end",
+        *absent,
+    ]
 
 
-def _marks(text: str) -> dict[str, tuple[str, ...]]:
-    """What the script's first lines name, by their first word."""
-    lines = takewhile(lambda line: line.startswith(_MARK), text.splitlines())
-    words = (line.removeprefix(_MARK).split() for line in lines)
-    return {first: tuple(names) for first, *names in words}
-
-
-def _library(parts: list[str]) -> list[str]:
-    """`rarely()`: defines the parts' functions when it is called first, and returns them by their names."""
-    if not parts:
+def _library(late: Sequence[str], parts: Sequence[Part]) -> list[str]:
+    """`rarely()`: defines these functions when it is called first, and returns those that are asked for."""
+    if not late:
         return []
-    names = _FUNCTION.findall("\n".join(parts))
+    names = sorted({name for part in parts for name in _RARELY.findall(part.text)})
     exports = ", ".join(f"{name} = {name}" for name in names)
     return [
         "local library",
         "rarely = function()",
         "if library then return library end",
-        *parts,
+        *late,
         f"library = {{{exports}}}",
         "return library end",
     ]

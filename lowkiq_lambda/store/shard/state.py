@@ -13,7 +13,7 @@ from lowkiq_lambda.store.shard.reader import Reader
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
 MISJUDGED: Final = 1.0
-"""Seconds that a lease may seem to last beyond its TTL; in lease.lua, too."""
+"""Seconds that a lease may seem to last beyond its TTL; in held.lua, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class _Trouble(msgspec.Struct, frozen=True):
-    """What a delivery needs of an id's troubles; include/flight.lua says what they are."""
+    """What a delivery needs of an id's troubles; include/trouble.lua says what they are."""
 
     b: bool = False
     g: str | None = None

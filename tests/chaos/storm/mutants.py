@@ -35,17 +35,17 @@ def apply(name: str) -> None:
         vars(outcomes)["failure_record"] = one_more
 
 
-def scripts_of(name: str) -> Callable[[str], Script]:
+def scripts_of(name: str) -> Callable[..., Script]:
     """The scripts of the engine that is broken so: parts of their text are replaced, wherever they occur."""
     changes = SCRIPTS.get(name, ())
 
     @cache
-    def change(name: str) -> Script:
-        source = script(name).source
+    def change(name: str, groups: tuple[str, ...] = ()) -> Script:
+        source = script(name, groups).source
         for old, new in changes:
             source = source.replace(old, new)
         sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
-        return msgspec.structs.replace(script(name), source=source, sha=sha)
+        return msgspec.structs.replace(script(name, groups), source=source, sha=sha)
 
     return change
 

@@ -1,4 +1,5 @@
---! include shard lease
+--! keys meta
+--! needs shard free_memory_first lease
 -- The holder's process is about to exit while a handler still runs: what is in flight counts as abandoned,
 -- and nobody takes the shard until the process is surely gone.
 -- ARGV[4] nonce, [5] seconds until then. Returns {'OK'}, {'LOST'}, or a refusal.

@@ -1,5 +1,6 @@
---! include shard records lease claim
---! rarely texts put failures bury flight retry_counts put_back window slices suspects recover
+--! keys suspects flight meta lease
+--! needs shard exists held free_memory_first earliest_due claim lease let_go
+--! rarely window recover
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.

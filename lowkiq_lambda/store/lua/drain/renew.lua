@@ -1,4 +1,5 @@
---! include shard lease stop_request
+--! keys meta
+--! needs shard free_memory_first lease stop_request
 -- Prolongs the lease of a holder whose batch runs long, and tells it whether to come to an end. Harmless to repeat.
 -- ARGV[4] nonce, [5] token, [6] ttl. Returns {'OK', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()

@@ -1,5 +1,6 @@
---! include shard records lease claim stop_request
---! rarely texts put failures bury flight retry_counts put_back window slices suspects outcomes
+--! keys errors trouble flight meta
+--! needs shard turn let_go lease earliest_due stop_request free_memory_first claim
+--! rarely window outcomes
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
 --   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not

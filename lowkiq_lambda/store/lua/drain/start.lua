@@ -1,4 +1,5 @@
---! include shard flight lease
+--! keys meta
+--! needs shard turn free_memory_first trouble lease
 -- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id gets a strike.
 -- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id. Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()

@@ -1,4 +1,5 @@
---! include shard flight lease
+--! keys meta
+--! needs shard free_memory_first let_go trouble
 -- A holder that could not settle says that it lives, once its handlers have ended: it leaves no strike on the lone
 -- suspect that it had. What is in flight under it counts as abandoned; what was taken for its death is taken back.
 -- Harmless to repeat, and to say when the settling had been written after all.

@@ -1,4 +1,5 @@
---! include shard
+--! keys meta
+--! needs shard
 -- Takes back a wake that started no drain, so that the next push may wake the shard again. Harmless to repeat.
 -- ARGV[4] nonce of the wake. Returns {'OK'}, or a refusal.
 local refused = refusal()

@@ -1,3 +1,5 @@
+--! keys meta
+--! needs page put free_memory_first earliest_due shard
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
 -- ARGV[4] token of the call, [5] merge, [6] arrival number at the look, [7] payloads and [8] bytes that one call

@@ -1,3 +1,5 @@
+--! keys errors morgue morgue_payloads morgue_errors meta failures
+--! needs put keep_error failures morgue_bytes shard
 -- The morgue: payloads that have left the order, with the error that was their last, bounded by
 -- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
 -- payloads with their ids and places, of their errors, and of their ids' failures.

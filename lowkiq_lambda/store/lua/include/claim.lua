@@ -1,3 +1,6 @@
+--! keys due jobs since retry errors trouble suspects flight meta
+--! needs reading_step records shard
+--! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS = {ids, payloads, bytes}; the first id always gets at least one payload.
 

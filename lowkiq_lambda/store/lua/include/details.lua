@@ -1,7 +1,8 @@
+--! keys due since retry suspects flight morgue meta lease
 -- Suspects that are in flight: they are listed among those that run next until they are settled.
 local function suspects_in_flight()
   local found = {}
-  if not exists(suspects) then return found end
+  if call('EXISTS', suspects) == 0 then return found end
   for _, id in ipairs(call('HKEYS', flight)) do
     if call('ZSCORE', suspects, id) then found[#found + 1] = id end
   end

@@ -1,3 +1,4 @@
+--! needs records
 -- A record in flight: perform_in and retry_count (two doubles), then 's' place payload, or 'm' and for each
 -- payload its length (4 bytes) and place payload.
 local function flight_record(perform_in, retry_count, entries)
@@ -23,30 +24,4 @@ local function read_flight(record)
   end
   if record:sub(17, 17) ~= 'm' or #entries == 0 then error('DAMAGED record in flight') end
   return perform_in, retry_count, entries
-end
-
--- What an id's troubles are, kept only while it has any: g group of suspects, n strikes, a whose they are
--- (the payload's SHA-1), l most payloads of the next slice, b blamed alone for its last failure, e how often in a row
--- it has exited, x its handler was started as a lone suspect, r its process left while it ran. Strikes, and in h those
--- that halved its slice, are the nonces of holders of which nothing more was heard. c: counts of its payloads
--- (retry_counts.lua).
-local function read_trouble(id)
-  local packed = call('HGET', trouble, id)
-  return packed and cmsgpack.unpack(packed) or {}
-end
-
-local function write_trouble(id, t)
-  if next(t) then call('HSET', trouble, id, cmsgpack.pack(t)) else call('HDEL', trouble, id) end
-end
-
--- Groups are of use while any suspect is left.
-local function drop_suspect(id)
-  if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end
-end
-
-local function suspect(id, t, perform_in, group)
-  t.g, t.x = group, nil
-  call('ZADD', suspects, perform_in, id)
-  -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
-  write_trouble(id, t)
 end

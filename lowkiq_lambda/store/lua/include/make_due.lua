@@ -1,3 +1,5 @@
+--! keys due since suspects
+--! needs shard trouble retry_counts
 -- Makes a waiting id due now, whatever it waited for; with what it is still suspected of.
 local function make_due(id)
   call('ZADD', due, now, id)

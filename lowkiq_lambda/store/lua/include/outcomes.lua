@@ -1,3 +1,5 @@
+--! keys jobs errors trouble groups flight meta
+--! needs trouble suspicion flight put_back note_failure keep_error bury records shard slices forget_errors retry_counts
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again

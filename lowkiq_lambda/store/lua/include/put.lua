@@ -1,3 +1,5 @@
+--! keys jobs box seen
+--! needs records
 -- Merging: one payload into what waits under its id.
 -- Bytes are compared one by one: Lua's own string order follows the server's locale.
 local function before(a, b)

@@ -1,3 +1,5 @@
+--! keys due jobs since
+--! needs retry_counts flight
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles.
 local function put_back(merge, id, t, entries, perform_in, retry_count)

@@ -7,9 +7,3 @@ local PLACE, UNTOUCHED, SEVERAL, TOUCHED = 14, string.rep('\0', 6), ('m'):byte()
 local function untouched(record)
   return record:byte(1) == TOUCHED and #record > 7 + PLACE and 's' .. record:sub(8) or record
 end
-
--- How many payloads may be read at once within a number of bytes, were each as large as the largest ever pushed.
-local function reading_step(bytes)
-  local max_len = math.max(1, tonumber(call('HGET', meta, 'max_len') or 1))
-  return math.max(1, math.floor(bytes / max_len))
-end

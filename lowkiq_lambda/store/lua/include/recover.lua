@@ -1,3 +1,5 @@
+--! keys jobs errors groups flight meta
+--! needs note_failure bury records suspicion put_back shard keep_error trouble flight
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect whose handler had started gets a strike, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload buries it.

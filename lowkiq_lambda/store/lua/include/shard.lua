@@ -1,10 +1,8 @@
--- The fixed keys of one shard, in the order of store/shard/keys.py, and what every script does first.
-local call = redis.call
-local due, jobs, box, seen, since, retry, errors, trouble, suspects, groups = unpack(KEYS, 1, 10)
-local flight, held, morgue, morgue_payloads, morgue_errors = unpack(KEYS, 11, 15)
-local meta, lease, pushes_even, pushes_odd, failures, texts = unpack(KEYS, 16, 21)
-
--- ARGV[1] version of the caller's contract, ARGV[2] now, ARGV[3] '1' if now was measured for this very call.
+--! keys meta
+-- What every script begins with that writes, or goes by the time.
+-- ARGV[1]  version   of the caller's contract
+-- ARGV[2]  now       Unix seconds
+-- ARGV[3]  measured  '1' if now was measured for this very call
 local version, now_text, measured = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local now = tonumber(now_text)
 local latest_now, due_by = now_text, now
@@ -28,8 +26,3 @@ local function refusal(merges)
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end
   if ahead > 0 and (ahead <= NEAR or not measured) then latest_now = seen_at end
 end
-
--- Redis lets a script write when memory is full only after a command that frees, hence this first write.
-local function free_memory_first() call('HDEL', meta, '') end
-
-local function exists(key) return call('EXISTS', key) == 1 end

@@ -1,3 +1,5 @@
+--! keys due box since retry
+--! needs put reading_step records shard trouble retry_counts flight
 -- Of an id with several payloads a claim takes a slice: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.

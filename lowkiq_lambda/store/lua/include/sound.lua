@@ -1,3 +1,4 @@
+--! needs records
 -- What a sound shard holds, for those who look for what is not. None of it raises an error.
 local SINGLE = ('s'):byte()
 

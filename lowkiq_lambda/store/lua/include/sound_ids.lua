@@ -1,3 +1,6 @@
+--! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
+--! keys pushes_even pushes_odd failures texts
+--! needs records keep_error shelf sound shard retry_counts trouble flight failures
 -- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 

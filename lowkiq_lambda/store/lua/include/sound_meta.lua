@@ -1,14 +1,17 @@
+--! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors
+--! keys meta lease pushes_even pushes_odd failures texts damaged
+--! needs shelf shard sound exists
 -- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
 -- where the shard needs one.
-local NAMES = {
-  'due', 'jobs', 'box', 'seen', 'since', 'retry', 'errors', 'trouble', 'suspects', 'groups', 'flight', 'held', 'morgue',
-  'morgue_payloads', 'morgue_errors', 'meta', 'lease', 'pushes_even', 'pushes_odd', 'failures', 'texts', 'damaged',
-}
-local TYPES = {
-  due = 'zset', jobs = 'hash', box = 'zset', seen = 'hash', since = 'zset', retry = 'zset', errors = 'hash',
-  trouble = 'hash', suspects = 'zset', groups = 'hash', flight = 'hash', held = 'hash', morgue = 'zset',
-  morgue_payloads = 'zset', morgue_errors = 'hash', meta = 'hash', lease = 'string', pushes_even = 'hash',
-  pushes_odd = 'hash', failures = 'hash', texts = 'hash', damaged = 'list',
+-- {name, key, type, as TYPE has it}
+local KEYS_OF_A_SHARD = {
+  {'due', due, 'zset'}, {'jobs', jobs, 'hash'}, {'box', box, 'zset'}, {'seen', seen, 'hash'},
+  {'since', since, 'zset'}, {'retry', retry, 'zset'}, {'errors', errors, 'hash'}, {'trouble', trouble, 'hash'},
+  {'suspects', suspects, 'zset'}, {'groups', groups, 'hash'}, {'flight', flight, 'hash'}, {'held', held, 'hash'},
+  {'morgue', morgue, 'zset'}, {'morgue_payloads', morgue_payloads, 'zset'}, {'morgue_errors', morgue_errors, 'hash'},
+  {'meta', meta, 'hash'}, {'lease', lease, 'string'}, {'pushes_even', pushes_even, 'hash'},
+  {'pushes_odd', pushes_odd, 'hash'}, {'failures', failures, 'hash'}, {'texts', texts, 'hash'},
+  {'damaged', damaged, 'list'},
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
@@ -42,12 +45,13 @@ end
 -- {name, {name or '', value, ...}, why} of each key that had another type, and is gone now.
 local function take_other_types()
   local taken = {}
-  for i, name in ipairs(NAMES) do
-    local kind = call('TYPE', KEYS[i]).ok
-    if kind ~= 'none' and kind ~= TYPES[name] then
-      local given, some, all = elements_of(KEYS[i], kind)
+  for _, each in ipairs(KEYS_OF_A_SHARD) do
+    local name, key, wanted = unpack(each)
+    local kind = call('TYPE', key).ok
+    if kind ~= 'none' and kind ~= wanted then
+      local given, some, all = elements_of(key, kind)
       taken[#taken + 1] = {name, given, 'the key is a ' .. kind .. (some < all and ', and larger than this' or '')}
-      call('UNLINK', KEYS[i])
+      call('UNLINK', key)
     end
   end
   return taken

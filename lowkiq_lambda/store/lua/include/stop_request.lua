@@ -1,3 +1,5 @@
+--! keys meta
+--! needs shard
 -- Why the holder of this token is to come to an end before its time, as `settle` and `renew` tell it: 'paused' where an
 -- operator has paused the shard, 'quiet' where one has asked this holder to let go, else ''.
 local function stop_request(token)

@@ -1,3 +1,5 @@
+--! keys suspects groups
+--! needs trouble claim
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run.
 local function claim_suspects(merge, head, limits)
   local group = read_trouble(head[1]).g

@@ -1,3 +1,5 @@
+--! keys errors trouble flight meta
+--! needs exists texts
 -- The window as it is told to the holder.
 local function numbers_of(key, command, ids)
   if not exists(key) then return {} end

@@ -1,3 +1,5 @@
+--! keys due jobs box since retry trouble flight
+--! needs action trouble retry_counts forget_errors suspicion make_due put records page
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
 

@@ -1,4 +1,6 @@
---! include shard
+--! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors
+--! keys meta pushes_even pushes_odd failures texts
+--! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
 -- it. Harmless to repeat.
 -- ARGV[4] generation of the declaration. Returns {'OK'}; {'JOBS'} where it holds any, and stays open; {'STALE'} where a

@@ -1,4 +1,4 @@
---! include shard records put flight retry_counts lease page action make_due texts failures withdraw
+--! needs shard action withdraw
 -- Deletes what waits under ids; their payloads in flight stay.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'failed' to delete only of ids that have failed, else '',
 --   [11..] ids. What remains of an id that had failed starts anew. Or a refusal.

@@ -1,10 +1,10 @@
---! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors meta lease pushes_even pushes_odd failures texts damaged
---! include shard
+--! keys meta damaged
+--! needs shard free_memory_first
 -- Deletes what was set aside, up to a number. Harmless to repeat.
 -- ARGV[4] the number. Returns {'OK', how many records were deleted}, or a refusal.
 local refused = refusal()
 if refused then return refused end
-local damaged, last, gone = KEYS[#KEYS], tonumber(ARGV[4]), 0
+local last, gone = tonumber(ARGV[4]), 0
 free_memory_first()
 while true do
   local packed = call('LINDEX', damaged, 0)

@@ -1,4 +1,5 @@
---! include shard records put texts failures bury lease page action
+--! keys morgue morgue_payloads
+--! needs shard action bury
 -- Deletes what lies in the morgue under ids.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.

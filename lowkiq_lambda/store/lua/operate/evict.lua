@@ -1,4 +1,5 @@
---! include shard
+--! keys meta
+--! needs shard free_memory_first
 -- Refuses all further writes of the shard's holder; what is in flight counts as abandoned. The lease is left to
 -- end by itself: until then a handler of the holder may still run. Harmless to repeat.
 -- ARGV[4] the holder's token. Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.

@@ -1,4 +1,5 @@
---! include shard records put lease page action
+--! keys due jobs box suspects
+--! needs shard action page put
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,

@@ -1,4 +1,5 @@
---! include shard records put texts failures bury flight retry_counts lease page action make_due withdraw
+--! keys errors
+--! needs shard action texts withdraw bury
 -- Sends what waits under ids that have failed to the morgue, with their last error.
 -- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
 --   What remains of an id starts anew. Or a refusal.

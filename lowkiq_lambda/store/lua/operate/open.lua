@@ -1,4 +1,5 @@
---! include shard
+--! keys meta
+--! needs shard
 -- Opens the shard under a declaration that its caller has seen registered. Harmless to repeat.
 -- ARGV[4] generation of the declaration, [5] merge. Returns {'OK'}; {'STALE'} where a later generation has given the
 --   shard an order; or a refusal.

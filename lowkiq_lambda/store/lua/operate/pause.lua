@@ -1,4 +1,5 @@
---! include shard lease
+--! keys meta
+--! needs shard free_memory_first earliest_due
 -- Lets nobody take the shard, nor claim more of it, until a time; or ends that. Harmless to repeat.
 -- ARGV[4] until when, or '' to end a pause. Returns {'OK', earliest due or ''}, or a refusal.
 local refused = refusal()

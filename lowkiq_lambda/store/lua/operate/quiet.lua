@@ -1,4 +1,5 @@
---! include shard
+--! keys meta
+--! needs shard free_memory_first
 -- Asks the shard's holder to let go: it begins and claims nothing more, settles, and gives back the rest. Anybody may
 -- take the shard then. Harmless to repeat.
 -- ARGV[4] the holder's token. Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.

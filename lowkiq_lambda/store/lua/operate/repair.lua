@@ -1,5 +1,5 @@
---! include shard records put texts failures flight retry_counts sound shelf sound_meta sound_ids
---! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors meta lease pushes_even pushes_odd failures texts damaged
+--! keys meta
+--! needs sound_meta shard sound_ids shelf
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -27,13 +27,13 @@ end
 local refused = refusal()
 if refused then return refused end
 
-local keys, positions = {}, {}
-for i, name in ipairs(NAMES) do keys[name] = KEYS[i] end
+local keys, types, positions = {}, {}, {}
+for _, each in ipairs(KEYS_OF_A_SHARD) do keys[each[1]], types[each[1]] = each[2], each[3] end
 for i, name in ipairs(PARTS) do positions[name] = i end
 local largest = tonumber(call('HGET', meta, 'max_len')) or BYTES / 10
 local step, looked = math.max(1, math.min(500, math.floor(BYTES / math.max(1, largest)))), 0
 while part ~= '' and looked < RECORDS do
-  local command = TYPES[part] == 'hash' and 'HSCAN' or 'ZSCAN'
+  local command = types[part] == 'hash' and 'HSCAN' or 'ZSCAN'
   local following, records = unpack(call(command, keys[part], cursor, 'COUNT', step))
   for i = 1, #records, 2 do CHECKS[part](records[i], records[i + 1], recounts) end
   cursor, looked = following, looked + #records / 2

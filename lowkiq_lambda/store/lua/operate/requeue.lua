@@ -1,4 +1,5 @@
---! include shard records put texts failures bury flight retry_counts lease page action make_due
+--! keys jobs retry errors morgue morgue_payloads morgue_errors meta
+--! needs shard put action texts records keep_error bury make_due
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
 --   [11..] ids. Or a refusal.

@@ -1,5 +1,6 @@
---! include shard records
---! rarely put flight retry_counts
+--! keys due jobs box retry meta pushes_even pushes_odd
+--! needs shard
+--! rarely retry_counts
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4] token of the push, [5] merge, [6] the channel of the bell, '' if the caller rings it, [7] what is said on
 --   it, [8..] per job: its id, and in one text a byte of flags, if it is odd the score (8 order-preserving bytes), if

@@ -1,12 +1,11 @@
---! keys due since retry flight morgue meta
--- Shards in numbers, read only. KEYS: those of one shard after the other. ARGV[4]: '1' to take all shards together.
+--! each due since retry flight morgue meta
+-- Shards in numbers, read only. Of one shard after the other. ARGV[4]: '1' to take all shards together.
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, ids in flight, ids in the morgue, the counters done, retried, buried,
 --   payloads, damaged, then, null where there is none, of shards without a pause earliest due, earliest since, and of those with
 --   jobs in flight {flight since, lease until}; and of each shard with a pause, whether it is over or not, {until when,
 --   earliest due, earliest since, flight since, lease until}.
-local call = redis.call
-local OF_A_SHARD, together, FOREVER = 6, ARGV[4] == '1', 253402300799
+local together, FOREVER = ARGV[4] == '1', 253402300799
 local waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
 local none = math.huge
 local due_at, since_at, flights, pauses, lines = none, none, {}, {}, {}
@@ -22,8 +21,17 @@ local function moment(at)
   return string.format('%.17g', at)
 end
 
-for at = 1, #KEYS, OF_A_SHARD do
-  local due, since, retry, flight, morgue, meta = unpack(KEYS, at, at + OF_A_SHARD - 1)
+-- Of all shards since the last line.
+local function add_line()
+  lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
+    waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged,
+    time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ',')
+  )
+  waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  due_at, since_at, flights, pauses = none, none, {}, {}
+end
+
+for _ in shards do
   local more_done, again, lost, handed, aside, flight_since, paused_until, held_until = unpack(call('HMGET', meta,
     'done', 'retried', 'buried', 'payloads', 'damaged', 'flight_since', 'paused_until', 'until'))
   waiting = waiting + call('ZCARD', due)
@@ -49,14 +57,7 @@ for at = 1, #KEYS, OF_A_SHARD do
     end
   end
   if not (math.abs(done + retried + buried + payloads + damaged) < none) then error('DAMAGED counter') end
-
-  if not together or at + OF_A_SHARD > #KEYS then
-    lines[#lines + 1] = string.format('[%d,%d,%d,%d,%d,%d,%d,%d,%d,%s,%s,[%s],[%s]]',
-      waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged,
-      time(due_at), time(since_at), table.concat(flights, ','), table.concat(pauses, ',')
-    )
-    waiting, failed, in_flight, in_morgue, done, retried, buried, payloads, damaged = 0, 0, 0, 0, 0, 0, 0, 0, 0
-    due_at, since_at, flights, pauses = none, none, {}, {}
-  end
+  if not together then add_line() end
 end
+if together then add_line() end
 return {'[' .. table.concat(lines, ',') .. ']'}

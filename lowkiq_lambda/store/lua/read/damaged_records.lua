@@ -2,7 +2,7 @@
 -- What was set aside, read only. ARGV[4] bytes of each record that are shown.
 -- Returns {{number, time, key, id or field or '', why, bytes, how many there were}, ...}, the oldest first.
 local reply = {}
-for i, packed in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
+for i, packed in ipairs(call('LRANGE', damaged, 0, -1)) do
   local ok, item = pcall(cmsgpack.unpack, packed)
   local number, at, key, id, why, bytes, size = unpack(ok and type(item) == 'table' and #item == 7 and item
     or {0, 0, 'damaged', '', 'not what was set aside', packed, #packed})

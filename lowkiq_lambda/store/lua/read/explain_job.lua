@@ -1,4 +1,5 @@
---! include shard details
+--! keys due since retry trouble suspects flight morgue meta
+--! needs details
 -- What decides when an id runs, read only.
 -- ARGV[4] id. Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of
 --   suspects alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in

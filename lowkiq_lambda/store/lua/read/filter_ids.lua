@@ -1,4 +1,5 @@
---! include shard texts
+--! keys retry errors morgue_errors
+--! needs texts
 -- Those of these ids that a search wants, read only.
 -- ARGV[4] 'waiting' or 'morgue', [5], [6] bounds of the retry_count, a number, behind '(' or not, or '', [7], [8]
 --   bounds of the id, behind '[' or '(', or '', [9] what it begins with, [10] what its last error

@@ -1,4 +1,4 @@
---! include shard
+--! keys due retry morgue
 -- Ids of the shard by a number, read only.
 -- ARGV[4] which: due, retry or morgue, [5], [6] bounds of the number, as Redis writes them, [7] ids at most,
 --   [8] 'up' for the first, 'down' for the last of them, [9] '', or a number among whose equals only ids that come

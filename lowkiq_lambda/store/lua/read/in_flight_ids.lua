@@ -1,3 +1,3 @@
 --! keys flight
 -- The ids in flight, in no order, read only. A claim's limits bound them.
-return redis.call('HKEYS', KEYS[1])
+return call('HKEYS', flight)

@@ -1,4 +1,5 @@
---! include shard records put flight texts
+--! keys errors flight
+--! needs flight texts
 -- The jobs in flight, read only. A claim's limits bound them.
 -- Returns {job, ...}, a job being {id, perform_in, retry_count, error or false, payloads, {entry, ...}}.
 local reply, records = {}, call('HGETALL', flight)

@@ -1,4 +1,5 @@
---! include shard records put page flight texts failures
+--! keys due jobs box since retry errors flight morgue morgue_payloads morgue_errors
+--! needs records failures put page texts flight
 -- Jobs as people look at them, read only.
 -- ARGV[4] 'waiting', 'flight' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7] bytes of the
 --   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10] '1' to show

@@ -1,4 +1,4 @@
---! include shard
+--! keys due retry morgue
 -- Ids of the shard in no order, a step of them, read only.
 -- ARGV[4] which: due or morgue, [5] cursor, '0' at first, [6] about how many, [7] 'fresh' for those only that have
 --   not failed, else ''. Returns {cursor, '0' at the end, ids looked at, {id, ...}}.

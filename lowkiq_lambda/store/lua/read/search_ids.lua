@@ -1,4 +1,5 @@
---! include shard texts
+--! keys due errors morgue morgue_errors
+--! needs texts
 -- Ids of the shard that people look for, in no order, a step of them, read only.
 -- ARGV[4] which: waiting or morgue, [5] cursor, '0' at first, [6] about how many are looked at, [7] what the ids begin
 --   with, or '', [8] a text in their stored errors, in small letters, or ''.

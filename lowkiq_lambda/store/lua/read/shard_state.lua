@@ -3,8 +3,6 @@
 -- Returns {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
 --   milliseconds left on the lease key, paused until or '', the latest now that was seen or '', TTL of the lease or '',
 --   1 if the shard is open, else 0, 1 if ids are in flight or suspect, else 0}.
-local due, since, suspects, flight, meta, lease = unpack(KEYS)
-local call = redis.call
 -- Most shards have none of these, and a command costs more than what it reads.
 local rare = call('EXISTS', since, suspects, flight) > 0
 local in_flight = rare and call('HLEN', flight) or 0

@@ -1,4 +1,4 @@
---! include shard
+--! keys due retry morgue meta
 -- What an operator's action begins with, read only.
 -- Returns {arrival number, the latest time that the shard has seen, ids that wait, of them ids that have failed,
 --   ids in the morgue}.

@@ -1,0 +1,1 @@
+local function exists(key) return call('EXISTS', key) == 1 end

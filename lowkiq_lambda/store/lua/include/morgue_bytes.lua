@@ -1,0 +1,8 @@
+--! keys meta
+-- What the bytes of the morgue have grown by in this call.
+local morgue_growth = 0
+
+local function count_buried(bytes)
+  if bytes ~= 0 then call('HINCRBY', meta, 'morgue_bytes', bytes) end
+  morgue_growth = morgue_growth + math.max(0, bytes)
+end

@@ -1,0 +1,13 @@
+--! keys suspects groups
+--! needs exists trouble
+-- Groups are of use while any suspect is left.
+local function drop_suspect(id)
+  if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end
+end
+
+local function suspect(id, t, perform_in, group)
+  t.g, t.x = group, nil
+  call('ZADD', suspects, perform_in, id)
+  -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
+  write_trouble(id, t)
+end

@@ -1,0 +1,144 @@
+"""How scripts are put together: keys by name, groups of keys that not every queue uses, includes that need others."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from lowkiq_lambda.store.shard import backend as backend_module
+from lowkiq_lambda.store.shard.backend import Backend, evalsha
+from lowkiq_lambda.store.shard.keys import GROUPS, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.scripts import Linker, Script, script
+from tests.servers import Server
+from tests.store.support import Desk
+
+Write: TypeAlias = Callable[[str, str], None]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a file of a folder of scripts."""
+
+    def write_file(name: str, text: str) -> None:
+        path = tmp_path / f"{name}.lua"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    return write_file
+
+
+@pytest.fixture
+def linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Linker:
+    """Links the scripts of that folder, with groups of keys that the library does not have."""
+    monkeypatch.setitem(GROUPS, "tracking", ("marks", "refs"))
+    monkeypatch.setitem(GROUPS, "rates", ("tokens",))
+    return Linker(tmp_path)
+
+
+def run(server: Server, code: Script, place: ShardRef | ShardGroup, *args: str) -> object:
+    """What the script answers."""
+    picked = place.some(code.pick)
+    return server.admin.execute_command("EVAL", code.source, len(picked), *picked, *args)
+
+
+def test_a_script_is_given_the_keys_that_it_and_its_includes_name(
+    server: Server, queue_name: str, linker: Linker, write: Write
+) -> None:
+    """Each key has its name there, whatever else the script is given, and in whatever order it was declared."""
+    write("read/own", "--! keys meta due\n--! needs first\nreturn {due, meta, first()}")
+    write("include/first", "--! keys flight\n--! needs second\nlocal function first() return flight .. second() end")
+    write("include/second", "--! keys jobs\nlocal function second() return jobs end")
+    shard = ShardRef(queue_name, 1, 0)
+
+    code = linker.script("own")
+
+    assert ("due", "jobs", "flight", "meta") == code.keys
+    expected = [shard.key("due"), shard.key("meta"), shard.key("flight") + shard.key("jobs")]
+    assert [key.encode() for key in expected] == run(server, code, shard)
+
+
+def test_a_group_of_keys_costs_nothing_where_it_is_not_used(
+    server: Server, queue_name: str, linker: Linker, write: Write
+) -> None:
+    """A shard without it gets no key, no function and no byte of it, and the script knows that by name."""
+    write("drain/own", "--! keys due marks\n--! with tracking mark\nreturn {due, has_tracking and mark() or 'none'}")
+    write("include/mark", "--! keys refs\nlocal function mark() return marks .. refs end")
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("rates", "tracking"))
+
+    without, code = linker.script("own"), linker.script("own", tracked.groups)
+
+    assert ("due",) == without.keys
+    assert "function mark" not in without.source
+    assert [plain.key("due").encode(), b"none"] == run(server, without, plain)
+    assert ("due", "marks", "refs") == code.keys
+    assert [part.encode() for part in (tracked.key("due"), tracked.key("marks") + tracked.key("refs"))] == run(
+        server, code, tracked
+    )
+
+
+def test_a_queue_that_uses_a_group_is_called_with_its_script(
+    desk: Desk, queue_name: str, linker: Linker, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard says which groups its queue uses, and each call goes by that."""
+    write("drain/own", "--! keys due marks\nreturn {'OK', has_tracking and marks or due}")
+    monkeypatch.setattr(backend_module, "script", linker.script)
+    backend: Backend = desk.app.backend
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("tracking",))
+
+    assert plain.key("due").encode() == backend.run("own", plain, [], patience=0.0)[1]
+    assert tracked.key("marks").encode() == backend.run("own", tracked, [], patience=0.0)[1]
+    (reply,) = backend.run_each([("own", tracked, [])])
+    assert isinstance(reply, list)
+    assert tracked.key("marks").encode() == reply[1]
+
+
+def test_a_script_goes_over_several_shards(server: Server, queue_name: str, linker: Linker, write: Write) -> None:
+    """The names of its keys hold those of one shard after the other."""
+    write("read/own", "--! each meta due\nlocal seen = {}\nfor _ in shards do seen[#seen + 1] = due end\nreturn seen")
+    group = ShardGroup(tuple(ShardRef(queue_name, 3, index) for index in range(3)))
+
+    answer = run(server, linker.script("own"), group)
+
+    assert [shard.key("due").encode() for shard in group.shards] == answer
+
+
+def test_what_is_needed_rarely_is_defined_when_it_is_asked_for(
+    server: Server, queue_name: str, linker: Linker, write: Write
+) -> None:
+    """What it needs itself comes with it, but for what the script has already."""
+    write(
+        "drain/own",
+        "--! keys due\n--! needs early\n--! rarely late\nreturn {early(), rarely().late(), rarely().late()}",
+    )
+    write("include/early", "local count = 0\nlocal function early() count = count + 1 return count end")
+    write("include/late", "--! needs early later\nlocal function late() return early() + later() end")
+    write("include/later", "local function later() return 10 end")
+    write("push/other", "--! keys due\n--! needs early\nreturn early()")
+
+    code = linker.script("own")
+
+    assert [1, 12, 13] == run(server, code, ShardRef(queue_name, 1, 0))
+    assert 1 == code.source.count("function early")
+    assert "rarely" not in linker.script("other").source
+
+
+def test_an_include_that_needs_itself_is_refused(linker: Linker, write: Write) -> None:
+    """There is no order in which such includes work."""
+    write("drain/own", "--! keys due\n--! needs one\nreturn one()")
+    write("include/one", "--! needs other\nlocal function one() return other() end")
+    write("include/other", "--! needs one\nlocal function other() return one() end")
+
+    with pytest.raises(ValueError, match="'one' needs itself"):
+        linker.script("own")
+
+
+def test_calls_of_a_holder_carry_no_key_that_they_do_not_use() -> None:
+    """A renewal touches the lease and its note, and is given two keys; a push is given those of what waits."""
+    shard = ShardRef("queue", 1, 0)
+
+    assert ("meta", "lease") == script("renew").keys
+    assert 2 == evalsha(script("renew"), shard, [])[2]
+    assert not {"errors", "groups", "morgue", "held", "lease", "damaged"} & {*script("enqueue").keys}
+    assert len(script("enqueue").keys) <= 12
+    assert len(script("settle").keys) <= 18
