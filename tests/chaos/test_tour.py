@@ -23,7 +23,7 @@ from tests.chaos.tour import Step, Tour
 from tests.properties.observed import State, stored
 from tests.servers import FaultProxy, MakeServer, Server
 
-STEPS = 34
+STEPS = 35
 LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
 SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name != "include"}
 

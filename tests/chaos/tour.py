@@ -87,6 +87,7 @@ class Tour:
         yield Step("abandon", self._abandon)
         self._die()
         yield self._take()
+        yield Step("quiet", lambda: self.operator.quiet(self._shard, self._holder.token))
         yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()
