@@ -11,6 +11,7 @@ from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.budget import StopReason
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 _COUNTED: Final = ("done", "failed", "retried", "buried", "recovered")
@@ -62,10 +63,10 @@ def lag_by_queue(lags: Mapping[ShardRef, float]) -> dict[str, float]:
     return most
 
 
-def reasons_by_queue(tour: Tour) -> dict[str, Counter[str]]:
+def reasons_by_queue(tour: Tour) -> dict[str, Counter[StopReason]]:
     """How many shards of each queue were left for which reason."""
-    found: dict[str, Counter[str]] = {}
+    reasons: dict[str, Counter[StopReason]] = {}
     for shard in tour.shards:
         if shard in tour.reasons:
-            found.setdefault(shard.queue_name, Counter())[tour.reasons[shard]] += 1
-    return found
+            reasons.setdefault(shard.queue_name, Counter())[tour.reasons[shard]] += 1
+    return reasons

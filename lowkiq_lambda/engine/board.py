@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.budget import STOP_REASONS, StopReason
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.patience import doubled
@@ -18,8 +19,6 @@ LONGEST_REST: Final = 10.0
 RISK_PUT_OFF: Final = 60.0
 """Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
 
-_TELLING: Final = ("failed", "interrupted", "stopping", "out of time", "lease lost", "paused", "held", "empty")
-
 
 class Tour:
     """Fills while `Drainer.drain` goes from shard to shard; may be handed to it again, to go on."""
@@ -28,11 +27,8 @@ class Tour:
         self.shards: Sequence[ShardRef] = tuple(shards)
         self.counts: Counter[str] = Counter()
         """Ids by outcome."""
-        self.reasons: dict[ShardRef, str] = {}
-        """Why each shard was left, as of late.
-
-        One of empty, held, paused, out of time, stopping, lease lost, interrupted, failed.
-        """
+        self.reasons: dict[ShardRef, StopReason] = {}
+        """Why each shard was left, as of late."""
         self.errors: dict[ShardRef, LowkiqError] = {}
         """What keeps shards from being drained: of those that were not drained since."""
         self.exits: dict[ShardRef, BaseException] = {}
@@ -56,9 +52,9 @@ class Tour:
         """Whether the last look found shards that wait for the others to be empty."""
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> StopReason:
         """Why it ended: of the shards' reasons the one that says most about what is left; "empty" comes last."""
-        return min(self.reasons.values(), key=_TELLING.index, default="empty")
+        return min(self.reasons.values(), key=STOP_REASONS.index, default="empty")
 
     @property
     def left(self) -> list[ShardRef]:
@@ -125,10 +121,10 @@ class Tour:
         self._work.pop(shard, None)
         self._rest(shard)
 
-    def ended(self, reason: str) -> None:
+    def ended(self, reason: StopReason) -> None:
         """The budget is over: what has work, or was never looked at, was left for that reason."""
         # There what is left has exited: more time would not help.
-        left = [shard for shard in self._work if self.reasons.get(shard) != "interrupted"]
+        left = [shard for shard in self._work if self.reasons.get(shard) != "exited"]
         self.reasons.update(dict.fromkeys(left, reason))
         self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
 

@@ -1,11 +1,24 @@
-"""Whether a drain may go on: its time, the stop signal, and whose turn it is."""
+"""Whether a drain may go on: its time, the stop signal, and whose turn it is; and the words for why it ended."""
 
 import math
 from collections.abc import Callable
 from copy import copy
 from threading import Event
+from typing import Final, Literal, TypeAlias, get_args
 
 from lowkiq_lambda.clock import Clock
+
+StopReason: TypeAlias = Literal[
+    "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "held", "empty"
+]
+"""Why a drain of a shard ended, in the order in which reasons say something of what is left.
+
+`failed`: with an error; `exited`: its handlers exited (`sys.exit`, a cancellation), or Ctrl-C came; `stopping`: the
+process stops; `out of time`: no further batch is predicted to fit; `turn over`: another shard had its turn; `lease
+lost`: another holder has the shard; `paused`: an operator paused it; `held`: another holder had it before; `empty`:
+nothing is due.
+"""
+STOP_REASONS: Final[tuple[StopReason, ...]] = get_args(StopReason)
 
 
 def _never() -> bool:
@@ -54,12 +67,12 @@ class Budget:
         if not self._ran.is_set():
             self._ran.set()
 
-    def against_batch(self, predicted: float) -> str | None:
+    def against_batch(self, predicted: float) -> StopReason | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""
         if self.stopping():
             return "stopping"
         return "out of time" if predicted >= self.remaining() else None
 
-    def against_claim(self, predicted: float) -> str | None:
+    def against_claim(self, predicted: float) -> StopReason | None:
         """Why nothing more may be claimed, or None."""
         return self.against_batch(predicted) or ("turn over" if self._turn_over() else None)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batching import batches_of, parted
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
@@ -38,7 +38,7 @@ class DrainResult:
     `exit`: what a handler exited with, at last; its jobs were given back.
     """
 
-    reason: str
+    reason: StopReason
     counts: Counter[str] = field(default_factory=Counter)
     token: int | None = None
     until: float | None = None
@@ -96,7 +96,7 @@ class ShardVisit:
         self._counts: Counter[str] = Counter()
         self._took: list[float] = []
         self._waited: list[float] = []
-        self._reason: str | None = None
+        self._reason: StopReason | None = None
         self._exit: BaseException | None = None
         # These wait for another visit: they go behind all others, so that all others were performed by now.
         self._exited_ids: set[str] = set()
@@ -212,7 +212,7 @@ class ShardVisit:
                 settled = ended
         self._pending.give_back([*exited, *chain.from_iterable(left)])
         if exited or isinstance(self._exit, KeyboardInterrupt):
-            self._reason = self._reason or "interrupted"
+            self._reason = self._reason or "exited"
 
     def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
         """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
@@ -267,7 +267,7 @@ class ShardVisit:
             self._settings.after_settling(Settled(self._now(), counts, self._took, self._waited))
         self._took, self._waited = [], []
 
-    def _requested(self) -> str | None:
+    def _requested(self) -> StopReason | None:
         """Why an operator wants the visit to end, or None."""
         return "stopping" if self._session.stop_request == "quiet" else self._session.stop_request
 

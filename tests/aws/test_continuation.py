@@ -13,7 +13,7 @@ from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.engine.board import Tour
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
@@ -230,7 +230,7 @@ def test_a_paused_shard_has_no_successor(function: Function, server: Server, que
 
 
 @pytest.mark.parametrize("reason", ["held", "paused", "lease lost", "failed", "stopping", "empty"])
-def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reason: str) -> None:
+def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reason: StopReason) -> None:
     """A shard that was left for another reason would be left for it again."""
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
     tour = function.drain({"queue": queue_name})

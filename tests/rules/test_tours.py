@@ -44,7 +44,7 @@ def test_p6_a_shard_whose_handlers_exit_rests_no_longer_each_time() -> None:
     clock = ManualClock()
     tour, rests = Tour([SHARD], clock, poll_interval=1.0), []
     for _ in range(6):
-        tour.visited(SHARD, DrainResult("interrupted", token=1, exit=SystemExit(3)), [SHARD])
+        tour.visited(SHARD, DrainResult("exited", token=1, exit=SystemExit(3)), [SHARD])
         rests.append(rest_of(tour, clock))
 
     assert pytest.approx([1] * 6, abs=0.25) == rests

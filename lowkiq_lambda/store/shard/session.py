@@ -19,6 +19,8 @@ from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
 
 Result = TypeVar("Result")
 Next: TypeAlias = Literal["claim", "release", "part"]
+Obstacle: TypeAlias = Literal["held", "paused", "empty"]
+"""Why a shard is not to be had: another holder has it, it is paused, or it has no work."""
 StopRequest: TypeAlias = Literal["paused", "quiet"]
 """Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
 OutcomeRecord: TypeAlias = tuple[Any, ...]
@@ -71,7 +73,7 @@ class Acquired(msgspec.Struct, frozen=True):
 class NotAcquired(msgspec.Struct, frozen=True):
     """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
 
-    reason: Literal["held", "paused", "empty"]
+    reason: Obstacle
     until: float | None
 
 
@@ -138,7 +140,7 @@ class LeaseSession:
     def _granted(self, reply: Reply) -> Acquired | NotAcquired:
         status = reply[0]
         if status != b"OK":
-            reasons: dict[bytes, Literal["held", "paused", "empty"]] = {b"HELD": "held", b"PAUSED": "paused"}
+            reasons: dict[bytes, Obstacle] = {b"HELD": "held", b"PAUSED": "paused"}
             until = float(reply[1]) if len(reply) > 1 and reply[1] else None
             return NotAcquired(reasons.get(status, "empty"), until)
         _, token, recovered, buried, pace, window, *dead_owner = reply
