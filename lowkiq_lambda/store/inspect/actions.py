@@ -169,7 +169,7 @@ class Actions:
         """Refuse all further writes of who holds the shard, given by its number, under this token; whether it did.
 
         The shard is free when the lease would have ended without a renewal, not before: until then a handler may
-        still run. What is in flight counts as interrupted (docs/lease.md).
+        still run. What is in flight counts as abandoned (docs/lease.md).
         """
         return self._to_holder("evict", shard, token)
 
