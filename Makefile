@@ -21,7 +21,7 @@ help: ## say what each target does
 
 .PHONY: run
 run: $(VENV)/.local ## set up and run the demo, which ends by itself
-	$(BIN)/python -m lowkiq_lambda.local $(ARGS)
+	$(BIN)/lowkiq run $(ARGS)
 
 .PHONY: cloud
 cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in a local cloud, until Ctrl-C

@@ -23,7 +23,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 import lowkiq_lambda
-from bench.table import MILLISECONDS, markdown, spread, whole
+from bench.table import MILLISECONDS, spread
+from lowkiq_lambda.cli.tables import markdown, whole
 
 TARGET: Final = 60.0
 """Milliseconds that ours may cost on top."""

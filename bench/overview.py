@@ -22,9 +22,10 @@ from unittest.mock import patch
 import redis
 
 from bench.floor import leave_in_flight
-from bench.table import MILLISECONDS, markdown, ratio, whole
+from bench.table import MILLISECONDS, ratio
 from bench.usage import processor_time
 from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.cli.tables import markdown, whole
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.history import BUCKETS, SECONDS, Slot, commands

@@ -26,7 +26,8 @@ from bench.drain import Meter, run_daemon
 from bench.enqueue import enqueue
 from bench.peer import THREADS, Peer
 from bench.rubies import rubies
-from bench.table import markdown, ratio, spread, whole
+from bench.table import ratio, spread
+from lowkiq_lambda.cli.tables import markdown, whole
 from tests.servers import Server
 
 

@@ -1,10 +1,11 @@
 """Samples to markdown: medians with their spread, ratios within a repeat."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
 from bench.cases import BASE, Sample
+from lowkiq_lambda.cli.tables import markdown, whole
 
 MILLISECONDS = 1_000.0
 
@@ -58,23 +59,12 @@ def table(results: Results) -> str:
     return markdown(_HEAD, (_line(results, name) for name in results.names()))
 
 
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A markdown table, its first column to the left."""
-    rule = ["---", *("---:" for _ in head[1:])]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
-
-
 def spread(values: Sequence[float], text: Callable[[float], str]) -> str:
     """The median, and where there are several values the smallest and the largest."""
     if not values:
         return ""
     middle = text(median(values))
     return middle if len(values) == 1 else f"{middle} ({text(min(values))} to {text(max(values))})"
-
-
-def whole(value: float) -> str:
-    """Without decimals, in groups of three digits."""
-    return f"{value:,.0f}"
 
 
 def ratio(value: float) -> str:

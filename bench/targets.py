@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from bench.cases import BASE
-from bench.table import Results, markdown, ratio, whole
+from bench.table import Results, ratio
+from lowkiq_lambda.cli.tables import markdown, whole
 
 _BESIDE_BASE = ("1,000 shards", "ten times the jobs")
 

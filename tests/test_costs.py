@@ -9,10 +9,21 @@ from typing import get_args
 
 import pytest
 
-from bench import costs
-from bench.bills import ALARMS, REDIS, Bill, Month, Redis, container_bill, dollars, lambda_bill, sqs_bill, tasks
-from bench.comparison import ROWS, WAYS, Comparison, first
-from bench.prices import BadPrice, Price, changed, changed_by_file, load
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli.costs.bills import (
+    ALARMS,
+    REDIS,
+    Bill,
+    Month,
+    Redis,
+    container_bill,
+    dollars,
+    lambda_bill,
+    sqs_bill,
+    tasks,
+)
+from lowkiq_lambda.cli.costs.comparison import ROWS, WAYS, Comparison, first
+from lowkiq_lambda.cli.costs.prices import BadPrice, Price, changed, changed_by_file, load
 
 ROOT = Path(__file__).parents[1]
 PRICES = load()
@@ -35,15 +46,13 @@ def every_bill() -> Iterator[Bill]:
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the program prints with these arguments."""
-    costs.main(list(arguments))
+    assert 0 == main(["costs", *arguments])
     return capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the program complains about, as one line of blanks and words."""
-    with pytest.raises(SystemExit) as ended:
-        costs.main(list(arguments))
-    assert 2 == ended.value.code
+    assert 2 == main(["costs", *arguments])
     complaint = capsys.readouterr()
     assert not complaint.out
     return " ".join(complaint.err.split())
@@ -253,15 +262,17 @@ def test_prices_come_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("--jobs=many", "argument --jobs: 'many' is no number from 0 to 1,000,000,000,000"),
-        ("--jobs=-1", "argument --jobs: '-1' is no number from 0 to"),
-        ("--jobs=nan", "argument --jobs: 'nan' is no number"),
-        ("--jobs=1.5", "argument --jobs: '1.5' is no whole number"),
-        ("--shards=0", "argument --shards: '0' is no number from 1 to 10,000"),
-        ("--memory=64", "argument --memory: '64' is no number from 128 to 10,240"),
-        ("--redis=mine", "argument --redis: invalid choice: 'mine'"),
-        ("--price=metrics", "argument --price: 'metrics' is not NAME=VALUE, such as metrics=0.33"),
-        ("--price=metrics=cheap", "argument --price: 'cheap' is no number"),
+        ("--jobs=many", "Invalid value for --jobs: 'many' is not a number"),
+        ("--jobs=-1", 'Invalid value "-1" for --jobs. Must be >= 0.'),
+        ("--jobs=2e12", 'Invalid value "2000000000000" for --jobs. Must be <= 1000000000000.'),
+        ("--jobs=nan", "Invalid value for --jobs: 'nan' is not a number"),
+        ("--job-seconds=nan", 'Invalid value "nan" for --job-seconds. Must be'),
+        ("--jobs=1.5", "Invalid value for --jobs: '1.5' is not a whole number"),
+        ("--shards=0", 'Invalid value "0" for --shards. Must be >= 1.'),
+        ("--memory=64", 'Invalid value "64" for --memory. Must be >= 128.'),
+        ("--redis=mine", 'Invalid value "mine" for --redis. Choose from: "serverless", "node", "none".'),
+        ("--price=metrics", "--price 'metrics' is refused: expected NAME=VALUE, such as metrics=0.33."),
+        ("--price=metrics=cheap", "--price 'metrics=cheap' is refused: 'cheap' is not a number."),
         ("--price=metric=1", "There is no price 'metric'; there are alarms, cache_ecpu,"),
         ("--prices=missing.toml", "The prices in missing.toml cannot be read: "),
         (
@@ -307,18 +318,26 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
 
 def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     """It says what is compared, what is left out and what is usual, and its examples work."""
-    with pytest.raises(SystemExit):
-        costs.main(["--help"])
-    text = capsys.readouterr().out
-    examples = re.findall(r"^    python -m bench\.costs (.*)$", text, re.MULTILINE)
+    text = printed(capsys, "--help")
+    examples = re.findall(r"^    lowkiq costs (.*)$", text, re.MULTILINE)
 
-    assert all(word in text for word in ("Fargate", "SQS FIFO", "Not in it: ", "(1,000,000)", "(0.01)", "(serverless)"))
+    assert all(
+        word in text
+        for word in (
+            "Fargate",
+            "SQS FIFO",
+            "Not in it: ",
+            "[default: 1000000]",
+            "[default: 0.01]",
+            "[default: serverless]",
+        )
+    )
     assert 5 == len(examples)
     assert [] == [one for one in examples if "frankfurt" not in one and "| ---" not in printed(capsys, *one.split())]
 
 
 def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table and the sentences below it, as `python -m bench.costs` prints them."""
+    """The table and the sentences below it, as `lowkiq costs` prints them."""
     assert printed(capsys) in (ROOT / "README.md").read_text()
 
 

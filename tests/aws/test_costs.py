@@ -1,12 +1,12 @@
-"""What the calculator (bench.costs) assumes of the functions is what they do."""
+"""What the calculator (`lowkiq costs`) assumes of the functions is what they do."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from bench.bills import Month, metrics
 from lowkiq_lambda import Batch
 from lowkiq_lambda.aws.dispatch_function import dispatch
 from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.cli.costs.bills import Month, metrics
 from tests.apps import MakeApp
 from tests.aws.functions import Context, DrainFunction, overdue
 from tests.aws.invocations import Invocations

@@ -152,12 +152,13 @@ class Project:
         self._ends.callback(daemon.close)
         return daemon
 
-    def command(self, *arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
-        """The command line, run to its end."""
+    def command(self, *arguments: str, answer: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":
+        """The command line, run to its end; `answer` is what it reads where it asks."""
         return subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda.local", *arguments],
+            [sys.executable, "-m", "lowkiq_lambda", *arguments],
             cwd=self.root,
             env={**environment(), **settings},
+            input=answer,
             capture_output=True,
             text=True,
             timeout=60,

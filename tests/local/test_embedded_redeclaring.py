@@ -13,7 +13,7 @@ from tests.servers import MakeServer
 from tests.waiting import eventually
 
 PUSH = "Greet.perform_async([{'id': %r}]) and None"
-RESET = "or, as this is the embedded server, run `python -m lowkiq_lambda.local reset Greet`."
+RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
 
 
 @pytest.fixture
@@ -50,14 +50,29 @@ def test_a_queue_that_is_declared_otherwise_can_be_reset(project: Project) -> No
     assert said.endswith(RESET)
 
     command = shlex.split(said.split("`")[1])
-    done = project.command(*command[3:])
+    done = project.command(*command[1:], answer="yes\n")
 
-    assert ["python", "-m", "lowkiq_lambda.local"] == command[:3]
-    assert f"removed the queue 'Greet' from {project.folder.path}: 2 pending, 0 in the morgue\n" == done.stdout
+    assert "lowkiq" == command[0]
+    question, _, removed = done.stdout.partition(": removed ")
+    assert f"Remove the queue 'Greet' and all its jobs from {project.folder.path}? Only 'yes' will do" == question
+    assert f"the queue 'Greet' from {project.folder.path}: 2 pending, 0 in the morgue\n" == removed
     assert (0, "") == (done.returncode, done.stderr)
     prompt = project.prompt()
     prompt.run(PUSH % "Linus")
     assert {"done": 1} == prompt.run("app.drain(5)")
+
+
+@pytest.mark.parametrize("answer", ["", "y\n", "no\n"])
+def test_a_reset_that_nobody_agrees_to_removes_nothing(project: Project, answer: str) -> None:
+    """A reset deletes jobs: anything but the word yes, and no answer at all, leaves them there."""
+    make_queue(project, "Ada")
+
+    done = project.command("reset", "Greet", answer=answer)
+
+    assert (3, "") == (done.returncode, done.stderr)
+    assert done.stdout.endswith("Nothing was removed.\n")
+    project.write(shards_count=3)
+    assert {"done": 1} == project.prompt().run("app.drain(5)")
 
 
 def test_the_command_names_the_folder_where_it_is_another(project: Project, tmp_path: Path) -> None:
@@ -90,7 +105,7 @@ def test_only_who_is_alone_may_reset(project: Project) -> None:
     prompt = project.prompt()
     prompt.run(PUSH % "Ada")
 
-    done = project.command("reset", "Greet")
+    done = project.command("reset", "Greet", "--yes")
 
     assert 1 == done.returncode
     assert f"error: The embedded server is in use by the process {prompt.pid}: end it" in done.stderr
@@ -106,8 +121,8 @@ def test_a_reset_takes_one_queue(project: Project) -> None:
     prompt.run("app.drain(0) and None")
     prompt.end()
 
-    assert 0 == project.command("reset", "Greet").returncode
-    missing = project.command("reset", "Greet")
+    assert 0 == project.command("reset", "Greet", "--yes").returncode
+    missing = project.command("reset", "Greet", "--yes")
 
     assert (1, f"error: {project.folder.path} has no queue 'Greet'.\n") == (missing.returncode, missing.stderr)
     prompt = project.prompt()

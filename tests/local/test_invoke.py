@@ -1,4 +1,4 @@
-"""`python -m lowkiq_lambda.local.invoke`: the functions' handlers, played without AWS."""
+"""`lowkiq invoke`: the functions' handlers, played without AWS."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ class Shop:
     ) -> subprocess.CompletedProcess[str]:
         """The command, run to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda.local.invoke", *([app] if app else []), *arguments],
+            [sys.executable, "-m", "lowkiq_lambda", "invoke", *([app] if app else []), *arguments],
             cwd=self._folder,
             env={**clean_environment(), "LOWKIQ_REDIS_URL": self._server_url, **environment},
             capture_output=True,
@@ -177,7 +177,7 @@ def test_the_embedded_server_is_found_before_lambda_is_played(tmp_path: Path) ->
         prompt.run("Greet.perform_async([{'id': 'Ada'}]) and None")
 
         completed = subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda.local.invoke", "jobs:app", "--timeout", "10"],
+            [sys.executable, "-m", "lowkiq_lambda", "invoke", "jobs:app", "--timeout", "10"],
             cwd=tmp_path,
             env={**environment(), "LOWKIQ_LINGER": "1", "LOWKIQ_RESERVE": "7"},
             capture_output=True,

@@ -60,7 +60,7 @@ def attached(url: str) -> EmbeddedValkey | None:
 
 def reset_command(queue_name: str, config: Config, environ: Mapping[str, str]) -> str:
     """What removes the queue from the server that the settings mean."""
-    command = ["python", "-m", "lowkiq_lambda.local", "reset", queue_name]
+    command = ["lowkiq", "reset", queue_name]
     folder = _folder_of(config, environ)
     if folder != _folder_of(Config.from_env(environ), environ):
         command += ["--data-dir", str(folder)]

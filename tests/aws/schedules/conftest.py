@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from lowkiq_lambda.aws.drain_schedules.__main__ import main
+from lowkiq_lambda.cli import main
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import FUNCTION, ROLE, Run, Said, WriteApp, without_aws, write_module
 from tests.servers import MakeServer, Server
@@ -75,14 +75,14 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> Run:
-    """Runs the command in this process: its words, behind those that name function, role and prefix."""
+    """Runs the command in this process: its words, behind those that name function, role and prefix if it does not."""
     assert aws.writes == []
     monkeypatch.setenv("LOWKIQ_REDIS_URL", own_server.url)
 
     def run(*words: str, indexes: bool = False) -> Said:
-        plan = ["--function", FUNCTION, "--role", ROLE, "--prefix", prefix]
-        monkeypatch.setattr("sys.argv", ["schedules", *(["indexes"] if indexes else plan), *words])
-        code = main()
+        usual = {"--function": FUNCTION, "--role": ROLE, "--prefix": prefix}
+        plan = [word for option in usual.items() if option[0] not in words for word in option]
+        code = main(["drain-schedules", *(["indexes"] if indexes else plan), *words])
         out, error = capfd.readouterr()
         return Said(code, out, error)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.aws.drain_schedules.__main__ import main
+from lowkiq_lambda.cli import main
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.support import (
     DONE,
@@ -25,11 +25,15 @@ from tests.aws.schedules.support import (
 from tests.servers import Server
 
 
-def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: Server) -> None:
+@pytest.mark.parametrize(
+    "module",
+    [["lowkiq_lambda", "drain-schedules"], ["lowkiq_lambda.aws.drain_schedules"], ["lowkiq_lambda.aws.schedules"]],
+)
+def test_the_module_runs_and_teaches(tmp_path: Path, front: Front, own_server: Server, module: list[str]) -> None:
     """Both helps come without an account, an app or a server, and name the options and exit codes."""
     for words, expected in ((["--help"], "EXIT CODES"), (["indexes", "--help"], "ShardIndexes")):
         with subprocess.Popen(
-            [sys.executable, "-m", "lowkiq_lambda.aws.drain_schedules", *words],
+            [sys.executable, "-m", *module, *words],
             cwd=tmp_path,
             env={**without_aws(), "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
@@ -80,9 +84,8 @@ def test_the_app_may_be_named_by_the_environment(
     """LOWKIQ_APP and LOWKIQ_DRAIN_FUNCTION say what the command line does not."""
     monkeypatch.setenv("LOWKIQ_APP", write_app({"Orders": 2}))
     monkeypatch.setenv("LOWKIQ_DRAIN_FUNCTION", FUNCTION)
-    monkeypatch.setattr("sys.argv", ["schedules", "--role", ROLE, "--dry-run", "--prefix", "from-the-environment"])
 
-    assert NOT_APPLIED == main()
+    assert NOT_APPLIED == main(["drain-schedules", "--role", ROLE, "--dry-run", "--prefix", "from-the-environment"])
     assert "0,1\n" == run(indexes=True).out.splitlines(keepends=True)[-1]
 
 
@@ -102,13 +105,9 @@ def test_a_command_line_that_cannot_work_is_told_so(
     words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is missing or wrong on the command line is named, with the exit code of misuse."""
-    monkeypatch.setattr("sys.argv", ["schedules", *words])
     monkeypatch.delenv("LOWKIQ_DRAIN_FUNCTION", raising=False)
 
-    with pytest.raises(SystemExit) as exit_:
-        main()
-
-    assert MISUSED == exit_.value.code
+    assert MISUSED == main(["drain-schedules", *words])
     assert sentence in capsys.readouterr().err
 
 

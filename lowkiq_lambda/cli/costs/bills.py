@@ -1,6 +1,6 @@
 """What a month uses of each priced thing, in three ways to run the same jobs.
 
-A bill is rows of amounts by the name of their price (bench.prices). Each price stands in one row of a bill, so that
+A bill is rows of amounts by the name of their price (`prices.py`). Each price stands in one row of a bill, so that
 its free tier is used once. The constants are what is assumed; those of this library were measured where it says so.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal, TypeAlias
 
-from bench.prices import Prices
+from lowkiq_lambda.cli.costs.prices import Prices
 
 Redis: TypeAlias = Literal["serverless", "node", "none"]
 Bill: TypeAlias = dict[str, dict[str, float]]

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from bench.bills import REDIS, Bill, Month, Redis, container_bill, dollars, lambda_bill, sqs_bill
-from bench.prices import Prices
-from bench.table import markdown, whole
+from lowkiq_lambda.cli.costs.bills import REDIS, Bill, Month, Redis, container_bill, dollars, lambda_bill, sqs_bill
+from lowkiq_lambda.cli.costs.prices import Prices
+from lowkiq_lambda.cli.tables import markdown, whole
 
 Ways: TypeAlias = dict[str, Callable[[Month], Bill]]
 

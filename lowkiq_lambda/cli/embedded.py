@@ -1,12 +1,15 @@
-"""What people do to an embedded server itself: look into it with other tools, and remove a queue from it."""
+"""`lowkiq redis` and `lowkiq reset`: the commands for the embedded server itself."""
 
 import os
 import sys
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from lowkiq_lambda.cli.asking import agreed
+from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
+from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, EmbeddedServerError
@@ -17,31 +20,70 @@ from lowkiq_lambda.store.inspect.erasure import erase_queue
 DataDir: TypeAlias = Annotated[
     Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL or LOWKIQ_DATA_DIR.")
 ]
-NO_SUCH_QUEUE: Final = 1
 _TIMEOUT: Final = 30.0
+_GROUP: Final = Group("Commands for the embedded server")
+
+_REDIS_HELP: Final = """
+Print the URL of the embedded server, with its password, for redis-cli and the like.
+
+The server is started if it does not run, and runs until the next program that uses it ends.
+"""
+_REDIS_EPILOGUE: Final = """
+EXAMPLE
+  A look into the embedded server:
+    redis-cli -u "$(lowkiq redis)"
+
+EXIT CODES
+  0  The URL is printed.
+  1  The server does not start.
+  2  The command line or the settings cannot work.
+"""
+_RESET_HELP: Final = """
+Remove a queue from the embedded server, with all its jobs and its declaration.
+
+Every other program that uses the server has to be ended before.
+"""
+_RESET_EPILOGUE: Final = """
+EXAMPLE
+  After an edit of shards_count in development:
+    lowkiq reset Greet
+
+EXIT CODES
+  0  The queue was removed.
+  1  There is no such queue, or another program uses the server.
+  2  The command line or the settings cannot work.
+  3  Nobody agreed: nothing was removed.
+"""
+
+redis: Final = command_app(
+    "redis", help_=_REDIS_HELP, epilogue=_REDIS_EPILOGUE, usage="lowkiq redis [OPTIONS]", group=_GROUP
+)
+reset: Final = command_app(
+    "reset", help_=_RESET_HELP, epilogue=_RESET_EPILOGUE, usage="lowkiq reset [OPTIONS] QUEUE", group=_GROUP
+)
 
 
-def redis(*, data_dir: DataDir = None) -> int:
-    """Print the URL of the embedded server, with its password, for redis-cli and the like.
-
-    The server is started where it does not run, and runs until the next program that uses it ends.
-    """
+@redis.default
+def print_url(*, data_dir: DataDir = None) -> int:
+    """Print the URL; the exit code."""
     # Not closed: the server would end with us, and the URL would be of no use.
     sys.stdout.write(f"{open_embedded(_folder(data_dir)).url}\n")
-    return 0
+    return DONE
 
 
-def reset(
+@reset.default
+def remove_queue(
     queue: Annotated[str, Parameter(name="QUEUE", help="The name of the queue.")],
     /,
     *,
     data_dir: DataDir = None,
+    yes: Annotated[bool, flag("Remove it without asking.")] = False,
 ) -> int:
-    """Remove a queue from the embedded server, with its jobs and its declaration.
-
-    All programs that use the server have to be ended before.
-    """
+    """Remove the queue; the exit code."""
     folder = _folder(data_dir)
+    if not (yes or agreed(f"Remove the queue {queue!r} and all its jobs from {folder}?")):
+        sys.stdout.write("Nothing was removed.\n")
+        return NOT_APPLIED
     with open_embedded(folder) as server:
         with server.others() as others:
             if others:
@@ -52,11 +94,11 @@ def reset(
             erased = erase_queue(server.url, queue, _TIMEOUT)
         if erased is None:
             sys.stderr.write(f"error: {folder} has no queue {queue!r}.\n")
-            return NO_SUCH_QUEUE
+            return FAILED
         sys.stdout.write(
             f"removed the queue {queue!r} from {folder}: {erased.pending} pending, {erased.buried} in the morgue\n"
         )
-        return 0
+        return DONE
 
 
 def _folder(data_dir: Path | None) -> Path:

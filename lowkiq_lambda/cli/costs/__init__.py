@@ -1,0 +1,1 @@
+"""`lowkiq costs`: what a month of jobs costs on AWS."""

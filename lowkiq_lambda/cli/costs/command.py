@@ -1,0 +1,135 @@
+"""The command line of `lowkiq costs`."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from lowkiq_lambda.cli.codes import DONE
+from lowkiq_lambda.cli.costs.bills import Month, Redis
+from lowkiq_lambda.cli.costs.comparison import Comparison, amount, price_table
+from lowkiq_lambda.cli.costs.prices import BadPrice, Prices, changed, changed_by_file, load
+from lowkiq_lambda.cli.parts import command_app, finite_number, flag, whole_number
+from lowkiq_lambda.cli.tables import whole
+from lowkiq_lambda.errors import ConfigError
+
+_USUAL: Final = Month()
+_MOST: Final = 10**12
+_MINUTES_OF_A_MONTH: Final = 44_640
+
+_HELP: Final = """
+Estimate what a month of jobs costs on AWS, in three ways, as a markdown table.
+
+Lambda: the stack of template.yaml, whose schedules visit each shard, with a tick a minute, alarms, metrics and the \
+dashboard. A container that idles: the daemon in the smallest task of Fargate, day and night. SQS FIFO and Lambda: the \
+same handler without this library, the id as message group. A cell is empty if the way does not need the row.
+
+Not in it: taxes, transfer of data, other services that the handler calls, the programs that push, a NAT gateway or \
+endpoints if a function needs a way out of a VPC, a load balancer in front of a container's dashboard. An amount \
+without an option is assumed; lowkiq_lambda/cli/costs/bills.py has each with its reason.
+"""
+_EPILOGUE: Final = """
+EXIT CODES
+  0  The table is printed.
+  2  The command line or the prices cannot work.
+
+EXAMPLES
+  What an app costs that has nothing to do:
+    lowkiq costs --jobs 0
+  Ten million jobs of 50 ms in 24 shards, with a Redis that is there already:
+    lowkiq costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
+  Another region: one price, or a file with those that differ
+  ([metrics] dollars = 0.33 and so on):
+    lowkiq costs --price lambda_requests=0.23
+    lowkiq costs --prices frankfurt.toml
+  Every price, with its source and date:
+    lowkiq costs --list-prices
+"""
+
+
+def _count(text: str, least: int = 1, most: int = _MOST) -> Parameter:
+    return Parameter(help=text, converter=whole_number, validator=Number(gte=least, lte=most))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The month, and the prices that differ."""
+
+    jobs: Annotated[int, _count("Jobs a month.", least=0)] = _USUAL.jobs
+    job_seconds: Annotated[
+        float,
+        Parameter(
+            help="Seconds that the handler takes for a job, most of them waiting.", validator=Number(gte=0, lte=_MOST)
+        ),
+    ] = _USUAL.job_seconds
+    batch: Annotated[int, _count("Ids in a call of the handler; messages in a request to SQS, there at most 10.")] = (
+        _USUAL.batch
+    )
+    shards: Annotated[int, _count("Shards, each with a schedule.", most=10_000)] = _USUAL.shards
+    queues: Annotated[int, _count("Queues, each with metrics of its own.", most=10_000)] = _USUAL.queues
+    schedule_minutes: Annotated[
+        int, _count("Minutes from one visit of a shard to the next.", most=_MINUTES_OF_A_MONTH)
+    ] = _USUAL.schedule_minutes
+    memory: Annotated[int, _count("Megabytes of a function.", least=128, most=10_240)] = _USUAL.memory
+    dashboard_requests: Annotated[int, _count("Requests to the dashboard a month.", least=0)] = (
+        _USUAL.dashboard_requests
+    )
+    redis: Annotated[
+        Redis, Parameter(help="ElastiCache Serverless, its smallest node, or one that is paid for already.")
+    ] = _USUAL.redis
+    free_tier: Annotated[bool, flag("Subtract what each account has for nothing, for good.")] = False
+    price: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="NAME=VALUE: other dollars for a price, for as many units as it is for; may be repeated.",
+        ),
+    ] = ()
+    prices: Annotated[
+        Path | None, Parameter(help="A file like prices.toml, with the prices and fields that differ.")
+    ] = None
+    list_prices: Annotated[bool, flag("Print all prices instead of the table.")] = False
+
+
+command: Final = command_app("costs", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq costs [OPTIONS]")
+
+
+@command.default
+def print_costs(*, options: Options = Options()) -> int:
+    """Print the table, which way is the cheapest, and from how much work on; the exit code."""
+    try:
+        prices = _prices(options)
+    except BadPrice as error:
+        raise ConfigError(str(error)) from error
+    if options.list_prices:
+        sys.stdout.write(f"{price_table(prices)}\n")
+        return DONE
+    month = Month(**{name: getattr(options, name) for name in Month.__dataclass_fields__})
+    if month.work > month.room:
+        raise ConfigError(
+            f"{amount(month.jobs, 'job')} of {month.job_seconds:g} s are {whole(month.work)} s of work. "
+            f"The visits have room for {whole(month.room)} s: give more --shards, or fewer --schedule-minutes."
+        )
+    comparison = Comparison(month, prices, options.free_tier)
+    sys.stdout.write(f"{comparison.table()}\n\n{comparison.verdict()}\n")
+    return DONE
+
+
+def _prices(options: Options) -> Prices:
+    prices = changed_by_file(load(), options.prices) if options.prices else load()
+    return changed(prices, dict(map(_named_price, options.price)))
+
+
+def _named_price(text: str) -> tuple[str, dict[str, float]]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise BadPrice(f"--price {text!r} is refused: expected NAME=VALUE, such as metrics=0.33.")
+    try:
+        return name.strip(), {"dollars": finite_number(value)}
+    except ValueError as error:
+        raise BadPrice(f"--price {text!r} is refused: {error}.") from error

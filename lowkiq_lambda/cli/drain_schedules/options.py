@@ -1,0 +1,100 @@
+"""What may be said on the command line of `lowkiq drain-schedules`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
+
+from cyclopts import Group, Parameter
+
+from lowkiq_lambda.aws.drain_schedules.schedule import NAME_LENGTH, PREFIX_LENGTH
+from lowkiq_lambda.cli.parts import flag
+from lowkiq_lambda.errors import ConfigError
+
+AppName: TypeAlias = Annotated[
+    str | None, Parameter(name="MODULE:APP", help="The app with the workers; else LOWKIQ_APP.")
+]
+
+_PREFIX: Final = "lowkiq"
+_NAME: Final = re.compile(r"[0-9a-zA-Z\-_.]+")
+_TARGET: Final = Group("What the schedules do", sort_key=1)
+_PLACE: Final = Group("Where they are", sort_key=2)
+_GUARD: Final = Group("The drift guard", sort_key=3)
+
+
+@Parameter(name="*", group=_GUARD)
+@dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """What the drift guard asks Redis."""
+
+    unguarded: Annotated[bool, flag("Do not ask Redis: nothing is deleted then, and nobody is warned.", _GUARD)] = False
+    ignore_queue: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            help="A queue that another app on the same Redis serves; may have * in it; may be repeated.",
+            show_default=False,
+        ),
+    ] = ()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What is to be deployed, where, and how."""
+
+    stack: Annotated[
+        str | None,
+        Parameter(group=_TARGET, help="Take function, role and queue from the outputs of this deployed template."),
+    ] = None
+    function: Annotated[
+        str | None,
+        Parameter(group=_TARGET, help="The drain function, by name or ARN; else LOWKIQ_DRAIN_FUNCTION."),
+    ] = None
+    role: Annotated[
+        str | None, Parameter(group=_TARGET, help="The ARN of the role as which EventBridge Scheduler invokes it.")
+    ] = None
+    expression: Annotated[str, Parameter(group=_TARGET, help="When they fire.")] = "rate(1 minute)"
+    dead_letters: Annotated[
+        str | None,
+        Parameter(group=_TARGET, help="The ARN of an SQS queue for events that could not be delivered."),
+    ] = None
+    state: Annotated[
+        Literal["enabled", "disabled"] | None,
+        Parameter(group=_TARGET, help="Of all of them; else what is disabled stays so."),
+    ] = None
+    prefix: Annotated[
+        str | None,
+        Parameter(group=_PLACE, help=f"How their names begin: the stack's name, else {_PREFIX}."),
+    ] = None
+    group: Annotated[
+        str | None,
+        Parameter(group=_PLACE, help="Their schedule group, made if it is missing: PREFIX-schedules."),
+    ] = None
+    retarget: Annotated[bool, flag("Take over those that invoke another function.", _PLACE)] = False
+    dry_run: Annotated[bool, flag("Print the plan, change nothing.")] = False
+    yes: Annotated[bool, flag("Do not ask.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What the options mean: the names are checked, and what was not said is filled in."""
+
+    stack: str | None
+    function: str | None
+    role: str | None
+    prefix: str
+    group: str
+
+
+def target_of(options: PlanOptions, environ: Mapping[str, str]) -> Target:
+    """The target of the options. Raises ConfigError where it is not complete, or a name cannot be one."""
+    function = options.function or (None if options.stack else environ.get("LOWKIQ_DRAIN_FUNCTION"))
+    if not options.stack and not (function and options.role):
+        raise ConfigError("Name what the schedules invoke, and as whom: --stack, or --function and --role.")
+    prefix = options.prefix or options.stack or _PREFIX
+    group = options.group or f"{prefix}-schedules"
+    for option, name, most in (("prefix", prefix, PREFIX_LENGTH), ("group", group, NAME_LENGTH)):
+        if not (_NAME.fullmatch(name) and len(name) <= most):
+            raise ConfigError(f"--{option} {name!r} is refused: at most {most} letters, digits and -_. are allowed.")
+    return Target(stack=options.stack, function=function, role=options.role, prefix=prefix, group=group)

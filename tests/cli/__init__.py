@@ -1,0 +1,1 @@
+"""The command `lowkiq`: its commands' own tests are beside what they run."""
