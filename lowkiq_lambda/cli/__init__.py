@@ -24,9 +24,7 @@ def main(words: Sequence[str] | None = None, program: str = LOWKIQ) -> int:
 
         return execute(program, sys.argv[1:] if words is None else words)
     except ImportError as error:
-        # A sub-command that cannot be loaded raises from the cause.
-        cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-        package = (cause.name or "").partition(".")[0]
+        package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
             raise
         sys.stderr.write(

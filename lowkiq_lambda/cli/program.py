@@ -86,11 +86,11 @@ def _lowkiq(words: Sequence[str]) -> App:
     )
     for position, (name, (group, path, summary)) in enumerate(_COMMANDS.items()):
         if name in words[:1]:
-            # Its own help is longer than the line that stands for it in the list.
             module, _, command = path.partition(":")
             app.command(getattr(import_module(module), command))
         else:
-            app.command(path, name=name, group=group, help=summary, sort_key=position)
+            # Stands for the command in the list, so that nothing of it is imported.
+            app.command(App(name=name, help=summary, group=group, sort_key=position))
     return app
 
 

@@ -61,22 +61,28 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """A line of JSON: time (UTC), level, logger, thread, message, the fields, and a traceback as `trace`."""
+    """A line of JSON, with the names that Powertools gives to fields on Lambda: a fleet has one schema.
+
+    timestamp (UTC), level, name (of the logger), thread, message, the fields of the record; with an error exception
+    (its traceback) and exception_name.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's line."""
-        told = {
+        line = {
             **_fields(record),
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "thread": record.threadName,
+            "level": record.levelname,
             "message": record.getMessage(),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "name": record.name,
+            "thread": record.threadName,
         }
+        if record.exc_info and record.exc_info[0]:
+            line["exception_name"] = record.exc_info[0].__name__
         trace = _trace(self, record)
         if trace:
-            told["trace"] = trace
-        return json.dumps(told, default=str)
+            line["exception"] = trace
+        return json.dumps(line, default=str)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -216,6 +216,6 @@ def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:
     assert "INFO    daemon app=tests.local.stage:app queues=" in plain.log
     assert "\x1b" not in plain.log
     lines = [json.loads(line) for line in machine.log.splitlines()]
-    assert {"time", "level", "logger", "thread", "message"} <= set.intersection(*(set(line) for line in lines))
+    assert {"timestamp", "level", "name", "thread", "message"} <= set.intersection(*(set(line) for line in lines))
     assert ["daemon"] == [line["message"] for line in lines if line.get("threads") == 5]
-    assert 5 == sum("trace" in line for line in lines)
+    assert 5 == sum("exception" in line for line in lines)

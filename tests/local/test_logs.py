@@ -91,8 +91,8 @@ def test_a_line_for_machines_is_one_object() -> None:
 
     assert "\n" not in line
     told = json.loads(line)
-    assert told.items() >= {"level": "info", "logger": "shop", "threads": 5, "message": NASTY}.items()
-    assert "2027-01-15T08:00:00.500+00:00" == told["time"]
+    assert told.items() >= {"level": "INFO", "name": "shop", "threads": 5, "message": NASTY}.items()
+    assert "2027-01-15T08:00:00.500+00:00" == told["timestamp"]
     assert "<class 'object'>" == told["path"]
 
 
@@ -100,7 +100,8 @@ def test_a_traceback_is_a_field_for_machines() -> None:
     """One record is one line, its traceback too."""
     told = json.loads(JsonLines().format(with_error()))
 
-    assert "ValueError: invalid literal" in told["trace"].splitlines()[-1]
+    assert "ValueError: invalid literal" in told["exception"].splitlines()[-1]
+    assert "ValueError" == told["exception_name"]
 
 
 @pytest.mark.parametrize(
