@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overlo
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.perform import Chain
 from lowkiq_lambda.engine.queue import Queue
@@ -129,10 +130,10 @@ class Lowkiq:
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")
         budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
-        tour = self.drainer.drain(budget)
-        for error in (*tour.exits.values(), *tour.errors.values()):
+        drain = Drain(self.drainer, self.drainer.shards()).run(budget)
+        for error in (*drain.exits.values(), *drain.errors.values()):
             raise error
-        return dict(tour.counts)
+        return dict(drain.counts)
 
     def stats(self) -> "Stats":
         """How much waits, how much is in the morgue, and the lag, in total and by queue name.

@@ -12,7 +12,7 @@ from typing import Any, Final
 from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
 from lowkiq_lambda.aws.invoker import InvocationRefused, Invoker, shared_invoker
-from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.job import Outcome
 from lowkiq_lambda.store.shard.waking import unwake, wake
 
@@ -29,17 +29,17 @@ _PROGRESS: Final[Sequence[Outcome]] = ("done", "retried", "buried")
 
 
 def continue_if_due(
-    warm: Environment, event: Mapping[str, Any], tour: Tour, function: str, invoker: Invoker | None = None
+    warm: Environment, event: Mapping[str, Any], drain: Drain, function: str, invoker: Invoker | None = None
 ) -> bool:
     """Start `function` (name or ARN) once more for what the event selects, where that is due; whether it was.
 
-    It is where the tour left due work for want of time that nobody else was started for, where it got something done,
+    It is where the drain left due work for want of time that nobody else was started for, where it got something done,
     and where this is not the last generation that `LOWKIQ_CONTINUATIONS` allows. What fails here is logged: the next
     schedule goes on too.
     """
     generation = generation_of(event)
-    left = [shard for shard, reason in tour.reasons.items() if reason == "out of time"]
-    if generation >= warm.settings.continuations or not left or not _got_on(tour):
+    left = [shard for shard, reason in drain.reasons.items() if reason == "out of time"]
+    if generation >= warm.settings.continuations or not left or not _got_on(drain):
         return False
     backend = warm.app.backend
     woken = wake(backend, left, warm.app.config.wake_window, PATIENCE)
@@ -80,9 +80,9 @@ def in_time(seconds: float, start: Callable[[], bool]) -> bool:
     return False
 
 
-def _got_on(tour: Tour) -> bool:
+def _got_on(drain: Drain) -> bool:
     """Whether the next drain has less to do: else it could go on like this for ever."""
-    return any(tour.counts[outcome] for outcome in _PROGRESS)
+    return any(drain.counts[outcome] for outcome in _PROGRESS)
 
 
 def _successor(event: Mapping[str, Any], generation: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ an invocation asks the server what time it is, and takes leases of its own.
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -14,9 +14,8 @@ from lowkiq_lambda.aws.environment import Environment, environment
 from lowkiq_lambda.aws.events import selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
-from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -33,6 +32,28 @@ class DrainFailed(LowkiqError):
     """Shards could not be drained, or handlers exited; what could be drained was."""
 
 
+class Stay:
+    """Waits for what is due next in a shard, so that the drain goes on with it; holds no lease meanwhile.
+
+    The waits are less than `seconds` in sum, and none begins that would go on after the budget.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __call__(self, drain: Drain, budget: Budget) -> bool:
+        """Wait; False, at once, where nothing becomes due in time, or nobody knows when."""
+        clock = drain.drainer.clock
+        # What is held or paused may not be had when it is due.
+        empty = [shard for shard, reason in drain.reasons.items() if reason == "empty"]
+        wait = max(_SHORTEST, drain.board.wait_until(empty) - clock.monotonic())
+        if wait >= min(self._seconds, budget.remaining()):
+            return False
+        clock.sleep(wait)
+        self._seconds -= wait
+        return True
+
+
 @logged
 def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
@@ -46,38 +67,38 @@ def handler(event: object, context: Context) -> dict[str, Any]:
         telemetry.cold_start()
     drainer = warm.app.drainer
     drainer.observer = telemetry
-    tour = drainer.tour(selected(event, drainer.shards()))
-    tour.on_first_look = telemetry.started
-    _drain(warm, tour, drainer.budget(_seconds(context, warm)))
-    _look_once_more(drainer, tour)
-    telemetry.ended(tour)
-    told = summary(tour)
+    drain = Drain(drainer, selected(event, drainer.shards()))
+    drain.on_first_probe = telemetry.started
+    _run(warm, drain, Budget(drainer.clock, _seconds(context, warm)))
+    _probe_once_more(drain)
+    telemetry.ended(drain)
+    told = summary(drain)
     # Before what may take longer than there is time for.
     logger.info("drained", extra=told)
     if warm.settings.continuations:
-        told["continued"] = _go_on(warm, event, context, tour)
-    if tour.errors or tour.exits:
-        raise _failed(tour)
+        told["continued"] = _go_on(warm, event, context, drain)
+    if drain.errors or drain.exits:
+        raise _failed(drain)
     return told
 
 
-def summary(tour: Tour) -> dict[str, Any]:
+def summary(drain: Drain) -> dict[str, Any]:
     """What an invocation returns: why it ended, ids by outcome, and for each queue its lags and why shards were left.
 
     `left` is how many shards have work that nobody does now.
     """
-    at_start, at_end = lag_by_queue(tour.lags_at_start or {}), lag_by_queue(tour.lags)
+    at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
     return {
-        "reason": tour.reason,
-        "counts": dict(tour.counts),
-        "left": len(tour.left),
+        "reason": drain.reason,
+        "counts": dict(drain.counts),
+        "left": len(drain.left),
         "queues": {
             queue: {
                 "shards": dict(reasons),
                 "lag_at_start": _rounded(at_start.get(queue)),
                 "lag_at_end": _rounded(at_end.get(queue)),
             }
-            for queue, reasons in reasons_by_queue(tour).items()
+            for queue, reasons in reasons_by_queue(drain).items()
         },
     }
 
@@ -94,45 +115,45 @@ def _seconds(context: Context, warm: Environment) -> float:
     return remaining - warm.settings.reserve
 
 
-def _drain(warm: Environment, tour: Tour, budget: Budget) -> None:
-    drainer, config = warm.app.drainer, warm.app.config
+def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
     if not warm.settings.linger:
-        drain_and_stay(drainer, budget, tour, warm.settings.stay)
+        drain.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
     from lowkiq_lambda.store.shard.bell import Bell  # noqa: PLC0415 - as above
 
-    bell = Bell(warm.app.redis_url, tour.shards, timeout=config.redis_timeout, credentials=config.credentials)
-    Linger(drainer, bell, config.poll_interval, drainer.clock).drain(budget, tour)
+    config = warm.app.config
+    bell = Bell(warm.app.redis_url, drain.shards, timeout=config.redis_timeout, credentials=config.credentials)
+    Linger(bell).run(drain, budget)
 
 
-def _go_on(warm: Environment, event: Any, context: Context, tour: Tour) -> bool:  # noqa: ANN401 - checked already
+def _go_on(warm: Environment, event: Any, context: Context, drain: Drain) -> bool:  # noqa: ANN401 - checked already
     from lowkiq_lambda.aws.continuation import continue_if_due, in_time  # noqa: PLC0415 - only where it is asked for
 
     function = warm.settings.drain_function or context.function_name
     seconds = context.get_remaining_time_in_millis() / 1_000
-    return in_time(seconds, lambda: continue_if_due(warm, event, tour, function))
+    return in_time(seconds, lambda: continue_if_due(warm, event, drain, function))
 
 
-def _look_once_more(drainer: Drainer, tour: Tour) -> None:
+def _probe_once_more(drain: Drain) -> None:
     """For the lag that is left, where the last thing was a visit. The reserve has time for it."""
-    if tour.looked_last or tour.lags_at_start is None:
+    if drain.has_probed_last or drain.lags_at_start is None:
         return
     with suppress(BackendError, QueueMismatch):
-        tour.lags.update({state.ref: state.lag for state in drainer.probe(tour.to_look_at(None))})
+        drain.lags.update({result.ref: result.lag for result in drain.drainer.probe(drain.to_probe())})
 
 
-def _failed(tour: Tour) -> DrainFailed:
+def _failed(drain: Drain) -> DrainFailed:
     sentences = []
-    if tour.errors:
-        rest = ", the rest was" if len(tour.shards) > len(tour.errors) else ""
-        shards = f"{len(tour.errors)} of {len(tour.shards)} shards could not be drained{rest}"
-        sentences.append(f"{shards}: {_by_shard(tour.errors)}")
-    if tour.exits:
+    if drain.errors:
+        rest = ", the rest was" if len(drain.shards) > len(drain.errors) else ""
+        shards = f"{len(drain.errors)} of {len(drain.shards)} shards could not be drained{rest}"
+        sentences.append(f"{shards}: {_by_shard(drain.errors)}")
+    if drain.exits:
         shards = "Handlers exited, and their jobs were given back"
-        sentences.append(f"{shards}: {_by_shard(tour.exits)}")
+        sentences.append(f"{shards}: {_by_shard(drain.exits)}")
     failed = DrainFailed(". ".join(sentences))
-    failed.__cause__ = next(iter(tour.exits.values()), None)
+    failed.__cause__ = next(iter(drain.exits.values()), None)
     return failed
 
 
@@ -163,26 +184,3 @@ if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
         raise
     except LowkiqError:
         pass
-
-
-def drain_and_stay(drainer: Drainer, budget: Budget, tour: Tour, seconds: float) -> None:
-    """Drain the tour's shards, wait for what is due next in one of them, and drain again; hold no lease meanwhile.
-
-    The waits are less than `seconds` in sum, and none begins that would go on after the budget. Where nothing becomes
-    due within them, or nobody knows when, this is `Drainer.drain`.
-    """
-    drainer.drain(budget, tour)
-    while (wait := min(_due_in(drainer, tour), default=seconds)) < min(seconds, budget.remaining()):
-        drainer.clock.sleep(wait)
-        seconds -= wait
-        drainer.drain(budget, tour)
-
-
-def _due_in(drainer: Drainer, tour: Tour) -> Iterator[float]:
-    """In how many seconds each empty shard has work. One that is held or paused may not be had when it is due."""
-    for shard, at in tour.next_at.items():
-        if tour.reasons.get(shard) == "empty":
-            try:
-                yield max(_SHORTEST, at - drainer.now(shard))
-            except BackendError:
-                return

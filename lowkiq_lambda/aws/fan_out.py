@@ -8,7 +8,7 @@ from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.state import ShardState, probe_each
+from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
 from lowkiq_lambda.store.shard.waking import unwake, wake
 
 WINDOW: Final = 50.0
@@ -46,7 +46,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
 def _due(tick: Tick) -> list[ShardRef]:
     """The shards that a drain can be started for, most lagging first."""
     shards = [shard for queue in tick.queues for shard in queue.shards]
-    states: list[ShardState] = []
+    states: list[ProbeResult] = []
     for state in probe_each(tick.app.backend, shards, tick.patience) if shards else []:
         if isinstance(state, LowkiqError):
             tick.note(state)

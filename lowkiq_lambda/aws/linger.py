@@ -1,20 +1,16 @@
-"""After a drain: listens at the doorbell, and drains what is rung for or becomes due, until the budget is over.
+"""After a drain: listens for pushes, and drains what they bring or what becomes due, until the budget is over.
 
-It subscribes, then looks, then listens, so that whatever is pushed is either seen or heard. A bell that is lost costs
-at most one poll.
+It subscribes, then probes, then listens, so that whatever is pushed is either seen or heard. A notification that is
+lost costs at most one poll.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.engine.board import Tour
+from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.patience import at_most
 from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -23,67 +19,54 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Linger:
-    """Goes on with a tour for as long as its budget lasts."""
+    """Lets a drain run for as long as its budget lasts."""
 
-    drainer: Drainer
     bell: Bell
-    poll_interval: float
-    clock: Clock
-    _is_open: bool = False
     _has_warned: bool = False
 
-    def drain(self, budget: Budget, tour: Tour) -> None:
-        """Drain the tour's shards until the budget is over."""
+    def run(self, drain: Drain, budget: Budget) -> None:
+        """Drain the shards until the budget is over."""
         with self.bell:
-            for rung in self._rounds(budget, tour):
-                self.drainer.drain(budget, tour, rung)
+            self._open(drain)
+            drain.run(budget, self._wait)
 
-    def _rounds(self, budget: Budget, tour: Tour) -> Iterator[Iterable[ShardRef] | None]:
-        """The shards that are worth a look, as time brings them; None: all."""
-        while budget.remaining() > 0:
-            self._open()
-            yield None
-            looks_at = self.clock.monotonic() + self.poll_interval
-            while (left := min(looks_at - self.clock.monotonic(), budget.remaining())) > 0:
-                due_in = self._due_in(tour)
-                rung = self._hear(min(left, *due_in.values()) if due_in else left, tour)
-                due = [shard for shard, seconds in due_in.items() if seconds <= 0]
-                if rung or due:
-                    yield dict.fromkeys(chain(rung, due))
+    def _wait(self, drain: Drain, budget: Budget) -> bool:
+        """Wait for a push, for what becomes due, or for the next poll."""
+        if not drain.is_notified and self._open(drain):
+            # What was pushed before, nobody heard.
+            drain.probe(budget)
+            return True
+        polls_at = drain.probed_at + drain.drainer.config.poll_interval
+        wakes_at = min(polls_at, drain.board.wait_until())
+        drain.board.notify(self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain))
+        return True
 
-    def _due_in(self, tour: Tour) -> dict[ShardRef, float]:
-        """In how many seconds shards have work by themselves; those with work already are not among them."""
+    def _hear(self, seconds: float, drain: Drain) -> list[ShardRef]:
+        """The shards that were pushed to; all that is to be heard already, where there is something."""
+        if not drain.is_notified:
+            drain.drainer.clock.sleep(at_most(seconds))
+            return []
         try:
-            return {shard: at - self.drainer.now(shard) for shard, at in tour.next_at.items()}
-        except BackendError:
-            return {}
-
-    def _hear(self, seconds: float, tour: Tour) -> set[ShardRef]:
-        """The shards that were rung for; all that is to be heard already, where there is something."""
-        if not self._is_open:
-            self.clock.sleep(at_most(seconds))
-            return set()
-        try:
-            rung = more = self.bell.hear(seconds)
+            heard = more = self.bell.hear(seconds)
             while more:
                 more = self.bell.hear(0.0)
-                rung = [*rung, *more]
+                heard = [*heard, *more]
         except BackendError as error:
-            self._lost(error)
-            return set()
-        return set(rung).intersection(tour.shards)
+            self._lost(error, drain)
+            return []
+        return heard
 
-    def _open(self) -> None:
-        if self._is_open:
-            return
+    def _open(self, drain: Drain) -> bool:
         try:
             self.bell.open()
-            self._is_open = True
         except BackendError as error:
-            self._lost(error)
+            self._lost(error, drain)
+        else:
+            drain.is_notified = True
+        return drain.is_notified
 
-    def _lost(self, error: BackendError) -> None:
-        self._is_open = False
+    def _lost(self, error: BackendError, drain: Drain) -> None:
+        drain.is_notified = False
         if self._has_warned:
             return
         self._has_warned = True

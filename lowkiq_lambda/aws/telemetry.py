@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
-from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.engine.budget import StopReason
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 _COUNTED: Final = ("done", "failed", "retried", "buried", "recovered")
@@ -28,9 +28,9 @@ class Telemetry:
         """The first invocation of this environment has begun."""
         publish(self.namespace, self.function, None, {"cold_start": 1})
 
-    def started(self, tour: Tour) -> None:
-        """The first look brought the lag of each queue. Where it is 0 the end tells it, so an idle tick is one line."""
-        for queue, lag in lag_by_queue(tour.lags_at_start or {}).items():
+    def started(self, drain: Drain) -> None:
+        """The first probe brought each queue's lag. Where it is 0 the end tells it, so an idle tick is one line."""
+        for queue, lag in lag_by_queue(drain.lags_at_start or {}).items():
             if lag > 0:
                 publish(self.namespace, self.function, queue, {"lag_at_start": lag})
 
@@ -43,10 +43,10 @@ class Telemetry:
         if values:
             publish(self.namespace, self.function, queue_name, values, batches=len(durations))
 
-    def ended(self, tour: Tour) -> None:
+    def ended(self, drain: Drain) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""
-        at_start, at_end = lag_by_queue(tour.lags_at_start or {}), lag_by_queue(tour.lags)
-        for queue, reasons in reasons_by_queue(tour).items():
+        at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
+        for queue, reasons in reasons_by_queue(drain).items():
             values: dict[str, float] = {f"ended_{reason.replace(' ', '_')}": n for reason, n in reasons.items()}
             if at_start.get(queue) == 0:
                 values["lag_at_start"] = 0.0
@@ -63,10 +63,10 @@ def lag_by_queue(lags: Mapping[ShardRef, float]) -> dict[str, float]:
     return most
 
 
-def reasons_by_queue(tour: Tour) -> dict[str, Counter[StopReason]]:
+def reasons_by_queue(drain: Drain) -> dict[str, Counter[StopReason]]:
     """How many shards of each queue were left for which reason."""
     reasons: dict[str, Counter[StopReason]] = {}
-    for shard in tour.shards:
-        if shard in tour.reasons:
-            reasons.setdefault(shard.queue_name, Counter())[tour.reasons[shard]] += 1
+    for shard in drain.shards:
+        if shard in drain.reasons:
+            reasons.setdefault(shard.queue_name, Counter())[drain.reasons[shard]] += 1
     return reasons

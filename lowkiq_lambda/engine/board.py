@@ -1,171 +1,257 @@
-"""A drain of several shards: which of them, what was seen in each, what came of it, and whom it leaves alone."""
+"""What is known about shards, and which of them is visited next: the one place for lag, turns and rests.
+
+Probes, notifications of pushes and visits feed it, and time, which makes due what was not. The newest of them counts,
+but for one: a shard whose visit failed rests, whatever says that it has work.
+"""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from threading import Condition, Lock
+from typing import Final, NamedTuple
 
-from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.engine.budget import STOP_REASONS, StopReason
+from lowkiq_lambda.clock import Clock, at_most, doubled
+from lowkiq_lambda.engine.shard_queue import ShardEntry, ShardQueue, ShardView
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.patience import doubled
+from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
+from lowkiq_lambda.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.state import ShardState
+from lowkiq_lambda.store.shard.state import ProbeResult
 
-LONGEST_REST: Final = 10.0
-"""Seconds for which a shard is left alone, at most, whose visit, or look, ended in an error."""
-
+TURN: Final = 0.25
+"""Seconds after which a visit ends if another shard has work."""
+CHECKS: Final = 10
+"""In a poll interval, at most, where nothing says when a shard is worth a visit."""
 RISK_PUT_OFF: Final = 60.0
 """Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
+UNCHOSEN: Final = 0.1
+"""Seconds until a scheduler that chose none of the shards with work is asked again."""
 
 
-class Tour:
-    """Fills while `Drainer.drain` goes from shard to shard; may be handed to it again, to go on."""
+class Rests(NamedTuple):
+    """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
 
-    def __init__(self, shards: Iterable[ShardRef], clock: Clock, poll_interval: float) -> None:
-        self.shards: Sequence[ShardRef] = tuple(shards)
-        self.counts: Counter[str] = Counter()
-        """Ids by outcome."""
-        self.reasons: dict[ShardRef, StopReason] = {}
-        """Why each shard was left, as of late."""
-        self.errors: dict[ShardRef, LowkiqError] = {}
-        """What keeps shards from being drained: of those that were not drained since."""
-        self.exits: dict[ShardRef, BaseException] = {}
-        """What ended handlers without being a failure (SystemExit): the last of each shard."""
-        self.next_at: dict[ShardRef, float] = {}
-        """When shards without work are worth another look, where that is known: Unix seconds by their server."""
-        self.lags_at_start: Mapping[ShardRef, float] | None = None
-        self.lags: dict[ShardRef, float] = {}
-        """Seconds that the oldest due job of each had waited at the last look."""
-        self.looked_last = False
-        """Whether nothing was visited since the last look."""
-        self.on_first_look: Callable[[Tour], object] = _ignore
-        """Called before anything is visited."""
+    `longest_outage`: at most, where the server was out of reach. `not_acquired`: after a visit that did not get the
+    shard, so that probes which say otherwise make no busy loop.
+    """
+
+    first: float
+    longest: float
+    longest_outage: float
+    not_acquired: float
+
+    @classmethod
+    def of_drain(cls, poll_interval: float) -> "Rests":
+        """For one thread: all other shards wait while it finds out that one is out of reach."""
+        return cls(poll_interval, 10.0, 10.0, poll_interval)
+
+    @classmethod
+    def of_daemon(cls, poll_interval: float) -> "Rests":
+        """For several threads: only one waits, and an outage that is over is to be noticed soon."""
+        return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0)
+
+
+class ShardBoard:
+    """The shards of one thread, or of several that share them. Safe to use from any thread."""
+
+    def __init__(
+        self, shards: Iterable[ShardRef], clock: Clock, poll_interval: float, rests: Rests, rng: Random | None = None
+    ) -> None:
+        """With `rng`, rests are up to a quarter shorter, so that many processes do not come at once."""
+        entries = [ShardEntry(shard, position) for position, shard in enumerate(dict.fromkeys(shards))]
+        self._entries = {entry.ref: entry for entry in entries}
         self._clock = clock
-        self._poll_interval = poll_interval
-        self._rests_until: dict[ShardRef, float] = {}
-        self._failures: Counter[ShardRef] = Counter()
-        self._work: dict[ShardRef, None] = {}
-        self._risks_from: float | None = None
-        self.puts_off_risk = False
-        """Whether the last look found shards that wait for the others to be empty."""
+        self._check_interval = poll_interval / CHECKS
+        self._rests = rests
+        self._rng = rng
+        self._risks_from = -math.inf
+        self._changed = Condition(Lock())
+        self._events = 0
+        self._is_closed = False
+        self._queue = ShardQueue()
 
     @property
-    def reason(self) -> StopReason:
-        """Why it ended: of the shards' reasons the one that says most about what is left; "empty" comes last."""
-        return min(self.reasons.values(), key=STOP_REASONS.index, default="empty")
+    def shards(self) -> Sequence[ShardRef]:
+        """The shards, in the order in which they were dealt."""
+        return list(self._entries)
 
     @property
-    def left(self) -> list[ShardRef]:
-        """The shards that had work when it ended, and nobody who does it."""
-        return list(self._work)
+    def events(self) -> int:
+        """How much has happened; to be noted before a probe is sent."""
+        return self._events
 
-    def begin(self, seconds: float) -> None:
-        """The drain has so much time; one that goes on has begun before."""
-        if self._risks_from is None:
-            self._risks_from = self._clock.monotonic() + min(RISK_PUT_OFF, seconds / 2)
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self._is_closed
 
-    def resting(self, shard: ShardRef) -> bool:
-        """Whether the shard is left alone for now."""
-        return self._rests_until.get(shard, -math.inf) >= self._clock.monotonic()
+    def put_off_risk(self, seconds: float) -> None:
+        """A drain of so many seconds begins: what may end the process waits until nothing else has work, or longest."""
+        self._risks_from = self._clock.monotonic() + min(RISK_PUT_OFF, seconds / 2)
 
-    def to_look_at(self, among: Iterable[ShardRef] | None) -> list[ShardRef]:
-        """The shards that are worth a look: all but those that just failed."""
-        shards = self.shards if among is None else among
-        return [one for one in shards if not (one in self.errors and self.resting(one))]
+    def next(self, scheduler: Scheduler | None = None) -> ShardRef | None:
+        """The shard to visit now, most lagging first where no scheduler chooses; None where none has work.
 
-    def saw(self, found: Mapping[ShardRef, ShardState | LowkiqError]) -> list[ShardRef]:
-        """Take in what a look brought; the shards to visit, most lagging first.
-
-        Those whose next job may end the process wait until no other has work, but not for ever.
+        `visited` or `failed` is to be called when the visit is over.
         """
-        due = []
-        for shard, state in found.items():
-            if isinstance(state, LowkiqError):
-                self.failed(shard, state)
-            elif self._has_work(state) and not self.resting(shard):
-                due.append(state)
-        self.looked_last = True
-        if self.lags_at_start is None:
-            self.lags_at_start = dict(self.lags)
-            self.on_first_look(self)
-        due.sort(key=lambda state: state.lag, reverse=True)
-        safe = [state for state in due if not state.risky]
-        self.puts_off_risk = 0 < len(safe) < len(due) and not self._may_risk()
-        return [state.ref for state in (safe if self.puts_off_risk else due)]
+        if scheduler is not None:
+            # Outside the lock: a scheduler may be the user's, and whoever notifies must not wait for it.
+            chosen = scheduler.next(self.views())
+            return None if chosen is None else self._take(self._entries[chosen.ref])
+        with self._changed:
+            entry = self._queue.first(self._clock.monotonic())
+            return None if entry is None else self._taken(entry)
 
-    def visited(self, shard: ShardRef, result: DrainResult, siblings: Iterable[ShardRef]) -> None:
-        """A visit came to its end; `siblings` are all shards of its queue."""
-        self.looked_last = False
-        self.counts += result.counts
-        self.reasons[shard] = result.reason
-        if result.exit is None:
-            self._worked(shard)
-        else:
-            self._exited(shard, result.exit)
-        if result.token is None or result.reason in ("lease lost", "held"):
-            self._rests_until[shard] = self._clock.monotonic() + self._poll_interval
-        elif result.reason == "out of time":
-            # No further batch of this queue is predicted to fit; one of another queue may.
-            self._rests_until.update(dict.fromkeys(siblings, math.inf))
-            self.reasons.update(dict.fromkeys(self._work.keys() & set(siblings), result.reason))
-        if result.reason in ("empty", "held", "paused"):
-            self._work.pop(shard, None)
+    def take(self, scheduler: Scheduler | None = None) -> ShardRef | None:
+        """As `next`, but waits for a shard with work; None once the board is closed."""
+        while not self._is_closed:
+            events = self._events
+            shard = self.next(scheduler)
+            if shard is not None:
+                return shard
+            with self._changed:
+                if events == self._events and not self._is_closed:
+                    self._changed.wait(at_most(self._pause(scheduler)))
+        return None
 
-    def failed(self, shard: ShardRef, error: LowkiqError) -> None:
-        """A visit or a look ended in an error."""
-        self.errors[shard] = error
-        self.reasons[shard] = "failed"
-        self.next_at.pop(shard, None)
-        self._work.pop(shard, None)
-        self._rest(shard)
+    def wait_until(self, among: Iterable[ShardRef] | None = None) -> float:
+        """When one of the shards may be visited next, as far as is known: monotonic; infinity: not by time alone."""
+        entries = self._entries.values() if among is None else (self._entries[shard] for shard in among)
+        return min((entry.free_at for entry in entries), default=math.inf)
 
-    def ended(self, reason: StopReason) -> None:
-        """The budget is over: what has work, or was never looked at, was left for that reason."""
-        # There what is left has exited: more time would not help.
-        left = [shard for shard in self._work if self.reasons.get(shard) != "exited"]
-        self.reasons.update(dict.fromkeys(left, reason))
-        self.reasons = {**dict.fromkeys(self.shards, reason), **self.reasons}
+    def views(self) -> list[ShardView]:
+        """All shards, as dealt, with what they look like now."""
+        now = self._clock.monotonic()
+        return [entry.view(now) for entry in self._entries.values()]
 
-    def _may_risk(self) -> bool:
-        return self._risks_from is not None and self._clock.monotonic() >= self._risks_from
+    def others_have_work(self) -> bool:
+        """Whether a shard waits for its turn that nobody visits."""
+        with self._changed:
+            return self._queue.first(self._clock.monotonic()) is not None
 
-    def _rest(self, shard: ShardRef) -> None:
-        self._failures[shard] += 1
-        # Twice as long each time: what is out of reach may take its time to say so, while the others wait.
-        rest = doubled(self._poll_interval, self._failures[shard] - 1, LONGEST_REST)
-        self._rests_until[shard] = self._clock.monotonic() + rest
+    def is_resting(self, shard: ShardRef) -> bool:
+        """Whether the shard is left alone for now."""
+        return self._entries[shard].rests_until > self._clock.monotonic()
 
-    def _exited(self, shard: ShardRef, error: BaseException) -> None:
-        self.errors.pop(shard, None)
-        self.exits[shard] = error
-        # Not longer each time: an id that exits is bounded by itself, and its shard has others.
-        self._failures.pop(shard, None)
-        # After its turn the backlog comes first: what exited waits behind it.
-        if self.reasons[shard] != "turn over":
-            self._rests_until[shard] = self._clock.monotonic() + self._poll_interval
+    def turn(self) -> Callable[[], bool]:
+        """A visit begins: asked whether its turn is over."""
+        over_at = self._clock.monotonic() + TURN
+        return lambda: self._clock.monotonic() >= over_at and self.others_have_work()
 
-    def _worked(self, shard: ShardRef) -> None:
-        self.errors.pop(shard, None)
-        self._failures.pop(shard, None)
+    def notify(self, shards: Iterable[ShardRef]) -> None:
+        """Somebody pushed: these have work now, or sooner than was known. Others than the board's are passed over."""
+        with self._changed:
+            self._events += 1
+            now = self._clock.monotonic()
+            for entry in filter(None, map(self._entries.get, shards)):
+                entry.notified = entry.updated = self._events
+                entry.ready_at = min(entry.ready_at, now)
+                self._queue.put(entry)
+                self._changed.notify()
 
-    def _has_work(self, state: ShardState) -> bool:
-        shard = state.ref
-        self.lags[shard] = state.lag
-        self.next_at.pop(shard, None)
-        if state.obstacle is None:
-            self._work[shard] = None
-            return True
-        self._work.pop(shard, None)
-        self._worked(shard)
-        if self.reasons.get(shard) != "lease lost":
-            # That this holder lost the shard says more about it than what others have made of it since.
-            self.reasons[shard] = state.obstacle
-        if state.next_at is not None:
-            self.next_at[shard] = state.next_at
-        return False
+    def update(self, results: Iterable[ProbeResult], asked: int) -> None:
+        """A probe that was sent at event `asked` brought this; what happened since is newer.
+
+        Shards of other boards are passed over.
+        """
+        with self._changed:
+            self._events += 1
+            now = self._clock.monotonic()
+            for result in results:
+                if entry := self._entries.get(result.ref):
+                    self._update(entry, result, asked, now)
+            self._queue.fill(self._entries.values(), now)
+            self._changed.notify(len(self._entries))
+
+    def visited(self, shard: ShardRef, result: DrainResult, ready_in: float | None) -> None:
+        """A visit came to its end; in so many seconds the shard has work (below 0: since then), where that is known."""
+        with self._changed:
+            entry, now = self._back(shard), self._clock.monotonic()
+            entry.failures = 0
+            entry.behind_from = self._risks_from if entry.risky else -math.inf
+            if ready_in is None and result.reason != "empty":
+                ready_in = self._check_interval
+            entry.ready_at = _at(now, ready_in)
+            if entry.notified > entry.taken:
+                # The visit's last claim may have come before that push.
+                entry.ready_at = min(entry.ready_at, now)
+            if result.exit is not None:
+                # Not longer each time: an id that exits is bounded by itself, and its shard has others. After its turn
+                # the backlog comes first: what exited waits behind it.
+                self._put_back(entry, 0.0 if result.reason == "turn over" else self._rests.first)
+            elif result.token is None:
+                entry.rests_until = now + self._rests.not_acquired
+            self._queue.put(entry)
+
+    def failed(self, shard: ShardRef, error: BaseException) -> None:
+        """A visit, or a probe, of the shard raised. It rests, twice as long each time, and queues behind the others.
+
+        However late it is, it is not the first again.
+        """
+        with self._changed:
+            entry = self._back(shard)
+            longest = self._rests.longest_outage if isinstance(error, BackendUnavailable) else self._rests.longest
+            rest = doubled(self._rests.first, entry.failures, longest)
+            entry.failures += 1
+            # That it is declared otherwise does not pass soon.
+            rest = longest if isinstance(error, QueueMismatch) else rest
+            self._put_back(entry, rest * (self._rng.uniform(0.75, 1.0) if self._rng else 1.0))
+            self._queue.put(entry)
+
+    def exclude(self, shards: Iterable[ShardRef]) -> None:
+        """These are not visited any more."""
+        with self._changed:
+            for entry in map(self._entries.__getitem__, shards):
+                entry.rests_until = math.inf
+                self._queue.put(entry)
+
+    def close(self) -> None:
+        """Nothing is taken any more; a thread that waits returns."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _update(self, entry: ShardEntry, result: ProbeResult, asked: int, now: float) -> None:
+        if entry.updated <= asked:
+            entry.ready_at = _at(now, result.ready_in)
+            entry.updated = self._events
+        if result.obstacle == "empty":
+            entry.failures = 0
+        if result.risky:
+            entry.behind_from = max(entry.behind_from, self._risks_from, -math.inf if entry.risky else now)
+        entry.risky = result.risky
+
+    def _put_back(self, entry: ShardEntry, rest: float) -> None:
+        now = self._clock.monotonic()
+        entry.rests_until = entry.behind_from = now + rest
+        entry.ready_at = min(entry.ready_at, now)
+
+    def _take(self, entry: ShardEntry) -> ShardRef | None:
+        with self._changed:
+            return None if entry.is_taken else self._taken(entry)
+
+    def _taken(self, entry: ShardEntry) -> ShardRef:
+        self._events += 1
+        entry.is_taken, entry.taken = True, self._events
+        self._queue.put(entry)
+        if self._queue:
+            # Another thread watches the clock from now on.
+            self._changed.notify()
+        return entry.ref
+
+    def _back(self, shard: ShardRef) -> ShardEntry:
+        self._events += 1
+        entry = self._entries[shard]
+        entry.is_taken, entry.updated = False, self._events
+        return entry
+
+    def _pause(self, scheduler: Scheduler | None) -> float:
+        """Seconds until it is worth asking again."""
+        now = self._clock.monotonic()
+        if self._queue.first(now) is None:
+            return self._queue.next_at() - now
+        return 0.0 if scheduler is None else UNCHOSEN
 
 
-def _ignore(_tour: Tour) -> None:
-    pass
+def _at(now: float, seconds: float | None) -> float:
+    return math.inf if seconds is None else now + seconds

@@ -46,11 +46,10 @@ class Budget:
         # An event, because it is shared with the copies that are made for turns.
         self._ran = Event()
 
-    def for_turn(self, seconds: float) -> "Budget":
-        """The same budget for a visit that others wait for: it ends at a claim after `seconds`."""
-        over_at = self._clock.monotonic() + seconds
+    def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
+        """The same budget for a visit that others wait for: it ends at a claim when that says so."""
         turn = copy(self)
-        turn._turn_over = lambda: self._clock.monotonic() >= over_at  # noqa: SLF001 - its own class
+        turn._turn_over = is_over  # noqa: SLF001 - its own class
         return turn
 
     def remaining(self) -> float:

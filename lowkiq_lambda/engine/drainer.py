@@ -1,18 +1,16 @@
 """Makes visits to the shards of an app: what daemons, functions and `app.drain` share."""
 
 import logging
-import math
 import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, about
@@ -31,17 +29,12 @@ from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
-from lowkiq_lambda.store.shard.state import ShardState, probe, probe_each
+from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
 
 logger = logging.getLogger(__name__)
 
-Seen = TypeVar("Seen", bound=ShardState | LowkiqError)
+Seen = TypeVar("Seen", bound=ProbeResult | LowkiqError)
 """What a look brings of a shard."""
-
-TURN = 0.25
-"""Seconds after which a visit ends if another shard has work."""
-PROBES = 10
-"""How often, at most, all shards are probed in a poll interval."""
 
 
 class Drainer:
@@ -55,15 +48,16 @@ class Drainer:
         queues: Mapping[str, Queue],
         chain: Callable[[Chain], Chain],
     ) -> None:
-        self._config = config
-        self._clock = clock
+        self.config = config
+        self.clock = clock
+        """What drains go by."""
         self._backend = backend
         self._queues = queues
         self._chain = chain
         self.observer: Observer = Silence()
         """Told of every settling, once Redis has acknowledged it."""
         self.history = Recorder(backend)
-        """What the charts show; written on the way, and at the end of `drain`; who only visits calls its `flush`."""
+        """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
         self._renewer, self._survivors = LeaseRenewer(), Survivors()
         self._alone = threading.Lock()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
@@ -81,7 +75,7 @@ class Drainer:
                 return
             self._begun = True
             try:
-                self._config.on_server_init()
+                self.config.on_server_init()
             except Exception:
                 logger.exception("on_server_init raised")
 
@@ -93,7 +87,7 @@ class Drainer:
         """All shards, in order of the workers' declaration (L-57)."""
         return [shard for queue in self._queues.values() for shard in queue.shards]
 
-    def probe(self, shards: Sequence[ShardRef], patience: float = 0.0) -> list[ShardState]:
+    def probe(self, shards: Sequence[ShardRef], patience: float = 0.0) -> list[ProbeResult]:
         """What there is to do in each, in one round trip for each node.
 
         Raises QueueMismatch, and BackendError where Redis cannot serve for `patience` seconds.
@@ -109,7 +103,7 @@ class Drainer:
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
         """Drain a shard as far as the budget allows; see `ShardVisit.drain` for what it raises."""
         queue = self._queues[shard.queue_name]
-        self._ensure_declared(queue, min(self._config.patience, budget.remaining()))
+        self._ensure_declared(queue, min(self.config.patience, budget.remaining()))
         self.begin()
         session = LeaseSession(self._backend, shard, secrets.token_hex(12), self._lease_settings(queue))
         visit = ShardVisit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
@@ -126,52 +120,12 @@ class Drainer:
             with self._lock:
                 self._running.discard(visit)
 
-    @property
-    def clock(self) -> Clock:
-        """What drains go by."""
-        return self._clock
+    def ready_in(self, shard: ShardRef, result: DrainResult) -> float | None:
+        """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""
+        return None if result.until is None else result.until - self.now(shard)
 
-    def budget(self, seconds: float) -> Budget:
-        """So much time from now on, by the clock that drains go by."""
-        return Budget(self._clock, seconds)
-
-    def tour(self, shards: Iterable[ShardRef]) -> Tour:
-        """A tour of these shards, to be handed to `drain`."""
-        return Tour(shards, self._clock, self._config.poll_interval)
-
-    def drain(self, budget: Budget, tour: Tour | None = None, among: Iterable[ShardRef] | None = None) -> Tour:
-        """ShardVisit shards, the most lagging first, until nothing is due or the budget ends.
-
-        Of the tour's shards (without one: of all) only `among`, where that is given. An error of one shard does not
-        stop the others: it is told by the tour.
-        """
-        tour = tour or self.tour(self.shards())
-        tour.begin(budget.remaining())
-        try:
-            self._drain(budget, tour, among)
-        finally:
-            self.history.flush()
-        return tour
-
-    def _drain(self, budget: Budget, tour: Tour, among: Iterable[ShardRef] | None) -> None:
-        while True:
-            asked_at = self._clock.monotonic()
-            due = self._due(tour, among, budget)
-            if not due:
-                return
-            answered_at = self._clock.monotonic()
-            # Looking at very many shards takes its time: nine tenths are for the work.
-            stale_at = answered_at + max(self._config.poll_interval / PROBES, 9 * (answered_at - asked_at))
-            turn = TURN if len(due) > 1 or tour.puts_off_risk else math.inf
-            for shard in due:
-                if not tour.resting(shard):
-                    self._take_turn(shard, budget.for_turn(turn), tour)
-                if budget.against_batch(0.0) or self._clock.monotonic() >= stale_at:
-                    break
-
-    def look(self, tour: Tour, patience: float, among: Iterable[ShardRef] | None = None) -> list[ShardRef]:
-        """Tell the tour what there is to do, in one round trip for each node; the shards to visit now, in order."""
-        shards = tour.to_look_at(among)
+    def probe_each(self, shards: Sequence[ShardRef], patience: float) -> dict[ShardRef, ProbeResult | LowkiqError]:
+        """As `probe`, but what is wrong with one shard stands in its place, and the others have their result."""
         # Nobody knows yet whether it is the last one.
         self.history.hand_over()
         undeclared: dict[str, LowkiqError] = {}
@@ -184,27 +138,10 @@ class Drainer:
                 patience = 0.0 if isinstance(error, BackendError) else patience
         known = [shard for shard in shards if shard.queue_name not in undeclared]
         found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
-        heard = self._survivors.tell(shard for shard, state in found.items() if isinstance(state, ShardState))
+        heard = self._survivors.tell(shard for shard, result in found.items() if isinstance(result, ProbeResult))
         found |= zip(heard, probe_each(self._backend, heard, patience), strict=True) if heard else ()
         self._noting_closed([*found.values()])
-        return tour.saw({shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards})
-
-    def _due(self, tour: Tour, among: Iterable[ShardRef] | None, budget: Budget) -> list[ShardRef]:
-        """The shards to visit, most lagging first; none where the budget has ended."""
-        if reason := budget.against_batch(0.0):
-            tour.ended(reason)
-            return []
-        # Only at first: later, what is out of reach would keep the others waiting.
-        patience = 0.0 if tour.reasons else min(self._config.patience, budget.remaining())
-        return self.look(tour, patience, among)
-
-    def _take_turn(self, shard: ShardRef, turn: Budget, tour: Tour) -> None:
-        try:
-            result = self.visit(shard, turn)
-        except (BackendError, QueueMismatch) as error:
-            tour.failed(shard, error)
-        else:
-            tour.visited(shard, result, self._queues[shard.queue_name].shards)
+        return {shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards}
 
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked as abandoned, its shards are free after `seconds`."""
@@ -216,15 +153,15 @@ class Drainer:
     def _noting_closed(self, states: list[Seen]) -> list[Seen]:
         """The states; a shard that is not open puts its queue's declaration in doubt, and the next look reads it."""
         for state in states:
-            if isinstance(state, ShardState) and not state.is_open:
+            if isinstance(state, ProbeResult) and not state.is_open:
                 self._queues[state.ref.queue_name].doubt()
         return states
 
     def _ensure_declared(self, queue: Queue, patience: float) -> None:
-        queue.ensure_declared(self._backend, self._config.codec_name, patience)
+        queue.ensure_declared(self._backend, self.config.codec_name, patience)
 
     def _drain_settings(self, queue: Queue) -> DrainSettings:
-        name, config = queue.worker.queue_name, self._config
+        name, config = queue.worker.queue_name, self.config
         with self._lock:
             if name not in self._settings:
                 load = config.load_payload or load_json
@@ -234,7 +171,7 @@ class Drainer:
                     texts=self._texts,
                     timing=BatchTiming(),
                     renewer=self._renewer,
-                    clock=self._clock,
+                    clock=self.clock,
                     owner=f"{socket.gethostname()}:{os.getpid()}",
                     lease_ttl=config.lease_ttl,
                     ack_interval=config.ack_interval,
@@ -247,7 +184,7 @@ class Drainer:
             return self._settings[name]
 
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
-        config = self._config
+        config = self.config
         morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
         return LeaseSettings(config.lease_ttl, queue.worker.merge, morgue, self._texts.dump(CRASHED))
 
@@ -269,9 +206,9 @@ class Drainer:
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
-        payload, broken = call_safely(self._config.load_payload or load_json, entry[PLACE:])
+        payload, broken = call_safely(self.config.load_payload or load_json, entry[PLACE:])
         if broken:
             # Whatever the codec raises, the raw bytes are shown.
             payload = entry[PLACE:]
         text = self._texts.read(error)
-        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self._clock.time(), text)
+        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)

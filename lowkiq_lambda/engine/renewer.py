@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import msgspec
 
+from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.errors import LeaseLost, LowkiqError
-from lowkiq_lambda.patience import at_most
 
 logger = logging.getLogger(__name__)
 

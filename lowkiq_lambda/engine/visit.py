@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.engine.batching import batches_of, parted
+from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import Lease, Moment

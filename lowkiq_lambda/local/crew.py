@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Final, Protocol
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.clock import Clock, doubled
 from lowkiq_lambda.engine.perform import INTERRUPTIONS
-from lowkiq_lambda.patience import doubled
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The daemon: a fixed number of drain threads, a doorbell, and a thread that watches over them.
+"""The daemon: a fixed number of drain threads, a thread that listens for pushes, and a thread that watches over them.
 
 It knows no signals and no terminal, so it runs in any process and from any thread; `conduct.py` makes a program
 of it.
@@ -17,16 +17,14 @@ from typing import Final, Self
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import Config, is_embedded
+from lowkiq_lambda.engine.board import Rests, ShardBoard
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.crew import Job, ThreadSupervisor
-from lowkiq_lambda.local.doorbell import PROBE, Doorbell
 from lowkiq_lambda.local.drain_thread import DrainThread
+from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.roster import Roster
-from lowkiq_lambda.local.schedulers import LagScheduler
-from lowkiq_lambda.local.splitters import ByNodeSplitter, DefaultSplitter
+from lowkiq_lambda.local.splitters import ByNodeSplitter
 from lowkiq_lambda.local.watch import Watch, call_hook
-from lowkiq_lambda.protocols import Splitter
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -45,7 +43,7 @@ class Daemon:
     def __init__(self, app: Lowkiq) -> None:
         self._app = app
         self._clock = SystemClock()
-        self._rosters: Sequence[Roster] = ()
+        self._boards: Sequence[ShardBoard] = ()
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -57,7 +55,9 @@ class Daemon:
         """
         config, drainer = self._app.config, self._app.drainer
         shards = drainer.shards()
-        self._rosters = [Roster(hand, self._clock) for hand in _split(config, shards)]
+        if not shards:
+            raise ConfigError("The app declares no worker: import the modules that declare them.")
+        self._boards = self._boards_for_threads(config, shards)
         self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
@@ -72,7 +72,7 @@ class Daemon:
             outage.failed(PROBE, error)
         self._watch = Watch(config, self._clock, drainer.begin)
         crew = ThreadSupervisor(
-            [*self._drains(config, outage), *self._doorbells(config, outage)],
+            [*self._drains(config, outage), *self._listeners(config, outage)],
             pause=config.poll_interval,
             clock=self._clock,
             notify=self._watch.notify,
@@ -82,14 +82,14 @@ class Daemon:
 
     def quiet(self) -> None:
         """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
-        for roster in self._rosters:
-            roster.close()
+        for board in self._boards:
+            board.close()
         self._watch.quiet()
 
     def stop(self) -> None:
         """As `quiet`, and end when what runs has come to its end; `join` waits for that."""
-        for roster in self._rosters:
-            roster.close()
+        for board in self._boards:
+            board.close()
         self._watch.stop()
 
     def join(self, timeout: float | None = None) -> bool:
@@ -130,22 +130,37 @@ class Daemon:
                     extra={"shards": worker.shards_count, "threads": threads},
                 )
 
+    def _boards_for_threads(self, config: Config, shards: list[ShardRef]) -> list[ShardBoard]:
+        """The board of each thread: one that they share, or, where the user deals the shards, one each.
+
+        Raises ConfigError.
+        """
+        if config.build_splitter is not None:
+            return [self._board(config, hand) for hand in _split(config, shards)]
+        if config.number_of_nodes > 1:
+            (shards,) = ByNodeSplitter(config.number_of_nodes, config.node_number).split(shards, 1)
+        return [self._board(config, shards)] * config.threads_per_node
+
+    def _board(self, config: Config, shards: list[ShardRef]) -> ShardBoard:
+        return ShardBoard(shards, self._clock, config.poll_interval, Rests.of_daemon(config.poll_interval), self._rng)
+
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
-        for number, roster in enumerate(self._rosters):
-            scheduler = config.build_scheduler() if config.build_scheduler else LagScheduler()
-            drain = DrainThread(self._app.drainer, roster, scheduler, outage, config, self._clock, self._rng)
+        for number, board in enumerate(self._boards):
+            scheduler = config.build_scheduler() if config.build_scheduler else None
+            drain = DrainThread(self._app.drainer, board, scheduler, outage, config, self._clock)
             yield f"drain-{number}", drain
 
-    def _doorbells(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
-        shards = [shard for roster in self._rosters for shard in roster.shards]
+    def _listeners(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
+        boards = list(dict.fromkeys(self._boards))
+        shards = [shard for board in boards for shard in board.shards]
         if not shards:
             logger.warning("no shard is left for this node: it has nothing to do")
             return
         yield (
-            "doorbell",
-            Doorbell(
+            "listener",
+            Listener(
                 drainer=self._app.drainer,
-                rosters=self._rosters,
+                boards=boards,
                 bell=Bell(self._app.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials),
                 outage=outage,
                 poll_interval=config.poll_interval,
@@ -158,24 +173,14 @@ class Daemon:
 
 
 def _split(config: Config, shards: list[ShardRef]) -> list[list[ShardRef]]:
-    """The shards of each thread. Raises ConfigError."""
-    if not shards:
-        raise ConfigError("The app declares no worker: import the modules that declare them.")
-    hands = _splitter(config).split(shards, config.threads_per_node)
+    """The shards of each thread, as the user's splitter deals them. Raises ConfigError."""
+    hands = config.build_splitter().split(shards, config.threads_per_node) if config.build_splitter else []
     if len(hands) != config.threads_per_node or set(chain.from_iterable(hands)) - set(shards):
         raise ConfigError(
             "The splitter must return one list for each thread, made of the shards that it was given.",
             setting="build_splitter",
         )
     return hands
-
-
-def _splitter(config: Config) -> Splitter:
-    if config.build_splitter is not None:
-        return config.build_splitter()
-    if config.number_of_nodes > 1:
-        return ByNodeSplitter(config.number_of_nodes, config.node_number)
-    return DefaultSplitter()
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from threading import Event
 from typing import Final
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.local.crew import ThreadSupervisor
-from lowkiq_lambda.patience import at_most
 
 logger = logging.getLogger(__name__)
 

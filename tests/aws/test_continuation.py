@@ -12,8 +12,8 @@ from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.engine.board import Tour
 from lowkiq_lambda.engine.budget import Budget, StopReason
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
@@ -35,14 +35,14 @@ class Function:
         self.settings = Settings(continuations=5)
         self.notes = Notes(lambda _batch: clock.advance(1.0))
 
-    def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Tour:
+    def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Drain:
         """Drain what the event selects, for so long."""
         drainer = self.app.drainer
-        return drainer.drain(Budget(self.clock, seconds), drainer.tour(selected(event, drainer.shards())))
+        return Drain(drainer, selected(event, drainer.shards())).run(Budget(self.clock, seconds))
 
-    def goes_on(self, event: Mapping[str, Any], tour: Tour) -> bool:
+    def goes_on(self, event: Mapping[str, Any], drain: Drain) -> bool:
         """What the function does at its end."""
-        return continue_if_due(Environment(self.settings, self.app), event, tour, "shop-drain", self.invocations)
+        return continue_if_due(Environment(self.settings, self.app), event, drain, "shop-drain", self.invocations)
 
     def run(self, event: Mapping[str, Any], seconds: float = 3.0) -> bool:
         """One invocation; whether it started another."""
@@ -120,11 +120,11 @@ def test_a_backlog_behind_a_handler_that_exits_has_a_successor(function: Functio
     worker.perform_async(jobs_of(IDS))
     declare(function.app, queue_name, last_long).perform_async(jobs_of("m"))
 
-    tour = function.drain({}, seconds=3.0)
+    drain = function.drain({}, seconds=3.0)
 
     shard = shard_of(function.app, worker, "a")
-    assert "out of time" == tour.reasons[shard]
-    assert function.goes_on({}, tour)
+    assert "out of time" == drain.reasons[shard]
+    assert function.goes_on({}, drain)
     assert [] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
 
 
@@ -183,11 +183,11 @@ def test_a_drain_that_got_nothing_done_does_not_go_on(function: Function, queue_
         raise ValueError("the database is down")
 
     declare(function.app, queue_name, fail_slowly, batch_size=5).perform_async(jobs_of(IDS))
-    tour = function.drain({"queue": queue_name})
+    drain = function.drain({"queue": queue_name})
 
-    assert "out of time" == tour.reason
-    assert {"suspected"} == tour.counts.keys()
-    assert not function.goes_on({"queue": queue_name}, tour)
+    assert "out of time" == drain.reason
+    assert {"suspected"} == drain.counts.keys()
+    assert not function.goes_on({"queue": queue_name}, drain)
 
 
 def test_a_drain_without_time_does_not_go_on(function: Function, queue_name: str) -> None:
@@ -203,12 +203,12 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
     results: list[tuple[str, bool]] = []
 
     def compete(_batch: Batch) -> None:
-        tour = function.drain({"queue": queue_name})
-        results.append((tour.reason, function.goes_on({"queue": queue_name}, tour)))
-        tour = Tour(other.drainer.shards(), function.clock, 1.0)
-        tour.counts["done"] = 1
-        tour.ended("out of time")
-        results.append((tour.reason, function.goes_on({"queue": queue_name}, tour)))
+        drain = function.drain({"queue": queue_name})
+        results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
+        drain = Drain(other.drainer, other.drainer.shards())
+        drain.counts["done"] = 1
+        drain.run(Budget(function.clock, 0.0))
+        results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
 
     other = make_app()
     declare(function.app, queue_name, function.notes).perform_async(jobs_of("a"))
@@ -222,32 +222,32 @@ def test_a_paused_shard_has_no_successor(function: Function, server: Server, que
     """Somebody who pauses a queue while it drains does not want it drained."""
     worker = declare(function.app, queue_name, function.notes)
     worker.perform_async(jobs_of(IDS))
-    tour = function.drain({"queue": queue_name})
+    drain = function.drain({"queue": queue_name})
     until = function.clock.time() + 60
     server.admin.hset(shard_of(function.app, worker, "a").key("meta"), "paused_until", until)
 
-    assert not function.goes_on({"queue": queue_name}, tour)
+    assert not function.goes_on({"queue": queue_name}, drain)
 
 
 @pytest.mark.parametrize("reason", ["held", "paused", "lease lost", "failed", "stopping", "empty"])
 def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reason: StopReason) -> None:
     """A shard that was left for another reason would be left for it again."""
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
-    tour = function.drain({"queue": queue_name})
-    tour.reasons = dict.fromkeys(tour.reasons, reason)
+    drain = function.drain({"queue": queue_name})
+    drain.reasons = dict.fromkeys(drain.reasons, reason)
 
-    assert not function.goes_on({"queue": queue_name}, tour)
+    assert not function.goes_on({"queue": queue_name}, drain)
 
 
 def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_name: str) -> None:
     """E-32: where the dispatcher or a push has started a drain already, continuation starts no second one."""
     worker = declare(function.app, queue_name, function.notes)
     worker.perform_async(jobs_of(IDS))
-    tour = function.drain({"queue": queue_name})
+    drain = function.drain({"queue": queue_name})
     shard = shard_of(function.app, worker, "a")
     assert [shard] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
 
-    assert not function.goes_on({"queue": queue_name}, tour)
+    assert not function.goes_on({"queue": queue_name}, drain)
     assert [] == function.invocations.events
 
 
@@ -271,11 +271,11 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
 ) -> None:
     """What cannot be noted is not started."""
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
-    tour = function.drain({"queue": queue_name})
+    drain = function.drain({"queue": queue_name})
     gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
     monkeypatch.setattr(function.app, "_client_backend", gone.backend)
 
-    assert not function.goes_on({"queue": queue_name}, tour)
+    assert not function.goes_on({"queue": queue_name}, drain)
     assert caplog.messages[0].startswith("the drain does not go on: Redis cannot serve now")
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
-from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.aws.functions import DrainFunction, overdue
 from tests.rules.support import Notes, declare, jobs_of, left_behind, shard_of
 from tests.servers import MakeServer, Server
@@ -152,20 +151,20 @@ def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(
     worker = declare(app, queue_name, Notes())
     worker.perform_async([{"id": "a", "delay": 0.4}])
     drain.install(app, linger=1)
-    looks, look = list[object](), app.drainer.look
+    probes, probe_each = list[object](), app.drainer.probe_each
 
-    def count_and_look(*args: Any) -> list[ShardRef]:
-        looks.append(args)
-        return look(*args)
+    def count_and_probe_each(*args: Any) -> Any:
+        probes.append(args)
+        return probe_each(*args)
 
-    monkeypatch.setattr(app.drainer, "look", count_and_look)
+    monkeypatch.setattr(app.drainer, "probe_each", count_and_probe_each)
 
     with lingering(drain, app, seconds=1.5) as invocation:
         server.admin.hset(app.queue_of(worker).shards[0].key("meta"), "least_version", 99)
 
         with pytest.raises(DrainFailed, match=f"1 of 1 shards could not be drained: shard 0 of '{queue_name}'"):
             invocation.result()
-    assert len(looks) < 30
+    assert len(probes) < 30
 
 
 def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeServer, queue_name: str) -> None:

@@ -87,17 +87,17 @@ def test_only_what_is_due_within_the_setting_is_waited_for(
 def test_an_idle_drain_looks_once(staying: Staying, monkeypatch: pytest.MonkeyPatch) -> None:
     """P8: when the next job is due was told by the look, so nobody asks again."""
     staying.declare().perform_async(jobs_of("a", delay=600))
-    looks: list[object] = []
-    look = staying.app.drainer.look
+    probes: list[object] = []
+    probe_each = staying.app.drainer.probe_each
 
     def noted(*args: Any, **options: Any) -> Any:
-        looks.append(args)
-        return look(*args, **options)
+        probes.append(args)
+        return probe_each(*args, **options)
 
-    monkeypatch.setattr(staying.app.drainer, "look", noted)
+    monkeypatch.setattr(staying.app.drainer, "probe_each", noted)
     staying()
 
-    assert 1 == len(looks)
+    assert 1 == len(probes)
 
 
 def test_p5_no_wait_goes_on_after_the_budget(staying: Staying) -> None:

@@ -11,6 +11,7 @@ from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.schedulers import LagScheduler
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.apps import MakeApp
 from tests.waiting import eventually
 
@@ -101,9 +102,12 @@ def test_e54_being_ended_is_no_failure_of_the_job(make_app: MakeApp, queue_name:
     assert {-1.0} == {retry_count for _, retry_count, _ in handler.runs}
 
 
-def test_e54_the_end_of_one_thread_does_not_end_the_others(make_app: MakeApp, queue_name: str) -> None:
+@pytest.mark.parametrize("build_splitter", [None, DefaultSplitter])
+def test_e54_the_end_of_one_thread_does_not_end_the_others(
+    make_app: MakeApp, queue_name: str, build_splitter: type[DefaultSplitter] | None
+) -> None:
     """E-54 wins over L-66: while one thread dies again and again, the other performs its jobs."""
-    app = make_app(threads_per_node=SHARDS, poll_interval=0.1)
+    app = make_app(threads_per_node=SHARDS, poll_interval=0.1, build_splitter=build_splitter)
     handler = Ends(app, queue_name, **{f"id{HERE}": 1_000})
     with Daemon(app):
         handler.worker.perform_async([{"id": HERE}])
@@ -111,7 +115,8 @@ def test_e54_the_end_of_one_thread_does_not_end_the_others(make_app: MakeApp, qu
         handler.worker.perform_async([{"id": THERE}])
         eventually(lambda: handler.ran(THERE))
 
-    assert handler.ran(HERE)[0][2] != handler.ran(THERE)[0][2]
+    if build_splitter:
+        assert handler.ran(HERE)[0][2] != handler.ran(THERE)[0][2]
 
 
 def test_a_shard_that_ends_its_thread_does_not_hold_up_the_threads_other_shards(

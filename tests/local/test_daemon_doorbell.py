@@ -1,6 +1,7 @@
 """How a daemon learns of work: by the bell, by the clock, and at the latest by its poll."""
 
 import threading
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -10,6 +11,7 @@ from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.apps import MakeApp
 from tests.servers import FaultProxy, MakeServer, Server
@@ -173,21 +175,40 @@ def calls(server: Server, command: str) -> int:
     return int(stats.get(f"cmdstat_{command}", {}).get("calls", 0))
 
 
-def test_only_the_thread_that_owns_the_shard_is_woken(
-    make_app: MakeApp, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch
+Visits = list[tuple[ShardRef, str, bool]]
+
+
+@pytest.fixture
+def noting_visits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lowkiq], Visits]:
+    """Notes the visits of an app: the shard, the thread, and whether it had the lease."""
+
+    def note(app: Lowkiq) -> Visits:
+        visits: Visits = []
+        visit = app.drainer.visit
+
+        def noted(shard: ShardRef, budget: Budget) -> DrainResult:
+            result = visit(shard, budget)
+            visits.append((shard, threading.current_thread().name, result.token is not None))
+            return result
+
+        monkeypatch.setattr(app.drainer, "visit", noted)
+        return visits
+
+    return note
+
+
+@pytest.mark.parametrize("build_splitter", [None, DefaultSplitter])
+def test_a_push_wakes_one_thread(
+    make_app: MakeApp,
+    queue_name: str,
+    server: Server,
+    noting_visits: Callable[[Lowkiq], Visits],
+    build_splitter: type[DefaultSplitter] | None,
 ) -> None:
-    """A bell costs one visit: two round trips of the thread that has the shard, none of the others."""
-    app = make_app(poll_interval=NEVER, threads_per_node=4)
+    """A notification costs one visit: two round trips of one thread; the one that has the shard, with a splitter."""
+    app = make_app(poll_interval=NEVER, threads_per_node=4, build_splitter=build_splitter)
     notes = Notes(app, queue_name, shards_count=4)
-    visits: list[tuple[ShardRef, str, bool]] = []
-    visit = app.drainer.visit
-
-    def noted(shard: ShardRef, budget: Budget) -> DrainResult:
-        result = visit(shard, budget)
-        visits.append((shard, threading.current_thread().name, result.token is not None))
-        return result
-
-    monkeypatch.setattr(app.drainer, "visit", noted)
+    visits = noting_visits(app)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         for number in range(10):
@@ -196,4 +217,5 @@ def test_only_the_thread_that_owns_the_shard_is_woken(
 
     # The look at the start may see the first pushes, which are heard as well.
     assert len(visits) <= 12
-    assert len({shard for shard, _, _ in visits}) == len({(shard, thread) for shard, thread, _ in visits})
+    if build_splitter:
+        assert len({shard for shard, _, _ in visits}) == len({(shard, thread) for shard, thread, _ in visits})

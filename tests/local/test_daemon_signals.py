@@ -158,7 +158,7 @@ def test_l73_ttin_tells_what_each_thread_is_doing(stage: Stage) -> None:
 
     assert "stage.py" in str(traces)
     assert "in wait" in str(traces)
-    assert "Thread lowkiq-doorbell" in str(traces)
+    assert "Thread lowkiq-listener" in str(traces)
     eventually(lambda: "in wait" in daemon.log)
     stage.release("a")
     stage.await_told("end", id="a")

@@ -1,17 +1,17 @@
 """In which order a drain visits shards: turns, rests, and those whose next job may end the process."""
 
-from random import Random
+import math
 
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.engine.board import LONGEST_REST, RISK_PUT_OFF, Tour
+from lowkiq_lambda.engine.board import RISK_PUT_OFF, Rests, ShardBoard
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.roster import Roster
-from lowkiq_lambda.local.schedulers import LagScheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import MakeApp
@@ -20,10 +20,15 @@ from tests.rules.support import Mortal, Notes, declare, jobs_of, outlive
 SHARD = ShardRef("queue", 1, 0)
 
 
-def rest_of(tour: Tour, clock: ManualClock) -> float:
+def board_of(clock: ManualClock, *shards: ShardRef) -> ShardBoard:
+    """A board with the rests of a drain."""
+    return ShardBoard(shards, clock, 1.0, Rests.of_drain(1.0))
+
+
+def rest_of(board: ShardBoard, clock: ManualClock) -> float:
     """For how long the shard is left alone, which passes."""
     before = clock.monotonic()
-    while tour.resting(SHARD):
+    while board.is_resting(SHARD):
         clock.advance(0.25)
     return clock.monotonic() - before
 
@@ -31,21 +36,21 @@ def rest_of(tour: Tour, clock: ManualClock) -> float:
 def test_a_shard_that_fails_again_rests_twice_as_long() -> None:
     """What is out of reach takes its time to say so, while the others wait: less and less often, up to a bound."""
     clock = ManualClock()
-    tour, rests = Tour([SHARD], clock, poll_interval=1.0), []
+    board, rests = board_of(clock, SHARD), []
     for _ in range(6):
-        tour.failed(SHARD, BackendError())
-        rests.append(rest_of(tour, clock))
+        board.failed(SHARD, BackendError())
+        rests.append(rest_of(board, clock))
 
-    assert pytest.approx([1, 2, 4, 8, LONGEST_REST, LONGEST_REST], abs=0.25) == rests
+    assert pytest.approx([1, 2, 4, 8, 10, 10], abs=0.25) == rests
 
 
 def test_p6_a_shard_whose_handlers_exit_rests_no_longer_each_time() -> None:
     """P6: what exits is bounded by itself, so the others of its shard wait for a short rest, always the same."""
     clock = ManualClock()
-    tour, rests = Tour([SHARD], clock, poll_interval=1.0), []
+    board, rests = board_of(clock, SHARD), []
     for _ in range(6):
-        tour.visited(SHARD, DrainResult("exited", token=1, exit=SystemExit(3)), [SHARD])
-        rests.append(rest_of(tour, clock))
+        board.visited(SHARD, DrainResult("exited", token=1, exit=SystemExit(3)), None)
+        rests.append(rest_of(board, clock))
 
     assert pytest.approx([1] * 6, abs=0.25) == rests
 
@@ -70,21 +75,15 @@ def test_a_threads_turn_is_short_where_another_of_its_shards_has_work(
     app = make_app()
     declare(app, queue_name, Notes(), shards_count=2)
     first, second = app.drainer.shards()
-    roster = Roster([first, second], clock)
-    thread = DrainThread(
-        app.drainer,
-        roster,
-        LagScheduler(),
-        Outage(clock, print),
-        app.config,
-        clock,
-        Random(1),
-    )
-    budget = thread._budget(first, clock.monotonic())
+    board = board_of(clock, first, second)
+    thread = DrainThread(app.drainer, board, None, Outage(clock, print), app.config, clock)
+    board.notify([first])
+    assert first == board.next()
+    budget = thread._budget()
 
     clock.advance(0.3)
     assert budget.against_claim(0.0) is None
-    roster.ring(second)
+    board.notify([second])
     assert "turn over" == budget.against_claim(0.0)
     clock.advance(-0.2)
     assert budget.against_claim(0.0) is None
@@ -160,17 +159,22 @@ def test_p6_others_that_never_end_do_not_keep_a_risky_shard_from_its_turn(
 
 
 def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """P6: a drain without an end, too, comes to it."""
+    """P6: a drain without an end, too, comes to it, however much work others have."""
     risk = Risk(app, clock, queue_name)
-    tour = app.drainer.tour(app.drainer.shards())
-    tour.begin(float("inf"))
-    declare(app, queue_name, risk.notes).perform_async(jobs_of("a"))
-    tour.shards = app.drainer.shards()
+    healthy = declare(app, queue_name, risk.notes)
+    healthy.perform_async(jobs_of("a"))
+    drain, budget = Drain(app.drainer, app.drainer.shards()), Budget(clock)
+    drain.board.put_off_risk(math.inf)
+    drain.probe(budget)
+    taken = list[str]()
+    for seconds in (RISK_PUT_OFF - 0.5, 1.0, 0.0):
+        shard = drain.board.next()
+        assert shard is not None
+        taken.append(shard.queue_name)
+        clock.advance(seconds)
+        drain.board.visited(shard, DrainResult("turn over", token=1), -0.1)
 
-    assert [queue_name] == [shard.queue_name for shard in app.drainer.look(tour, 1.0)]
-    assert tour.puts_off_risk
-    clock.advance(RISK_PUT_OFF)
-    assert [f"{queue_name}-risk", queue_name] == [shard.queue_name for shard in app.drainer.look(tour, 1.0)]
+    assert [queue_name, queue_name, f"{queue_name}-risk"] == taken
 
 
 def test_p9_what_a_dead_holder_left_does_not_look_claimed(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import redis
 from redis.cluster import RedisCluster
 
+from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.patience import at_most
 from lowkiq_lambda.protocols import Credentials
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.faults import translated

@@ -17,12 +17,13 @@ MISJUDGED: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class ShardState:
+class ProbeResult:
     """A shard as it was probed. Times are Unix seconds by the server's clock.
 
     `has_work`: something is due, or lies with a holder whose lease ended, and nobody holds or pauses the shard.
     `lag`: seconds that the oldest due job has waited, those in flight too; 0 where none is due.
     `next_at`: when it is worth looking again, where there is no work now; None: not before somebody pushes.
+    `ready_in`: in how many seconds it has work (below 0: since when it has), as of the probe; None: as for `next_at`.
     `obstacle`: why there is no work that could be had; None where there is.
     `is_open`: whether it was opened under a declaration, and not closed since.
     `risky`: its holder died, or jobs are suspected of having ended one: the next that runs may end its process.
@@ -32,12 +33,13 @@ class ShardState:
     has_work: bool
     lag: float
     next_at: float | None
+    ready_in: float | None
     obstacle: Literal["held", "paused", "empty"] | None
     is_open: bool
     risky: bool
 
 
-def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState]:
+def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult]:
     """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
     if not shards:
         return []
@@ -46,9 +48,9 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
 
 
-def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ShardState | LowkiqError]:
+def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
-    states: list[ShardState | LowkiqError] = []
+    states: list[ProbeResult | LowkiqError] = []
     for shard, reply in zip(shards, Reader(backend, patience).try_each("shard_state", shards), strict=True):
         try:
             states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
@@ -57,7 +59,7 @@ def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) ->
     return states
 
 
-def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ShardState:
+def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ProbeResult:
     """The shard's state; where the reply cannot be read, the shard is mended and asked again."""
     replies = iter([reply])
 
@@ -67,7 +69,7 @@ def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ShardState:
     return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
 
 
-def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
+def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
     due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open, risky = reply
     waiting = float(due_at) if due_at else None
     oldest = [float(at) for at in (due_at, since, flight_since) if at]
@@ -86,11 +88,14 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ShardState:
         obstacle = "paused" if resumes_at > now else "held"
     elif work_at is None or work_at > _due_by(now, seen_at):
         obstacle = "empty"
-    return ShardState(
+    lag = max(0.0, now - min(oldest)) if oldest else 0.0
+    next_at = None if work_at is None else max(work_at, free_at)
+    return ProbeResult(
         ref=shard,
         has_work=obstacle is None,
-        lag=max(0.0, now - min(oldest)) if oldest else 0.0,
-        next_at=None if work_at is None else max(work_at, free_at),
+        lag=lag,
+        next_at=next_at,
+        ready_in=-lag if obstacle is None else next_at and next_at - now,
         obstacle=obstacle,
         is_open=bool(is_open),
         risky=bool(risky),

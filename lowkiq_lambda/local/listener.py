@@ -1,11 +1,10 @@
-"""Tells drain threads which shards have work: one thread that listens for pushes and looks now and then itself.
+"""Tells boards which shards have work: one thread that listens for pushes, and probes now and then itself.
 
-It subscribes, then probes, then waits: whatever is pushed is either seen by the probe or heard. A bell that is
+It subscribes, then probes, then waits: whatever is pushed is either seen by the probe or heard. A notification that is
 lost costs at most one poll.
 """
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -13,28 +12,28 @@ from threading import Event
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.board import CHECKS, ShardBoard
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.roster import LOOKS, Roster, Word
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.state import ShardState
+from lowkiq_lambda.store.shard.state import ProbeResult
 
 logger = logging.getLogger(__name__)
 
 SLICE: Final = 0.2
 """Seconds after which the listener looks whether it should end."""
-BELL, PROBE = "bell", "probe"
+PROBE: Final = "probe"
 
 
 @dataclass
-class Doorbell:
+class Listener:
     """Runs until it is told to stop, and survives the loss of Redis."""
 
     drainer: Drainer
-    rosters: Sequence[Roster]
+    boards: Sequence[ShardBoard]
     bell: Bell
     outage: Outage
     poll_interval: float
@@ -44,16 +43,15 @@ class Doorbell:
     check: Callable[[], Iterable[str]]
     """Asked once, as soon as Redis answers: what about the server should be known."""
     has_worked: bool = field(default=False, init=False)
-    _owners: dict[ShardRef, list[Roster]] = field(default_factory=dict, init=False)
+    _shards: dict[ShardRef, None] = field(default_factory=dict, init=False)
     _is_deaf: bool = field(default=False, init=False)
     _is_checked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Know whose the shards are, and when to look."""
-        self._looks_at = self._looked_at = self.clock.monotonic() - self.poll_interval
-        for roster in self.rosters:
-            for shard in roster.shards:
-                self._owners.setdefault(shard, []).append(roster)
+        """Know what to probe, and when."""
+        self._probes_at = self._probed_at = self.clock.monotonic() - self.poll_interval
+        for board in self.boards:
+            self._shards.update(dict.fromkeys(board.shards))
 
     def run(self) -> None:
         """Listen and look until `stopping` is set."""
@@ -74,12 +72,12 @@ class Doorbell:
             logger.info("the doorbell is heard again")
         self._is_deaf = False
         # What was pushed before, nobody heard.
-        self._looks_at = self._looked_at + self.poll_interval / LOOKS
+        self._probes_at = self._probed_at + self.poll_interval / CHECKS
         while not self.stopping.is_set():
-            self._look_if_due()
-            for shard in self.bell.hear(min(SLICE, self._until_look())):
-                for roster in self._owners.get(shard, ()):
-                    roster.ring(shard)
+            self._probe_if_due()
+            if heard := self.bell.hear(min(SLICE, self._until_probe())):
+                for board in self.boards:
+                    board.notify(heard)
 
     def _lost(self, error: BackendError, attempt: int) -> None:
         # Connections break now and then, and of an outage there is a report already.
@@ -92,23 +90,24 @@ class Doorbell:
         """Wait before the bell is opened again; polls go on meanwhile."""
         ends_at = self.clock.monotonic() + seconds
         while not self.stopping.is_set():
-            self._look_if_due()
+            self._probe_if_due()
             left = ends_at - self.clock.monotonic()
             if left <= 0:
                 return
-            self.stopping.wait(min(left, self._until_look()))
+            self.stopping.wait(min(left, self._until_probe()))
 
-    def _until_look(self) -> float:
-        return max(0.0, self._looks_at - self.clock.monotonic())
+    def _until_probe(self) -> float:
+        return max(0.0, self._probes_at - self.clock.monotonic())
 
-    def _look_if_due(self) -> None:
-        if self._until_look() > 0:
+    def _probe_if_due(self) -> None:
+        if self._until_probe() > 0:
             return
-        asked_at = self._looked_at = self.clock.monotonic()
+        self._probed_at = self.clock.monotonic()
         # Earlier by some chance, so that many daemons don't ask at once; never later than promised.
-        self._looks_at = asked_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
+        self._probes_at = self._probed_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
+        events = [board.events for board in self.boards]
         try:
-            states = self.drainer.probe(list(self._owners))
+            results = self.drainer.probe(list(self._shards))
         except QueueMismatch as error:
             self._leave_out(error)
         except BackendError as error:
@@ -116,7 +115,7 @@ class Doorbell:
         else:
             self.outage.worked(PROBE)
             self.has_worked = True
-            self._tell(states, asked_at)
+            self._tell(results, events)
             self._check_once()
 
     def _check_once(self) -> None:
@@ -125,26 +124,17 @@ class Doorbell:
             for warning in self.check():
                 logger.warning("%s", warning)
 
-    def _tell(self, states: Iterable[ShardState], asked_at: float) -> None:
-        words: defaultdict[int, list[Word]] = defaultdict(list)
-        for state in states:
-            word = Word(state.ref, self._ready_in(state), state.risky)
-            if not state.has_work:
+    def _tell(self, results: Sequence[ProbeResult], events: Iterable[int]) -> None:
+        for result in results:
+            if not result.has_work:
                 # Nobody will visit it, and so nobody else would say that it is within reach again.
-                self.outage.worked(state.ref)
-            for roster in self._owners[state.ref]:
-                words[id(roster)].append(word)
-        for roster in self.rosters:
-            roster.learn(words[id(roster)], asked_at)
-
-    def _ready_in(self, state: ShardState) -> float | None:
-        if state.has_work:
-            return -state.lag
-        return None if state.next_at is None else state.next_at - self.drainer.now(state.ref)
+                self.outage.worked(result.ref)
+        for board, asked in zip(self.boards, events, strict=True):
+            board.update(results, asked)
 
     def _leave_out(self, error: QueueMismatch) -> None:
         """One queue that may not be drained here must not keep the others from being looked at."""
         logger.error("queue %r is left out until this daemon is started anew: %s", error.queue_name, error)
-        for shard in [shard for shard in self._owners if shard.queue_name == error.queue_name]:
-            del self._owners[shard]
-        self._looks_at = self._looked_at + self.poll_interval / LOOKS
+        for shard in [shard for shard in self._shards if shard.queue_name == error.queue_name]:
+            del self._shards[shard]
+        self._probes_at = self._probed_at + self.poll_interval / CHECKS

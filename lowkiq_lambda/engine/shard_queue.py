@@ -1,0 +1,107 @@
+"""Shards in the order in which they are visited: those that may be visited now, and those that may be later."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, TypeAlias
+
+from lowkiq_lambda.store.shard.keys import ShardRef
+
+
+class ShardView(NamedTuple):
+    """A shard as a scheduler sees it."""
+
+    ref: ShardRef
+    has_work: bool
+    lag: float
+
+
+@dataclass(slots=True, eq=False)
+class ShardEntry:
+    """A shard on the board. Times are the clock's monotonic ones; events (updated, notified, taken) are counted by it.
+
+    `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last
+    visit went wrong or its next may end the process: others come first.
+    """
+
+    ref: ShardRef
+    position: int
+    ready_at: float = math.inf
+    rests_until: float = -math.inf
+    behind_from: float = -math.inf
+    risky: bool = False
+    failures: int = 0
+    updated: int = 0
+    notified: int = 0
+    taken: int = 0
+    is_taken: bool = False
+    places: int = 0
+    """How often it was queued; an older place of it in a queue is void."""
+
+    @property
+    def free_at(self) -> float:
+        """From when on it may be visited."""
+        return max(self.ready_at, self.rests_until)
+
+    @property
+    def since(self) -> float:
+        """Since when it waits for a visit, as far as the order of visits goes."""
+        return max(self.ready_at, self.behind_from)
+
+    def view(self, now: float) -> ShardView:
+        """What a scheduler is told."""
+        return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since)
+
+
+_Place: TypeAlias = tuple[float, int, int, ShardEntry]
+"""In a queue: by time, then as dealt; a number that no other place of the entry has."""
+
+
+class ShardQueue:
+    """The entries that nobody visits, those that wait longest first. A change of an entry is to be told by `put`."""
+
+    def __init__(self) -> None:
+        self._later: list[_Place] = []
+        self._ready: list[_Place] = []
+
+    def __bool__(self) -> bool:
+        """Whether there may be anything, now or later."""
+        return bool(self._ready or self._later)
+
+    def put(self, entry: ShardEntry) -> None:
+        """Give the entry the place that is due to it."""
+        entry.places += 1
+        if not entry.is_taken and (free_at := entry.free_at) < math.inf:
+            heappush(self._later, (free_at, entry.position, entry.places, entry))
+
+    def fill(self, entries: Iterable[ShardEntry], now: float) -> None:
+        """Start anew with all entries, and without the places that are void."""
+        self._later, self._ready = [], []
+        for entry in entries:
+            free_at = entry.free_at
+            if entry.is_taken or free_at == math.inf:
+                continue
+            if free_at <= now:
+                self._ready.append((entry.since, entry.position, entry.places, entry))
+            else:
+                self._later.append((free_at, entry.position, entry.places, entry))
+        heapify(self._later)
+        heapify(self._ready)
+
+    def first(self, now: float) -> ShardEntry | None:
+        """The entry that may be visited now and has waited longest; of equals the one that was dealt first."""
+        while self._later and self._later[0][0] <= now:
+            _, position, place, entry = heappop(self._later)
+            if place == entry.places:
+                heappush(self._ready, (entry.since, position, place, entry))
+        while self._ready:
+            _, _, place, entry = self._ready[0]
+            if place == entry.places:
+                return entry
+            heappop(self._ready)
+        return None
+
+    def next_at(self) -> float:
+        """When it is worth asking for the first again, where there was none."""
+        return self._later[0][0] if self._later else math.inf

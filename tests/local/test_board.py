@@ -1,0 +1,338 @@
+"""What a board knows about its shards: which news counts, who is woken by it, and that threads may share one."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import pytest
+
+from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.engine.board import UNCHOSEN, Rests, ShardBoard
+from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
+from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
+from lowkiq_lambda.protocols import Scheduler, State
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ProbeResult
+from lowkiq_lambda.testing import ManualClock
+from tests.waiting import eventually
+
+A, B = (ShardRef("queue", 2, index) for index in range(2))
+
+
+SETTLED = DrainResult("empty", token=1)
+"""A visit like most."""
+
+
+def board_of(clock: Clock, *shards: ShardRef) -> ShardBoard:
+    """A board with the rests of a daemon that polls each second, and without chance."""
+    return ShardBoard(shards, clock, 1.0, Rests.of_daemon(1.0))
+
+
+def probed(shard: ShardRef, ready_in: float | None, *, risky: bool = False) -> ProbeResult:
+    """What a probe brings."""
+    lag = max(0.0, -(ready_in or 0.0))
+    has_work = ready_in is not None and ready_in <= 0
+    obstacle: Literal["empty"] | None = None if has_work else "empty"
+    return ProbeResult(shard, has_work, lag, None, ready_in, obstacle, is_open=True, risky=risky)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time."""
+    return ManualClock()
+
+
+@pytest.fixture
+def board(clock: ManualClock) -> ShardBoard:
+    """Two shards of which nothing is known."""
+    return board_of(clock, A, B)
+
+
+def lags(board: ShardBoard) -> dict[ShardRef, float | None]:
+    """The shards with work, and how long it has waited."""
+    return {view.ref: view.lag for view in board.views() if view.has_work}
+
+
+def test_nothing_has_work_before_somebody_says_so(board: ShardBoard) -> None:
+    """A thread starts with a probe's word, not with a visit to each shard."""
+    assert {} == lags(board)
+    assert not board.others_have_work()
+    assert board.next() is None
+
+
+def test_a_probe_says_since_when_and_from_when_on(board: ShardBoard, clock: ManualClock) -> None:
+    """What is due has its lag, what is not becomes due by the clock alone."""
+    board.update([probed(A, -3.0), probed(B, 2.0)], board.events)
+
+    assert {A: 3.0} == lags(board)
+    clock.advance(2.0)
+    assert {A: 5.0, B: 0.0} == lags(board)
+
+
+def test_a_bell_counts_more_than_a_probe_that_was_asked_before(board: ShardBoard, clock: ManualClock) -> None:
+    """A probe may have been answered before the push: its older word must not silence the shard."""
+    asked = board.events
+    clock.advance(0.01)
+    board.notify([A])
+    clock.advance(0.01)
+    board.update([probed(A, None), probed(B, None)], asked)
+
+    assert [A] == list(lags(board))
+    clock.advance(0.01)
+    board.update([probed(A, None)], board.events)
+    assert {} == lags(board)
+
+
+def test_a_bell_during_a_visit_brings_another_visit(board: ShardBoard) -> None:
+    """The visit's last claim may have come before the push."""
+    board.notify([A])
+    assert A == board.next()
+    board.notify([A])
+    assert board.next() is None
+    board.visited(A, SETTLED, None)
+
+    assert A == board.next()
+    board.visited(A, SETTLED, None)
+    assert {} == lags(board)
+
+
+def test_a_bell_does_not_shorten_the_lag(board: ShardBoard) -> None:
+    """A shard that has waited keeps its place before those that have not."""
+    board.update([probed(A, -3.0)], board.events)
+    board.notify([A])
+
+    assert {A: 3.0} == lags(board)
+
+
+def test_a_shard_that_failed_rests_whoever_rings(board: ShardBoard, clock: ManualClock) -> None:
+    """What goes wrong each time is no busy loop."""
+    board.notify([A])
+    board.failed(A, BackendError())
+    board.notify([A])
+    clock.advance(0.05)
+    board.update([probed(A, -9.0)], board.events)
+
+    assert {} == lags(board)
+    assert board.is_resting(A)
+    clock.advance(0.06)
+    assert [A] == list(lags(board))
+
+
+@pytest.mark.parametrize(
+    ("error", "rests"),
+    [
+        (BackendError(), [0.1, 0.2, 0.4]),
+        (ZeroDivisionError(), [0.1, 0.2, 0.4]),
+        (BackendUnavailable(), [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]),
+        (QueueMismatch(), [60.0, 60.0]),
+    ],
+)
+def test_a_shard_rests_twice_as_long_each_time_until_a_visit_succeeds(
+    board: ShardBoard, clock: ManualClock, error: Exception, rests: list[float]
+) -> None:
+    """An outage is to be noticed soon when it is over; another declaration stays for long."""
+    for rest in rests:
+        board.failed(A, error)
+        now = clock.monotonic()
+        assert rest == pytest.approx(board.wait_until() - now)
+        clock.advance(rest)
+    board.visited(A, SETTLED, 0.0)
+    assert not board.is_resting(A)
+    board.failed(A, error)
+    assert rests[0] == pytest.approx(board.wait_until() - clock.monotonic())
+
+
+def test_a_shard_that_failed_comes_behind_those_that_have_not(board: ShardBoard, clock: ManualClock) -> None:
+    """P6: however late it is, and whatever a probe says of it, a shard that waited meanwhile has its turn first."""
+    board.update([probed(A, -100.0), probed(B, 0.05)], board.events)
+    board.failed(A, BackendError())
+    clock.advance(0.15)
+    board.update([probed(A, -101.5), probed(B, -0.1)], board.events)
+
+    assert B == board.next()
+    board.visited(B, SETTLED, 0.1)
+    clock.advance(0.5)
+    assert A == board.next()
+    board.visited(A, SETTLED, -100.0)
+    assert A == board.next()
+
+
+def test_a_shard_whose_handler_exits_waits_behind_the_others(board: ShardBoard, clock: ManualClock) -> None:
+    """P6: two shards that exit at each visit do not starve a third; after its turn one has waited enough."""
+    board.update([probed(A, -100.0), probed(B, -1.0)], board.events)
+    exited = SystemExit(3)
+    assert A == board.next()
+    board.visited(A, DrainResult("exited", token=1, exit=exited), -100.0)
+    assert board.is_resting(A)
+    clock.advance(0.2)
+    assert B == board.next()
+    board.visited(B, DrainResult("turn over", token=1, exit=exited), -1.0)
+    assert not board.is_resting(B)
+    assert A == board.next()
+
+
+def test_a_shard_that_may_end_the_process_comes_behind_what_has_work_by_then(
+    board: ShardBoard, clock: ManualClock
+) -> None:
+    """P6: from the moment that it is known to be risky it queues up anew, once; so it has its turn all the same."""
+    taken = []
+    for _ in range(3):
+        board.update([probed(A, -100.0, risky=True), probed(B, -3.0)], board.events)
+        shard = board.next()
+        assert shard is not None
+        taken.append(shard)
+        clock.advance(2.0)
+        board.visited(shard, SETTLED, -3.0)
+
+    assert [B, B, A] == taken
+
+
+def test_a_turn_ends_only_where_another_shard_waits(board: ShardBoard, clock: ManualClock) -> None:
+    """Its own work is no reason for a thread to leave a shard, nor is what another thread visits."""
+    board.notify([A])
+    assert A == board.next()
+    is_over = board.turn()
+    clock.advance(0.3)
+    board.notify([A])
+
+    assert not is_over()
+    board.notify([B])
+    assert is_over()
+    clock.advance(-0.1)
+    assert not is_over()
+    clock.advance(0.1)
+    assert B == board.next()
+    assert not is_over()
+
+
+def test_e100_turns_alternate_between_two_shards_that_never_end(board: ShardBoard, clock: ManualClock) -> None:
+    """E-100: after a visit the shard's lag starts anew from what is still due there, so the other has its turn."""
+    board.update([probed(A, -9.0), probed(B, -1.0)], board.events)
+    taken = []
+    for _ in range(4):
+        shard = board.next()
+        assert shard is not None
+        taken.append(shard)
+        clock.advance(0.25)
+        board.visited(shard, SETTLED, -0.1)
+
+    assert [A, B, A, B] == taken
+
+
+class Waiting(threading.Thread):
+    """A thread that takes shards until the board is closed."""
+
+    def __init__(self, board: ShardBoard, scheduler: Scheduler | None) -> None:
+        super().__init__(daemon=True)
+        self.taken: list[ShardRef] = []
+        self._board = board
+        self._scheduler = scheduler
+        self.start()
+
+    def run(self) -> None:
+        """Take, and find each empty."""
+        while (shard := self._board.take(self._scheduler)) is not None:
+            self.taken.append(shard)
+            self._board.visited(shard, SETTLED, None)
+
+
+@pytest.mark.parametrize("scheduler", [None, LagScheduler()])
+def test_a_thread_that_waits_is_woken_by_bell_probe_and_end(
+    board: ShardBoard, clock: ManualClock, scheduler: Scheduler | None
+) -> None:
+    """Nothing is polled here: each kind of news reaches the thread."""
+    waiting = Waiting(board, scheduler)
+    board.notify([A])
+    eventually(lambda: waiting.taken == [A])
+    clock.advance(1)
+    board.update([probed(B, 0.0)], board.events)
+    eventually(lambda: waiting.taken == [A, B])
+    board.close()
+    waiting.join(10)
+
+    assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("ready_in", [1e9, 3e11, 1e300])
+def test_a_thread_waits_for_what_is_due_in_a_far_year(ready_in: float) -> None:
+    """No platform waits for so long at once, and the thread must neither die of it nor miss the bell."""
+    board = board_of(SystemClock(), A, B)
+    board.update([probed(A, ready_in), probed(B, None)], board.events)
+    waiting = Waiting(board, None)
+    eventually(lambda: board._changed._waiters)  # type: ignore[attr-defined]  # of the standard library
+
+    board.notify([B])
+    eventually(lambda: waiting.taken == [B])
+    board.close()
+    waiting.join(10)
+    assert not waiting.is_alive()
+
+
+class Choosy(LagScheduler):
+    """A scheduler that chooses only at its third question."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def next(self, states: Sequence[State]) -> State | None:
+        """None, None, then the most lagging."""
+        self.asked += 1
+        return super().next(states) if self.asked > 2 else None
+
+
+def test_a_scheduler_that_chose_nothing_is_asked_again_soon(board: ShardBoard) -> None:
+    """L-64: a scheduler of one's own may pass over shards with work; it is asked again, but not in a busy loop."""
+    scheduler = Choosy()
+    board.notify([A])
+
+    assert A == board.take(scheduler)
+    assert 3 == scheduler.asked
+    assert 0 < UNCHOSEN < 1
+
+
+@pytest.fixture
+def many(clock: ManualClock) -> Iterator[ShardBoard]:
+    """A board of ten shards that all have work."""
+    shards = [ShardRef("queue", 10, index) for index in range(10)]
+    board = board_of(clock, *shards)
+    board.update([probed(shard, 0.0) for shard in shards], board.events)
+    yield board
+    board.close()
+
+
+def test_l62_each_shard_has_its_turn(many: ShardBoard) -> None:
+    """L-62: the scheduler that goes round sees the shards in the order in which they were dealt."""
+    scheduler = SeqScheduler()
+
+    assert many.shards == [many.take(scheduler) for _ in range(10)]
+
+
+def test_threads_that_share_a_board_never_have_the_same_shard(clock: ManualClock) -> None:
+    """Whichever thread is free takes what has waited longest; what one visits no other takes."""
+    shards = [ShardRef("queue", 10, index) for index in range(10)]
+    board = board_of(clock, *shards)
+    threads = [Waiting(board, scheduler) for scheduler in (None, None, LagScheduler(), SeqScheduler())]
+    for count in range(1, 51):
+        board.notify(shards)
+        eventually(lambda: sum(len(thread.taken) for thread in threads) == 10 * count)  # noqa: B023 - called at once
+    board.close()
+    for thread in threads:
+        thread.join(10)
+
+    assert 50 == min(sum(thread.taken.count(shard) for thread in threads) for shard in shards)
+
+
+def test_a_thread_that_takes_a_shard_leaves_the_clock_to_another() -> None:
+    """Both are due at once, in a while: while one thread is busy with the first, the other takes the second."""
+    board = board_of(SystemClock(), A, B)
+    threads = [threading.Thread(target=lambda: taken.append(board.take()), daemon=True) for _ in range(2)]
+    taken = list[ShardRef | None]()
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(board._changed._waiters) == 2)  # type: ignore[attr-defined]  # of the standard library
+    board.update([probed(A, 0.1), probed(B, 0.1)], board.events)
+    for thread in threads:
+        thread.join(10)
+
+    assert {A, B} == set(taken)
