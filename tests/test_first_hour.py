@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.local.daemons import clean_environment
+from tests.kit.daemons import clean_environment
 from tests.local.programs import end_server
 
 ROOT: Final = Path(__file__).parents[1]

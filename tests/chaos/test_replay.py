@@ -24,7 +24,7 @@ from tests.chaos.replay_app import (
     replay_worker,
 )
 from tests.chaos.support import closing
-from tests.local.daemons import DaemonProcess
+from tests.kit.daemons import DaemonProcess
 from tests.properties.observed import stored
 from tests.servers import Server
 from tests.waiting import eventually

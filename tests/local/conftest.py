@@ -9,14 +9,17 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.apps import MakeApp, close_app
-from tests.local.daemons import Stage
+from tests.kit.stage import Stage
 from tests.servers import Server
+
+APP = "tests.local.app:app"
+"""The app of daemons in processes of their own."""
 
 
 @pytest.fixture
 def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
     """A queue of one shard on the shared server."""
-    with closing(Stage(server, queue_name, tmp_path)) as made:
+    with closing(Stage(server, queue_name, tmp_path, APP)) as made:
         yield made
 
 

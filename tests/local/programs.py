@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.local.daemons import ROOT, DaemonProcess, clean_environment
+from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.servers import reaper
 from tests.waiting import eventually
 

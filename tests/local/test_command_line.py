@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.local.daemons import DaemonProcess, Stage, clean_environment
+from tests.kit.daemons import DaemonProcess, clean_environment
+from tests.kit.stage import Stage
 from tests.servers import MakeServer, Server
 from tests.waiting import eventually
 
@@ -213,7 +214,7 @@ def test_logs_can_be_read_by_people_and_by_machines(stage: Stage) -> None:
     machine.send(signal.SIGTERM)
     machine.exit_code()
 
-    assert "INFO    daemon app=tests.local.stage:app queues=" in plain.log
+    assert "INFO    daemon app=tests.local.app:app queues=" in plain.log
     assert "\x1b" not in plain.log
     lines = [json.loads(line) for line in machine.log.splitlines()]
     assert {"timestamp", "level", "name", "thread", "message"} <= set.intersection(*(set(line) for line in lines))

@@ -12,7 +12,8 @@ from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismat
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.apps import MakeApp
-from tests.local.daemons import Stage
+from tests.kit.stage import Stage
+from tests.local.conftest import APP
 from tests.servers import Cluster, FaultProxy, MakeServer
 from tests.waiting import eventually
 
@@ -40,9 +41,9 @@ def messages(caplog: pytest.LogCaptureFixture, start: str) -> list[str]:
 def test_a_restart_of_redis_is_survived(make_server: MakeServer, queue_name: str, tmp_path: Path) -> None:
     """Redis is killed and started again while jobs run: all are performed, and none twice at once."""
     server = make_server(appendonly=True)
-    with closing(Stage(server, queue_name, tmp_path, shards_count=4)) as stage:
+    with closing(Stage(server, queue_name, tmp_path, APP, shards_count=4)) as stage:
         daemon = stage.daemon(poll_interval=0.2, redis_timeout=1)
-        stage.push("held", "wait")
+        stage.push(["held"], "wait")
         stage.await_told("begin", id="held")
         stage.worker.perform_async(
             [{"id": f"job-{number}", "payload": {"do": "note"}, "delay": number / 500} for number in range(200)]
@@ -134,14 +135,14 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster: Cluster, que
     """E-37: a daemon that starts while no node is within reach says so, and begins when they are; TERM ends it."""
     for node in cluster.nodes:
         node.kill()
-    with closing(Stage(cluster, queue_name, tmp_path, shards_count=3)) as stage:
+    with closing(Stage(cluster, queue_name, tmp_path, APP, shards_count=3)) as stage:
         waiting, stopped = stage.daemon(redis_timeout=1), stage.daemon(redis_timeout=1)
         eventually(lambda: all("Redis is out of reach" in daemon.log for daemon in (waiting, stopped)), timeout=30)
         stopped.send(signal.SIGTERM)
         assert 0 == stopped.exit_code()
 
         cluster.wait_until_ok()
-        stage.push("job")
+        stage.push(["job"])
         stage.await_told("end", id="job")
         waiting.send(signal.SIGTERM)
         assert 0 == waiting.exit_code()

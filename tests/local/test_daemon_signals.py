@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from tests.local.daemons import Stage
+from tests.kit.stage import Stage
 from tests.waiting import eventually
 
 NEVER = 1_000
@@ -156,7 +156,7 @@ def test_l73_ttin_tells_what_each_thread_is_doing(stage: Stage) -> None:
     path = stage.folder / "lowkiq_ttin.txt"
     traces = eventually(lambda: path.exists() and "MainThread" in path.read_text() and path.read_text())
 
-    assert "stage.py" in str(traces)
+    assert "telling.py" in str(traces)
     assert "in wait" in str(traces)
     assert "Thread lowkiq-listener" in str(traces)
     eventually(lambda: "in wait" in daemon.log)
@@ -192,7 +192,7 @@ def test_l53_on_server_init_comes_before_the_first_job(stage: Stage) -> None:
 
 def test_c18_a_hook_that_wants_to_end_the_process_does_not(stage: Stage) -> None:
     """C-18: SystemExit from a hook ends nothing but the hook."""
-    stage.environment["STAGE_ENDED_BY"] = "on_heartbeat"
+    stage.variables["STAGE_ENDED_BY"] = "on_heartbeat"
     daemon = stage.daemon()
     stage.await_told("on_heartbeat")
     stage.push("a")
@@ -205,7 +205,7 @@ def test_c18_a_hook_that_wants_to_end_the_process_does_not(stage: Stage) -> None
 
 def test_a_daemon_that_breaks_off_ends_its_process(stage: Stage) -> None:
     """C-15: the thread that watches over the others is watched by the process: it does not live on idly."""
-    stage.environment["STAGE_ENDED_BY"] = "on_server_init"
+    stage.variables["STAGE_ENDED_BY"] = "on_server_init"
     daemon = stage.daemon()
 
     assert 1 == daemon.exit_code()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.daemons import Stage
+from tests.kit.stage import Stage
+from tests.local.conftest import APP
 from tests.servers import Server
 from tests.waiting import eventually
 
@@ -25,7 +26,7 @@ def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
     server: Server, queue_name: str, tmp_path: Path, settings: list[dict[str, int]]
 ) -> None:
     """P1, L-59: whoever takes which shard, each id is performed once, by one daemon at a time."""
-    stage = Stage(server, queue_name, tmp_path, shards_count=7)
+    stage = Stage(server, queue_name, tmp_path, APP, shards_count=7)
     try:
         daemons = [stage.daemon(**one) for one in settings]
         for start in range(0, JOBS, 100):

@@ -18,7 +18,7 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
 from tests.apps import close_app
 from tests.dashboard.support import await_room_in_the_minute
-from tests.local.daemons import DaemonProcess
+from tests.kit.daemons import DaemonProcess
 from tests.waiting import eventually
 
 GUESSES = 60

@@ -11,7 +11,7 @@ import pytest
 from local.replay.jobs import ApplyChanges
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.events import selected
-from tests.local.daemons import clean_environment
+from tests.kit.daemons import clean_environment
 from tests.local.programs import Project, environment
 
 ROOT = Path(__file__).parents[2]

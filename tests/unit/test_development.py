@@ -10,7 +10,7 @@ from lowkiq_lambda import Config, ConfigError, Lowkiq
 from lowkiq_lambda.aws.environment import find_redis
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.development import refuse_in_deployment
-from tests.local.daemons import clean_environment
+from tests.kit.daemons import clean_environment
 
 LAMBDA = ("AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT")
 CONTAINERS = ("KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4")

@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.aws.runtime.stage import Stage
+from tests.aws.runtime.stage import FunctionStage
 from tests.servers import Server
 
 collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
 """AWS's runtime client exists for Linux alone, as Lambda does."""
 
 
-MakeStage: TypeAlias = Callable[..., Stage]
-"""Makes a stage with the options of `Stage`, on the shared server if no other is given; closed after the test."""
+MakeStage: TypeAlias = Callable[..., FunctionStage]
+"""Makes a stage with the options of its class, on the shared server if no other is given; closed after the test."""
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ def make_stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Make
     """For tests with wishes."""
     with ExitStack() as stack:
 
-        def make(own: Server | None = None, **options: Any) -> Stage:
-            return stack.enter_context(closing(Stage(own or server, queue_name, tmp_path, **options)))
+        def make(own: Server | None = None, **options: Any) -> FunctionStage:
+            return stack.enter_context(closing(FunctionStage(own or server, queue_name, tmp_path, **options)))
 
         yield make
 
 
 @pytest.fixture
-def stage(make_stage: MakeStage) -> Stage:
+def stage(make_stage: MakeStage) -> FunctionStage:
     """A queue of one shard."""
     return make_stage()

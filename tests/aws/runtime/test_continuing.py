@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aws.runtime.stage import Stage
+from tests.aws.runtime.stage import FunctionStage
 from tests.servers.lambda_outcome import Result
 from tests.servers.ports import HOST
 
@@ -22,7 +22,9 @@ def silent_api() -> Iterator[str]:
         yield f"http://{HOST}:{listening.getsockname()[1]}"
 
 
-def test_a_call_that_gets_no_answer_ends_with_the_invocation_and_not_later(stage: Stage, silent_api: str) -> None:
+def test_a_call_that_gets_no_answer_ends_with_the_invocation_and_not_later(
+    stage: FunctionStage, silent_api: str
+) -> None:
     """P5: the drain has told what it did before it starts its successor, and is not killed while it waits for that."""
     stage.push(WORK, "take a tenth")
     variables = {

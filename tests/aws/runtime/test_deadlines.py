@@ -5,7 +5,7 @@ import string
 import pytest
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, Stage, reason_of
+from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
 from tests.chaos.support import is_in_order
 from tests.servers.lambda_outcome import Killed
 from tests.waiting import eventually
@@ -14,7 +14,7 @@ BEFORE, BEHIND = "abcdef", "hijkl"
 ALL = BEFORE + "g" + BEHIND
 
 
-def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: Stage) -> None:
+def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: FunctionStage) -> None:
     """P2, P3: the invocation after the lease's end recovers what was in flight; then all is done, in order."""
     for ids, do in ((BEFORE, "note"), ("g", "hang once"), (BEHIND, "note")):
         stage.push(ids, do, 1)
@@ -45,7 +45,7 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: Stage) ->
     assert 0 == counters["retried"] == counters["buried"]
 
 
-def test_what_a_killed_run_had_done_is_in_its_metrics(stage: Stage) -> None:
+def test_what_a_killed_run_had_done_is_in_its_metrics(stage: FunctionStage) -> None:
     """Metrics are flushed after every batch: of the batches before the one that was killed none is missing."""
     stage.push(BEFORE)
     stage.push("g", "hang once")
@@ -55,7 +55,7 @@ def test_what_a_killed_run_had_done_is_in_its_metrics(stage: Stage) -> None:
     assert len(BEFORE) == stage.state()["counters"]["done"] == sum(killed.metric("done"))
 
 
-def test_metrics_can_be_read_while_the_function_runs(stage: Stage) -> None:
+def test_metrics_can_be_read_while_the_function_runs(stage: FunctionStage) -> None:
     """They do not wait for the end of the invocation."""
     stage.push(BEFORE)
     stage.push("w", "wait", 2)
@@ -68,7 +68,7 @@ def test_metrics_can_be_read_while_the_function_runs(stage: Stage) -> None:
     assert len(BEFORE) + 1 == sum(running.result().metric("done"))
 
 
-def test_an_invocation_right_after_the_kill_finds_the_shard_held(stage: Stage) -> None:
+def test_an_invocation_right_after_the_kill_finds_the_shard_held(stage: FunctionStage) -> None:
     """The lease of the dead runs to its end: nobody performs what may still be performed."""
     stage.push("g", "hang once")
     environment = stage.environment(lease_ttl=30.0)
@@ -79,7 +79,7 @@ def test_an_invocation_right_after_the_kill_finds_the_shard_held(stage: Stage) -
 
 
 @pytest.mark.parametrize("left", [1.0, 2.5])
-def test_p5_an_event_that_comes_late_starts_nothing(stage: Stage, left: float) -> None:
+def test_p5_an_event_that_comes_late_starts_nothing(stage: FunctionStage, left: float) -> None:
     """P5: with less time than the reserve nothing is started, claimed or lost, and the reason is said."""
     stage.push(ALL)
     environment = stage.environment(reserve=3.0)

@@ -1,7 +1,7 @@
 """Functions that AWS stops in their tracks: between invocations always, in the middle when it pleases."""
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, Stage, reason_of
+from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
 from tests.servers import MakeServer
 
 IDS = "abcdef"
@@ -14,7 +14,7 @@ def test_p4_who_was_frozen_longer_than_its_lease_has_no_say_any_more(make_stage:
     stage.push(IDS[1:], number=2)
     frozen, other = stage.environment(lease_ttl=1.0), stage.environment(lease_ttl=10.0)
     running = frozen.begin({"shard": 0}, timeout=60.0)
-    begun = stage.await_told("begin", id="a")
+    (begun,) = stage.await_told("begin", id="a")
     frozen.freeze()
     stage.await_free()
 
@@ -38,7 +38,7 @@ def test_p4_who_was_frozen_longer_than_its_lease_has_no_say_any_more(make_stage:
     stage.check_that_nothing_is_left(done=len(IDS))
 
 
-def test_p4_an_environment_that_lost_a_lease_is_as_good_as_any_other(stage: Stage) -> None:
+def test_p4_an_environment_that_lost_a_lease_is_as_good_as_any_other(stage: FunctionStage) -> None:
     """The next invocation of the same process takes a lease of its own, and drains."""
     stage.push("a", "await stop once")
     frozen, other = stage.environment(lease_ttl=1.0), stage.environment(lease_ttl=10.0)
@@ -77,7 +77,7 @@ def test_p4_what_was_done_in_time_overslept_counts_where_nobody_came(make_stage:
     stage.check_that_nothing_is_left(done=len(IDS))
 
 
-def test_no_lease_outlives_its_invocation(stage: Stage) -> None:
+def test_no_lease_outlives_its_invocation(stage: FunctionStage) -> None:
     """Between invocations the process stands still, so its lease is given back before."""
     environment = stage.environment(lease_ttl=30.0)
     for number in (1, 2):

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, Stage, web_event
+from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
 from tests.servers.lambda_outcome import Outcome
 
 TOKEN: Final = "t" * 20
@@ -24,7 +24,7 @@ def lines_of(outcome: Outcome, message: str | None = None) -> list[dict[str, Any
 
 
 @pytest.mark.parametrize("log_format", LAMBDA_LOGS)
-def test_what_people_change_stands_in_the_dashboards_log(stage: Stage, log_format: str) -> None:
+def test_what_people_change_stands_in_the_dashboards_log(stage: FunctionStage, log_format: str) -> None:
     """The audit's line, with the invocation's id, as docs/dashboard.md promises; once."""
     environment = stage.environment(
         DASHBOARD, LAMBDA_LOGS[log_format], dashboard_tokens=f"deploy:operator:{TOKEN}", dashboard_password="x" * 20
@@ -43,7 +43,7 @@ def test_what_people_change_stands_in_the_dashboards_log(stage: Stage, log_forma
 
 
 @pytest.mark.parametrize("log_format", LAMBDA_LOGS)
-def test_each_sign_in_stands_in_the_dashboards_log(stage: Stage, log_format: str) -> None:
+def test_each_sign_in_stands_in_the_dashboards_log(stage: FunctionStage, log_format: str) -> None:
     """A wrong password and the right one leave a line each, with the address, and never what was typed."""
     password = "the right password"  # noqa: S105 - of a page that only this test sees
     environment = stage.environment(DASHBOARD, LAMBDA_LOGS[log_format], dashboard_password=password)
@@ -63,7 +63,9 @@ def test_each_sign_in_stands_in_the_dashboards_log(stage: Stage, log_format: str
 
 
 @pytest.mark.parametrize(("handler", "message"), [(DRAIN, "drained"), (DISPATCH, "ticked")])
-def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(stage: Stage, handler: str, message: str) -> None:
+def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(
+    stage: FunctionStage, handler: str, message: str
+) -> None:
     """LOWKIQ_LOG_LEVEL holds where Lambda's own level is lower, so that metrics, which have none, still pass."""
     loud = stage.environment(handler, LAMBDA_LOGS["JSON"])
     quiet = stage.environment(handler, LAMBDA_LOGS["JSON"], log_level="warning")
@@ -76,7 +78,7 @@ def test_the_level_is_ours_and_not_the_one_that_lambda_lets_pass(stage: Stage, h
     assert [] != silent.metrics
 
 
-def test_a_failure_is_one_line_with_one_traceback(stage: Stage) -> None:
+def test_a_failure_is_one_line_with_one_traceback(stage: FunctionStage) -> None:
     """Lambda's own handler says nothing of it again, and its error stands there once."""
     stage.push("a", "no such act")
     environment = stage.environment(variables=LAMBDA_LOGS["JSON"])

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import Worker
 from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
-from tests.aws.runtime.stage import PLENTY, Stage
+from tests.aws.runtime.stage import PLENTY, FunctionStage
 from tests.servers.lambda_outcome import Crashed, Error, Outcome, Result
 from tests.servers.lambda_runtime import LambdaEnvironment
 from tests.waiting import eventually
@@ -27,14 +27,14 @@ NOISE: Final = 0.1
 class Neighbours:
     """The four queues, seen from outside, and the functions that know them."""
 
-    def __init__(self, stage: Stage, queue_name: str) -> None:
+    def __init__(self, stage: FunctionStage, queue_name: str) -> None:
         self._stage = stage
         self._queue_name = queue_name
         self.app = stage.app
         self.workers = {name: self._worker(name) for name in QUEUES}
         settings: dict[str, Any] = {"app": APP, "lease_ttl": LEASE_TTL}
         self.drain = stage.environment(**settings)
-        self._dispatch = LambdaEnvironment(DISPATCH, stage._with(settings), stage.folder, name="dispatch")
+        self._dispatch = LambdaEnvironment(DISPATCH, stage.variables_with(**settings), stage.folder, name="dispatch")
         self.pushed_at: dict[str, float] = {}
 
     def _worker(self, name: str) -> type[Worker]:
@@ -78,7 +78,7 @@ class Neighbours:
 
 
 @pytest.fixture
-def neighbours(stage: Stage, queue_name: str) -> Iterator[Neighbours]:
+def neighbours(stage: FunctionStage, queue_name: str) -> Iterator[Neighbours]:
     """The queues, and jobs in them, those that do harm first."""
     with closing(Neighbours(stage, queue_name)) as made:
         made.push("exits", "x")
@@ -114,7 +114,7 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
     assert 60 == neighbours.done("good") + neighbours.done("fine")
 
 
-def test_p6_neighbours_of_what_exits_are_done_in_the_same_invocation(stage: Stage, queue_name: str) -> None:
+def test_p6_neighbours_of_what_exits_are_done_in_the_same_invocation(stage: FunctionStage, queue_name: str) -> None:
     """P6: where nothing kills the process, the first invocation does all that can be done, and names the one shard."""
     with closing(Neighbours(stage, queue_name)) as neighbours:
         neighbours.push("exits", "x")

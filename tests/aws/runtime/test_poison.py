@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.aws.runtime.stage import PLENTY, Stage
+from tests.aws.runtime.stage import PLENTY, FunctionStage
 from tests.servers.lambda_outcome import Crashed, Outcome, Result
 
 HEALTHY = "abcdefghijkl"
@@ -10,7 +10,7 @@ STRIKES = 3
 
 
 @pytest.mark.parametrize("do", ["leave", "shoot"])
-def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: Stage, do: str) -> None:
+def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: FunctionStage, do: str) -> None:
     """One crash with company, three alone, and it is in the morgue; all others are done, and none is blamed."""
     stage.push(HEALTHY[:4])
     stage.push("x", do, 2)

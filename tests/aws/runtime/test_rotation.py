@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, Stage, web_event
+from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
 from tests.servers import LocalCloud, Server
 from tests.servers.lambda_runtime import LambdaEnvironment
 
@@ -30,7 +30,7 @@ class Secret:
         self._change_in_redis()
         self._manager.put_secret_value(SecretId=self.arn, SecretString=self._url)
 
-    def environment(self, stage: Stage, handler: str, **settings: str) -> LambdaEnvironment:
+    def environment(self, stage: FunctionStage, handler: str, **settings: str) -> LambdaEnvironment:
         """An environment of a function that knows Redis by the secret alone."""
         return stage.environment(handler, self._variables, redis_url="", redis_secret_arn=self.arn, **settings)
 
@@ -63,7 +63,7 @@ def lines_of(log: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.splitlines()]
 
 
-def test_drains_go_on_after_the_password_was_rotated(stage: Stage, secret: Secret) -> None:
+def test_drains_go_on_after_the_password_was_rotated(stage: FunctionStage, secret: Secret) -> None:
     """None fails, and the environment stays warm; the log says once that the secret was read again."""
     environment = secret.environment(stage, DRAIN)
     pids = set()
@@ -82,7 +82,7 @@ def test_drains_go_on_after_the_password_was_rotated(stage: Stage, secret: Secre
     assert 1 == len(found)
 
 
-def test_a_rotation_amid_a_batch_costs_nothing(stage: Stage, secret: Secret) -> None:
+def test_a_rotation_amid_a_batch_costs_nothing(stage: FunctionStage, secret: Secret) -> None:
     """What was running is settled by a connection that signs in with the new password."""
     environment = secret.environment(stage, DRAIN)
     stage.push("a", "wait")
@@ -97,7 +97,7 @@ def test_a_rotation_amid_a_batch_costs_nothing(stage: Stage, secret: Secret) -> 
 
 
 @pytest.mark.parametrize("handler", [DISPATCH, DASHBOARD])
-def test_dispatcher_and_dashboard_go_on_too(stage: Stage, secret: Secret, handler: str) -> None:
+def test_dispatcher_and_dashboard_go_on_too(stage: FunctionStage, secret: Secret, handler: str) -> None:
     """They sign in as drains do."""
     environment = secret.environment(stage, handler, dashboard_tokens=f"scraper:reader:{TOKEN}")
     event = web_event("GET", "/api/v1/stats", authorization=f"Bearer {TOKEN}") if handler == DASHBOARD else {}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, Stage, reason_of
+from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
 from tests.servers import MakeServer, Server
 from tests.servers.lambda_outcome import Error
 from tests.waiting import eventually
@@ -71,7 +71,7 @@ def test_an_invocation_that_finds_nothing_asks_once(make_stage: MakeStage, make_
     assert 1 == asked.since()
 
 
-def test_a_duplicated_event_does_nothing_twice(stage: Stage) -> None:
+def test_a_duplicated_event_does_nothing_twice(stage: FunctionStage) -> None:
     """The same event under the same request id, to the same and to another process: each job is done once."""
     environments = [stage.environment(), stage.environment()]
     stage.push(IDS)
@@ -108,7 +108,9 @@ def test_p1_a_duplicate_that_comes_at_the_same_time_does_nothing_twice(make_stag
         ({"shard": -1}, "-1"),
     ],
 )
-def test_a_bad_event_is_an_error_that_says_what_is_wrong(stage: Stage, event: dict[str, Any], said: str) -> None:
+def test_a_bad_event_is_an_error_that_says_what_is_wrong(
+    stage: FunctionStage, event: dict[str, Any], said: str
+) -> None:
     """It names what was given; the process lives on, and nothing was drained."""
     environment = stage.environment()
     stage.push(IDS)
@@ -122,7 +124,7 @@ def test_a_bad_event_is_an_error_that_says_what_is_wrong(stage: Stage, event: di
     stage.check_that_nothing_is_left(done=len(IDS))
 
 
-def test_settings_that_cannot_work_are_told_by_each_invocation(stage: Stage) -> None:
+def test_settings_that_cannot_work_are_told_by_each_invocation(stage: FunctionStage) -> None:
     """Not by a process that does not start: the sentence reaches whoever looks at the function's errors."""
     environment = stage.environment(app="tests.aws.runtime.app:nowhere")
     errors = [environment.invoke({}, timeout=PLENTY) for _ in range(2)]
@@ -133,7 +135,7 @@ def test_settings_that_cannot_work_are_told_by_each_invocation(stage: Stage) -> 
     assert errors[0].pid == errors[1].pid
 
 
-def test_e54_a_handler_that_exits_does_not_end_the_environment(stage: Stage) -> None:
+def test_e54_a_handler_that_exits_does_not_end_the_environment(stage: FunctionStage) -> None:
     """E-54: SystemExit is an error of the invocation; the job was given back as it was, the process is warm still."""
     stage.push("a", "exit once")
     stage.push(IDS[1:], number=2)

@@ -1,0 +1,1 @@
+"""What the tests of every suite share: one name for one thing, each file one concept."""

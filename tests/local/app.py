@@ -1,0 +1,34 @@
+"""An app for daemons in processes of their own, whose hooks tell that they were called and then break."""
+
+import os
+from functools import partial
+
+from lowkiq_lambda import Batch, Config, Lowkiq
+from tests.kit.telling import declare_stage_worker, tell
+
+
+def leave(_job_id: str, _batch: Batch) -> None:
+    """End the thread, as a library that calls sys.exit does."""
+    raise SystemExit(3)
+
+
+def hook(name: str) -> None:
+    """Tells that it was called, and then fails."""
+    tell(name)
+    if name == os.environ.get("STAGE_ENDED_BY"):
+        raise SystemExit(f"{name} wants to end")
+    raise RuntimeError(f"{name} is broken")
+
+
+app = Lowkiq(
+    Config.from_env(
+        os.environ,
+        on_server_init=partial(hook, "on_server_init"),
+        on_startup=partial(hook, "on_startup"),
+        on_heartbeat=partial(hook, "on_heartbeat"),
+        on_quiet=partial(hook, "on_quiet"),
+        on_shutdown=partial(hook, "on_shutdown"),
+        last_words=lambda error: tell("last words", error=str(error)),
+    )
+)
+declare_stage_worker(app, {"leave": leave})
