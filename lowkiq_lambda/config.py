@@ -1,14 +1,13 @@
 """The settings of an app: a frozen value, checked when it is made; the environment can give most of them."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.error_text import say_error
+from lowkiq_lambda.error_text import bytes_to_text, say_error, text_to_bytes, without_password
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.protocols import (
     BuildScheduler,
@@ -28,6 +27,8 @@ from lowkiq_lambda.protocols import (
 EMBEDDED: Final = "embedded:"
 """How a `redis_url` begins that stands for a server on this machine, started on demand (`local/embedded/`)."""
 
+_SECRET: Final = ("password", "tokens")
+"""How settings end that nobody may read."""
 _MEBIBYTE: Final = 1024 * 1024
 _DAY: Final = 86_400.0
 _YEAR: Final = 366 * _DAY
@@ -41,22 +42,45 @@ Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
 LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
 
 
-def text_to_bytes(text: str) -> bytes:
-    """The default way to store an error's text."""
-    return text.encode(errors="backslashreplace")
-
-
-def bytes_to_text(stored: bytes) -> str:
-    """The default way to read an error's text, whatever the bytes are."""
-    return stored.decode(errors="replace")
-
-
 def do_nothing(*_arguments: object) -> None:
     """The default of every hook."""
 
 
-class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The settings that the environment can give: texts and numbers. Times are seconds, sizes bytes."""
+class EnvSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings with an environment variable each, `LOWKIQ_` and the name in capitals; checked when they are made.
+
+    A `ConfigError` names the setting that cannot work.
+    """
+
+    def __post_init__(self) -> None:
+        """Check each setting against its type."""
+        for name, kind in self.kinds().items():
+            msgspec.structs.force_setattr(self, name, _checked(name, getattr(self, name), kind))
+
+    @classmethod
+    def kinds(cls) -> Mapping[str, Any]:
+        """The types of the settings that the environment can give, by name."""
+        return _kinds(cls)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
+        read = {
+            name: _checked(name, environ[variable].strip(), kind, text=True)
+            for name, kind in cls.kinds().items()
+            if name not in overrides and environ.get(variable := variable_of(name))
+        }
+        return cls(**{**read, **overrides})
+
+    def __repr__(self) -> str:
+        """The settings that differ from their defaults; without passwords."""
+        values = ((field, getattr(self, field.name)) for field in msgspec.structs.fields(self))
+        shown = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
+    """The texts and numbers among the settings of an app. Times are seconds, sizes bytes."""
 
     redis_url: str | None = None
     """Of the server; `embedded:`, or with a folder behind it, is one for development, started on demand."""
@@ -104,8 +128,8 @@ class EnvSettings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
 
 
-class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
-    """All settings: those of `EnvSettings` and what is plugged in. A `ConfigError` names what cannot work."""
+class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
+    """All settings of an app: `PlainSettings`, and callables, which no variable can give."""
 
     credentials: Credentials | None = None
     """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
@@ -140,12 +164,10 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         """Check each setting, then those that depend on one another."""
-        for name, kind in _kinds().items():
-            checked = checked_setting(name, getattr(self, name), kind)
-            msgspec.structs.force_setattr(self, name, checked)
+        super().__post_init__()
         for field in msgspec.structs.fields(self):
             value = getattr(self, field.name)
-            if field.name not in _kinds() and value is not field.default and not callable(value):
+            if field.name not in self.kinds() and value is not field.default and not callable(value):
                 raise _refused(field.name, value, "expected something that can be called")
         self._check_together()
 
@@ -160,15 +182,19 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
             raise _refused(missing, None, "dump_payload and load_payload are given together or not at all")
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> "Config":  # noqa: ANN401 - any setting
-        """The settings of `LOWKIQ_…` variables, with `overrides` before them; an empty variable is unset."""
-        kinds = {name: kind for name, kind in _kinds().items() if name not in overrides}
-        read = read_settings(kinds, environ)
-        if "redis_url" not in overrides and not read.get("redis_url") and environ.get("REDIS_URL"):
-            read["redis_url"] = environ["REDIS_URL"]
-        return cls(**{**read, **overrides})
+    def kinds(cls) -> Mapping[str, Any]:
+        """The types of `PlainSettings`, by name."""
+        return _kinds(PlainSettings)
 
-    def evolve(self, **changes: Any) -> "Config":  # noqa: ANN401 - any setting
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables, with `overrides` before them; `REDIS_URL` serves for the URL too."""
+        url = environ.get("REDIS_URL")
+        if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
+            overrides["redis_url"] = url
+        return super().from_env(environ, **overrides)
+
+    def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any setting
         """The same settings with some changed, checked again."""
         return msgspec.structs.replace(self, **changes)
 
@@ -187,12 +213,6 @@ class Config(EnvSettings, frozen=True, kw_only=True, eq=False):
         """What the drift guard compares: `codec`, else "json", or "custom" where `dump_payload` is given."""
         return self.codec or ("json" if self.dump_payload is None else "custom")
 
-    def __repr__(self) -> str:
-        """The settings that differ from their defaults; without passwords."""
-        values = ((field, getattr(self, field.name)) for field in msgspec.structs.fields(self))
-        shown = [f"{field.name}={_shown(field.name, value)}" for field, value in values if value != field.default]
-        return f"Config({', '.join(shown)})"
-
 
 def variable_of(setting: str) -> str:
     """The environment variable that a setting is read from."""
@@ -204,42 +224,18 @@ def is_embedded(url: str | None) -> bool:
     return url is not None and url.startswith(EMBEDDED)
 
 
-def without_password(url: str) -> str:
-    """A URL that may be printed: without user, password, and what looks like one among the options."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        scheme, rest = "", url
-    if "@" in rest:
-        # Up to the last "@": a password that was not escaped may hold one itself.
-        rest = "***@" + rest.rpartition("@")[2]
-    return scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)
-
-
 @cache
-def _kinds() -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(EnvSettings)}
+def _kinds(settings: type[EnvSettings]) -> Mapping[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(settings)}
 
 
-def read_settings(kinds: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of these kinds that the environment gives, checked; an empty variable is unset.
-
-    Raises ConfigError.
-    """
-    return {
-        name: checked_setting(name, environ[variable].strip(), kind, text=True)
-        for name, kind in kinds.items()
-        if environ.get(variable := variable_of(name))
-    }
-
-
-def checked_setting(name: str, value: object, kind: object, *, text: bool = False) -> object:
+def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
     """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
     try:
         return msgspec.convert(value, kind, strict=not text)
     except msgspec.ValidationError as error:
         why = str(error)
-        shown_name = variable_of(name) if text else name
-        raise _refused(name, value, why[:1].lower() + why[1:], shown_name) from None
+        raise _refused(name, value, why[:1].lower() + why[1:], variable_of(name) if text else name) from None
 
 
 def _refused(name: str, value: object, why: str, shown_name: str | None = None) -> ConfigError:
@@ -251,4 +247,4 @@ def _shown(name: str, value: object) -> str:
         return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
     if name == "credentials":
         return f"<{type(value).__name__}>"
-    return repr(value)
+    return "***" if name.endswith(_SECRET) else repr(value)

@@ -213,3 +213,24 @@ def _frames(error: BaseException) -> Iterable[str]:
 def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
     formatted = "".join(traceback.StackSummary.extract(frames).format())
     return [cut(line, _LINE) for line in formatted.splitlines()]
+
+
+def text_to_bytes(text: str) -> bytes:
+    """The default way to store an error's text."""
+    return text.encode(errors="backslashreplace")
+
+
+def bytes_to_text(stored: bytes) -> str:
+    """The default way to read an error's text, whatever the bytes are."""
+    return stored.decode(errors="replace")
+
+
+def without_password(url: str) -> str:
+    """A URL that may be printed: without user, password, and what looks like one among the options."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "", url
+    if "@" in rest:
+        # Up to the last "@": a password that was not escaped may hold one itself.
+        rest = "***@" + rest.rpartition("@")[2]
+    return scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)

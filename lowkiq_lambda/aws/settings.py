@@ -4,20 +4,19 @@ What an app has in any process (`LOWKIQ_REDIS_URL`, `LOWKIQ_LEASE_TTL` …) stan
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.config import checked_setting, read_settings
+from lowkiq_lambda.config import EnvSettings
 from lowkiq_lambda.errors import ConfigError
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 Name = Annotated[str, Meta(min_length=1, max_length=2_048)]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the environment of a function says. A `ConfigError` names what cannot work."""
+class Settings(EnvSettings, frozen=True, kw_only=True):
+    """The settings of a function."""
 
     app: Name | None = None
     """`module:app`, with the workers."""
@@ -54,8 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check each setting, then those that depend on one another."""
-        for name, kind in _kinds().items():
-            msgspec.structs.force_setattr(self, name, checked_setting(name, getattr(self, name), kind))
+        super().__post_init__()
         if (self.redis_iam_user is None) != (self.redis_iam_cache is None):
             given, missing = ("user", "cache") if self.redis_iam_user else ("cache", "user")
             raise ConfigError(
@@ -64,22 +62,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 setting=f"redis_iam_{missing}",
             )
 
-    def __repr__(self) -> str:
-        """The settings that differ from their defaults; without the password."""
-        fields = [field for field in msgspec.structs.fields(self) if getattr(self, field.name) != field.default]
-        shown = {one.name: "***" if "password" in one.name else getattr(self, one.name) for one in fields}
-        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
-
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> "Settings":
-        """The settings of `LOWKIQ_…` variables; an empty variable is unset. Raises ConfigError.
+    def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
+        """The settings of `LOWKIQ_…` variables; a log level may be in small letters.
 
         >>> Settings.from_env({"LOWKIQ_RESERVE": "5"}).reserve
         5.0
         """
         level = environ.get("LOWKIQ_LOG_LEVEL", "").upper()
-        return cls(**read_settings(_kinds(), {**environ, "LOWKIQ_LOG_LEVEL": level}))
-
-
-def _kinds() -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(Settings)}
+        return super().from_env({**environ, "LOWKIQ_LOG_LEVEL": level}, **overrides)

@@ -19,7 +19,8 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli import embedded
 from lowkiq_lambda.cli.parts import command_app
 from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
-from lowkiq_lambda.config import EMBEDDED, Config, without_password
+from lowkiq_lambda.config import EMBEDDED, Config
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.conduct import ProcessRunner
 from lowkiq_lambda.local.daemon import Daemon

@@ -12,7 +12,7 @@ import pytest
 from lowkiq_lambda import Config
 from lowkiq_lambda.aws import queue_metrics, telemetry
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.config import EnvSettings, variable_of
+from lowkiq_lambda.config import PlainSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from tests.aws.templates import FUNCTIONS, INFRA, ROOT, run
@@ -87,7 +87,7 @@ def test_every_template_of_infra_has_its_page() -> None:
 
 def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
     """What the template puts into the environment of a function is read there."""
-    kinds = (Settings, EnvSettings, DashboardSettings)
+    kinds = (Settings, PlainSettings, DashboardSettings)
     known = {variable_of(field.name) for kind in kinds for field in msgspec.structs.fields(kind)}
     given = [variables(template, resources, function) for function in FUNCTIONS]
 

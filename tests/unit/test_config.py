@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.config import Config, do_nothing, variable_of, without_password
+from lowkiq_lambda.config import Config, do_nothing, variable_of
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 
 SECRET = "s3cret"  # noqa: S105 - what must not be printed

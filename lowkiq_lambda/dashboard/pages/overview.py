@@ -7,9 +7,9 @@ from urllib.parse import quote_plus
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.config import without_password
 from lowkiq_lambda.dashboard.charts import Chart, chart, spark
 from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series, Span
 
 SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}

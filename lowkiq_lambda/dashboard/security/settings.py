@@ -1,20 +1,19 @@
 """What the environment says of the dashboard, and the auth that comes of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-from lowkiq_lambda.config import checked_setting, read_settings, variable_of
+from lowkiq_lambda.config import EnvSettings, variable_of
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.auth import SESSION_LIFETIME, Account, Auth, Role, Token
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.errors import ConfigError
 
 
-class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
+class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     """`LOWKIQ_DASHBOARD_…`: who may come in. Passwords are plain, or the lines that `hashed` makes of them."""
 
     dashboard_password: str | None = None
@@ -38,21 +37,11 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check each setting."""
-        for name, kind in _kinds().items():
-            msgspec.structs.force_setattr(self, name, checked_setting(name, getattr(self, name), kind))
+        super().__post_init__()
         for name in ("dashboard_password", "dashboard_reader_password"):
             if password := getattr(self, name):
                 passwords.check(password, variable_of(name), name)
         self.trusted_proxies()
-
-    def __repr__(self) -> str:
-        """Without what opens the door."""
-        return f"DashboardSettings(base_path={self.dashboard_base_path!r}, claims={self.dashboard_claims!r})"
-
-    @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> "DashboardSettings":
-        """The settings of the environment; an empty variable is unset. Raises ConfigError."""
-        return cls(**read_settings(_kinds(), environ))
 
     def auth(self) -> Auth:
         """Who may come in by these settings. Raises ConfigError where that is nobody."""
@@ -117,7 +106,3 @@ def _tokens(text: str) -> Iterator[Token]:
                 "several after commas.",
                 setting="dashboard_tokens",
             )
-
-
-def _kinds() -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(DashboardSettings)}

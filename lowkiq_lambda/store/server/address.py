@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from lowkiq_lambda.config import without_password
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 
 Kind: TypeAlias = Literal["server", "sentinel", "cluster"]
