@@ -295,21 +295,21 @@ _FLIGHTS: Final = {
 _PACKED: Final = {
     "garbage": GARBAGE,
     "empty": b"",
-    "truncated": b"\x82\xa1g",
+    "truncated": b"\x82\xa5group",
     "a number": b"\x05",
     "of other parts": msgspec.msgpack.encode(
-        {"g": 1, "n": "x", "l": 0, "e": "y", "left": "x", "ids": 3, "signature": 5}
+        {"group": 1, "strikes": "x", "slice_limit": 0, "exit_count": "y", "left": "x", "ids": 3, "signature": 5}
     ),
 }
 _TROUBLES: Final = {
     **_PACKED,
-    "strikes that are a number": msgspec.msgpack.encode({"n": 2}),
-    "strikes that are numbers": msgspec.msgpack.encode({"n": [1, 2]}),
-    "halved from nothing": msgspec.msgpack.encode({"h": ["nonce"]}),
-    "counts of no payload": msgspec.msgpack.encode({"c": ["x", 2]}),
-    "a payload without a count": msgspec.msgpack.encode({"c": [1]}),
-    "endless counts": msgspec.msgpack.encode({"c": [1, float("inf")]}),
-    "counts that are none": msgspec.msgpack.encode({"c": "x"}),
+    "strikes that are a number": msgspec.msgpack.encode({"strikes": 2}),
+    "strikes that are numbers": msgspec.msgpack.encode({"strikes": [1, 2]}),
+    "halved from nothing": msgspec.msgpack.encode({"halvings": ["nonce"]}),
+    "counts of no payload": msgspec.msgpack.encode({"retry_counts": ["x", 2]}),
+    "a payload without a count": msgspec.msgpack.encode({"retry_counts": [1]}),
+    "endless counts": msgspec.msgpack.encode({"retry_counts": [1, float("inf")]}),
+    "counts that are none": msgspec.msgpack.encode({"retry_counts": "x"}),
 }
 
 
@@ -379,7 +379,7 @@ def _without_partners() -> Iterator[Kind]:
     yield Kind("an id in the morgue has no payloads", _zadd("morgue", b"alone", 1.0), (b"alone",))
     yield Kind("payloads in the morgue have no id there", _zrem("morgue", b"dead"))
     yield Kind("an id in the morgue has no error", _hdel("morgue_errors", b"dead"))
-    gone = _hset("trouble", msgspec.msgpack.encode({"c": [999, 2]}), b"gone")
+    gone = _hset("trouble", msgspec.msgpack.encode({"retry_counts": [999, 2]}), b"gone")
     yield Kind("failures of payloads that are gone are counted", gone)
     yield Kind("the shard has no generation", _hdel("meta", b"generation"))
     yield Kind("the lease has no end", lambda admin, key: admin.set(key("lease"), "1"))

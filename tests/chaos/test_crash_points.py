@@ -121,7 +121,7 @@ def test_a_recovery_can_be_killed_too(server: Server, stage: Stage) -> None:
         with child(stage, stops=[point]) as recovering:
             recovering.wait_at(point)
             recovering.kill()
-    assert {"a": {"g": ""}, "b": {"g": ""}} == state_of(server, stage)["trouble"]
+    assert {"a": {"group": ""}, "b": {"group": ""}} == state_of(server, stage)["trouble"]
     end = drain_to_the_end(server, stage)
     assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(stage).performed()
     assert {} == end["morgue"] == end["trouble"]
@@ -152,7 +152,7 @@ def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Serve
         wait_until_free(server, stage)
         with child(stage, stops=[point]) as holder:
             holder.wait_at(point)
-            assert strikes == len(state_of(server, stage)["trouble"].get("a", {}).get("n", []))
+            assert strikes == len(state_of(server, stage)["trouble"].get("a", {}).get("strikes", []))
             holder.kill()
     end = drain_to_the_end(server, stage)
     assert "crashed" in end["morgue"]["a"][1]

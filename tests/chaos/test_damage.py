@@ -110,7 +110,7 @@ def test_a_recovery_that_meets_damage_is_made_as_without_it(patient: Patient, *,
     meta, key = patient.key("meta"), patient.key("trouble")
     dead: Any = patient.admin.hget(meta, "nonce")
     packed: Any = patient.admin.hget(key, "suspect-1")
-    patient.admin.hset(key, "suspect-1", msgspec.msgpack.encode({**msgspec.msgpack.decode(packed), "x": True}))
+    patient.admin.hset(key, "suspect-1", msgspec.msgpack.encode({**msgspec.msgpack.decode(packed), "started": True}))
     if abandoned:
         patient.admin.hset(meta, "abandoned", 1)
     patient.admin.delete(patient.key("seen"))
@@ -123,8 +123,8 @@ def test_a_recovery_that_meets_damage_is_made_as_without_it(patient: Patient, *,
     assert "seen" == aside.key
     noted: Any = patient.admin.hget(key, "suspect-1")
     trouble = msgspec.msgpack.decode(noted)
-    assert (None if abandoned else [dead.decode()]) == trouble.get("h")
-    assert abandoned == ("r" in trouble)
+    assert (None if abandoned else [dead.decode()]) == trouble.get("halvings")
+    assert abandoned == ("abandoned" in trouble)
 
 
 @pytest.mark.parametrize("lease", ["no end", "another type"])

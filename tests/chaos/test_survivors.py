@@ -37,7 +37,7 @@ TTL = 30.0
 
 def strikes_of(server: Server, stage: Stage) -> int:
     """How many holders of the lone id were taken for dead."""
-    return len(state_of(server, stage)["trouble"].get("a", {}).get("n", []))
+    return len(state_of(server, stage)["trouble"].get("a", {}).get("strikes", []))
 
 
 def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
@@ -105,7 +105,7 @@ def test_p6_a_start_whose_reply_is_lost_is_no_strike(server: Server, stage: Stag
             with pytest.raises(BackendUnavailable):
                 visit(app)
             fault_proxy.heal()
-            assert state_of(server, stage)["trouble"]["a"]["x"]
+            assert state_of(server, stage)["trouble"]["a"]["started"]
         assert {"recovered": 1, "done": 1} == app.drain()
     end = state_of(server, stage)
     assert ({}, {}) == (end["morgue"], end["trouble"])
@@ -141,7 +141,7 @@ def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Ser
             frozen.thaw()
             assert "lease lost" == frozen.ended().reason
             assert 0 == strikes_of(server, stage)
-            assert state_of(server, stage)["trouble"]["a"]["x"]
+            assert state_of(server, stage)["trouble"]["a"]["started"]
             successor.kill()
     wait_until_free(server, stage)
     with child(stage, stops=["in handler"]) as third:
@@ -241,4 +241,4 @@ def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, stage: Stage
         with pytest.raises(type(error)):
             survivors.watch(session, raising(error))
         assert [session.shard] == survivors.tell([session.shard])
-    assert state_of(server, stage)["trouble"]["a"]["x"]
+    assert state_of(server, stage)["trouble"]["a"]["started"]

@@ -288,8 +288,11 @@ class StoreMachine(DisturbedMachine):
             assert flown.entries == [entry_of(entry) for entry in delivery.entries]
             assert (flown.perform_in, flown.retry_count) == (delivery.perform_in, delivery.retry_count)
             assert error == (None if delivery.error is None else delivery.error.decode())
-            assert ("b" in trouble, "g" in trouble or "r" in trouble) == (delivery.blamed, delivery.repeated)
-            assert trouble.get("e") == delivery.exit_count
+            assert ("blamed" in trouble, "group" in trouble or "abandoned" in trouble) == (
+                delivery.blamed,
+                delivery.repeated,
+            )
+            assert trouble.get("exit_count") == delivery.exit_count
 
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:

@@ -209,7 +209,7 @@ class Model:
 
     def start(self, id_: str) -> None:
         """The handler of a lone suspect is about to run."""
-        self._note(id_, x=True)
+        self._note(id_, started=True)
         self.hold(self.ttl)
 
     def abandon(self, seconds: float) -> None:
@@ -225,14 +225,14 @@ class Model:
                 self.until, self.lease_key = 0.0, False
             return
         known = self.trouble.get(id_, {})
-        for kind in ("n", "h"):
+        for kind in ("strikes", "halvings"):
             if holder in known.get(kind, []):
                 left = [one for one in known[kind] if one is not holder]
                 self._note(id_, **{kind: left or None})
-                if kind == "n" and not left:
-                    self._note(id_, a=None)
-                if kind == "h":
-                    self._note(id_, l=known["l"] * 2 if left else None)
+                if kind == "strikes" and not left:
+                    self._note(id_, struck_payload=None)
+                if kind == "halvings":
+                    self._note(id_, slice_limit=known["slice_limit"] * 2 if left else None)
 
     # Waiting
 
@@ -267,10 +267,10 @@ class Model:
             times = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.due_by}
         ids = _first(times, limits.ids)
         if self.suspects:
-            name = self.trouble[ids[0]]["g"]
+            name = self.trouble[ids[0]]["group"]
             if name in self.groups and self.groups[name].systemic:
                 kind, charge = "CHARGE", self.groups[name].error
-                ids = [id_ for id_ in ids if self.trouble[id_]["g"] == name]
+                ids = [id_ for id_ in ids if self.trouble[id_]["group"] == name]
                 limits = limits._replace(payloads=limits.ids)
             else:
                 kind, ids = "LONE", ids[:1]
@@ -284,7 +284,7 @@ class Model:
     def _take(self, id_: str, time: float, limits: Limits) -> bool:
         job, carried = self.waiting[id_], [entry for flown in self.flight.values() for entry in flown.entries]
         most, room = limits.payloads - len(carried), limits.bytes - sum(entry.size for entry in carried)
-        slice_ = self.trouble.get(id_, {}).get("l", most) if len(job.entries) > 1 else most
+        slice_ = self.trouble.get(id_, {}).get("slice_limit", most) if len(job.entries) > 1 else most
         taken: list[Entry] = []
         for entry in job.entries[: min(most, slice_)]:
             room -= entry.size
@@ -307,24 +307,24 @@ class Model:
         for id_, flown in self.flight.items():
             if self.abandoned:
                 self._put_back(id_, flown.entries, flown.perform_in)
-                self._note(id_, x=None, r=True)
-            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("x"):
+                self._note(id_, started=None, abandoned=True)
+            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("started"):
                 self._strike(id_, flown, former)
             else:
-                self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("g", ""))
+                self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("group", ""))
         self.flight, self.abandoned = {}, False
         self._trim()
 
     def _strike(self, id_: str, flown: Flown, former: object) -> None:
-        kind = "n" if len(flown.entries) == 1 else "h"
+        kind = "strikes" if len(flown.entries) == 1 else "halvings"
         payload = sha1(flown.entries[0].payload.encode(), usedforsecurity=False).hexdigest()
-        if kind == "n" and self.trouble[id_].get("a") != payload:
-            self._note(id_, n=None, a=payload)
+        if kind == "strikes" and self.trouble[id_].get("struck_payload") != payload:
+            self._note(id_, strikes=None, struck_payload=payload)
         strikes = [*self.trouble[id_].get(kind, []), former]
-        if kind == "n" and len(strikes) == STRIKES:
+        if kind == "strikes" and len(strikes) == STRIKES:
             self.counters["buried"] += 1
             self._failed_once_more(id_, flown, "crashed")
-            self.groups.pop(self.trouble.pop(id_)["g"], None)
+            self.groups.pop(self.trouble.pop(id_)["group"], None)
             self._drop_suspect(id_)
             self._forget_counts(flown.entries)
             if id_ in self.waiting:
@@ -334,14 +334,14 @@ class Model:
             self._to_morgue(id_, flown.entries[0], "crashed")
             return
         self._note(id_, **{kind: strikes})
-        if kind == "h":
-            self._note(id_, l=len(flown.entries) // 2)
-        self._make_suspect(id_, flown, self.trouble[id_]["g"])
+        if kind == "halvings":
+            self._note(id_, slice_limit=len(flown.entries) // 2)
+        self._make_suspect(id_, flown, self.trouble[id_]["group"])
 
     def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
         self._put_back(id_, flown.entries, flown.perform_in)
         self.suspects[id_] = flown.perform_in
-        self._note(id_, g=group, x=None)
+        self._note(id_, group=group, started=None)
 
     def _note(self, id_: str, **changes: object) -> None:
         known = {**self.trouble.pop(id_, {}), **changes}
@@ -385,11 +385,11 @@ class Model:
         self.counters["returned"] += 1
         self._put_back(id_, flown.entries, flown.perform_in)
         if exit_count is None:
-            self._note(id_, x=None)
+            self._note(id_, started=None)
             return
         known = self.trouble.get(id_, {})
         self._clear(id_)
-        self._note(id_, b=known.get("b"), e=exit_count)
+        self._note(id_, blamed=known.get("blamed"), exit_count=exit_count)
         job = self.waiting[id_]
         job.perform_in, job.since = self.due_by, flown.perform_in
 
@@ -399,8 +399,8 @@ class Model:
         self._make_suspect(id_, flown, group)
 
     def _clear(self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False) -> None:
-        name = self.trouble.pop(id_, {}).get("g")
-        self._note(id_, b=blamed or None)
+        name = self.trouble.pop(id_, {}).get("group")
+        self._note(id_, blamed=blamed or None)
         if name in self.groups:
             self._tell(name, id_, signature, error)
         self._drop_suspect(id_)
@@ -422,7 +422,7 @@ class Model:
             if len(group.ids) == ALIKE:
                 group.systemic = True
                 while group.ids:
-                    self._note(group.ids.pop(), b=None)
+                    self._note(group.ids.pop(), blamed=None)
         if not group.left:
             del self.groups[name]
 

@@ -51,7 +51,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     errors, morgue_errors = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
     _check_texts(hashes)
     trouble = {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()}
-    noted = {id_: note.pop("c", []) for id_, note in trouble.items()}
+    noted = {id_: note.pop("retry_counts", []) for id_, note in trouble.items()}
     waiting = _waiting(hashes["jobs"], box, zsets)
     _check_seen(hashes["seen"], box)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
@@ -162,7 +162,7 @@ def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
 def in_numbers(troubles: State) -> State:
     """Strikes in numbers: the model names holders otherwise than the store."""
     return {
-        id_: {name: len(value) if name in "nh" else value for name, value in known.items()}
+        id_: {name: len(value) if name in {"strikes", "halvings"} else value for name, value in known.items()}
         for id_, known in troubles.items()
     }
 

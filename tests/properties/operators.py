@@ -106,7 +106,7 @@ class OperatedModel(Model):
     def _anew(self, id_: str, job: Job) -> None:
         job.perform_in, job.since = self.now, None
         self._forget_counts(job.entries)
-        self._note(id_, b=None)
+        self._note(id_, blamed=None)
         if id_ in self.suspects:
             self.suspects[id_] = self.now
 

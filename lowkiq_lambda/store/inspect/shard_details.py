@@ -36,7 +36,7 @@ def _situation(source: Source, shard: ShardRef, reply: Reply) -> JobExplanation:
         retry_count=float(retry_count or NEVER_FAILED),
         ahead=ahead,
         suspects_ahead=None if suspects_ahead == b"" else suspects_ahead,
-        strikes=len(msgspec.msgpack.decode(trouble, type=dict[str, Any]).get("n", ())) if trouble else 0,
+        strikes=len(msgspec.msgpack.decode(trouble, type=dict[str, Any]).get("strikes", ())) if trouble else 0,
         in_flight=bool(flies),
         buried_at=_time(buried_at),
         closed=bool(closed),

@@ -32,10 +32,10 @@ class Window(msgspec.Struct, frozen=True):
 class _Trouble(msgspec.Struct, frozen=True):
     """What a delivery needs of an id's troubles; include/trouble.lua says what they are."""
 
-    b: bool = False
-    g: str | None = None
-    r: bool = False
-    e: float | None = None
+    blamed: bool = False
+    group: str | None = None
+    abandoned: bool = False
+    exit_count: float | None = None
 
 
 _NO_TROUBLE: Final = _Trouble()
@@ -61,9 +61,9 @@ def read_window(reply: Reply | bytes) -> Window | None:
                 perform_in,
                 retry_count,
                 error_of.get(id_) if error_of else None,
-                trouble.b,
-                trouble.g is not None or trouble.r,
-                None if trouble.e is None else int(trouble.e),
+                trouble.blamed,
+                trouble.group is not None or trouble.abandoned,
+                None if trouble.exit_count is None else int(trouble.exit_count),
             )
         )
     if not math.isfinite(numbers):

@@ -9,7 +9,7 @@ if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'NEXT' then
   free_memory_first()
   local t = read_trouble(ARGV[7])
-  t.x = true
+  t.started = true
   write_trouble(ARGV[7], t)
   call('HSET', meta, 'call', ARGV[5])
   hold(token, tonumber(ARGV[6]), held_until)

@@ -23,11 +23,11 @@ local function take_back(nonces)
     if one == nonce then return table.remove(nonces, i) end
   end
 end
-if take_back(t.n) and #t.n == 0 then t.n, t.a = nil, nil end
-if take_back(t.h) then
+if take_back(t.strikes) and #t.strikes == 0 then t.strikes, t.struck_payload = nil, nil end
+if take_back(t.halvings) then
   -- What halved its slice without a reason.
-  t.l = t.l * 2
-  if #t.h == 0 then t.h, t.l = nil, nil end
+  t.slice_limit = t.slice_limit * 2
+  if #t.halvings == 0 then t.halvings, t.slice_limit = nil, nil end
 end
 write_trouble(id, t)
 return {'OK'}

@@ -6,7 +6,7 @@ local function make_due(id)
   call('ZADD', suspects, 'XX', now, id)
   call('ZREM', since, id)
   local t = read_trouble(id)
-  t.b = nil
+  t.blamed = nil
   keep_counts(id, t, true)
   write_trouble(id, t)
 end

@@ -17,7 +17,7 @@ local function error_text(position) return ARGV[ERRORS + position] end
 local function unblame(ids)
   for _, id in ipairs(ids) do
     local t = read_trouble(id)
-    t.b = nil
+    t.blamed = nil
     write_trouble(id, t)
   end
 end
@@ -50,8 +50,8 @@ end
 
 -- Any outcome clears suspicion; what remains is whether the id alone was to blame, and what its payloads have failed.
 local function clear_suspicion(id, t, signature, error, blamed)
-  write_trouble(id, {b = blamed or nil, c = t.c})
-  tell_group(id, t.g, signature, error)
+  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts})
+  tell_group(id, t.group, signature, error)
   drop_suspect(id)
 end
 
@@ -85,12 +85,12 @@ function settle_one.returned(id, record, outcome, merge)
   local t, exit_count = read_trouble(id), outcome[3]
   local perform_in = give_back(merge, id, t, record)
   if not exit_count then
-    t.x = nil
+    t.started = nil
     return write_trouble(id, t)
   end
   -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
   clear_suspicion(id, t)
-  write_trouble(id, {b = t.b, c = t.c, e = exit_count})
+  write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count})
   leave_rest(id, perform_in)
 end
 

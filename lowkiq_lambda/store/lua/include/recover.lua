@@ -9,7 +9,7 @@ local function bury_crashed(merge, id, t, record, entry, crashed)
   note_failure(id, record, crashed)
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed)
   drop_suspect(id)
-  local rest = {c = t.c}
+  local rest = {retry_counts = t.retry_counts}
   if call('HEXISTS', jobs, id) == 1 then put_back(merge, id, rest, {}, now, -1) else drop_errors(errors, {id}) end
   write_trouble(id, rest)
 end
@@ -18,21 +18,21 @@ end
 local function strike(merge, id, record, t, crashed, holder)
   local _, _, entries = read_flight(record)
   if #entries > 1 then
-    t.l, t.h = math.floor(#entries / 2), t.h or {}
-    t.h[#t.h + 1] = holder
+    t.slice_limit, t.halvings = math.floor(#entries / 2), t.halvings or {}
+    t.halvings[#t.halvings + 1] = holder
   else
     -- Strikes are the payload's: one that came before it since has none. By its text, as an equal one may replace it.
     local payload = redis.sha1hex(entries[1]:sub(PLACE + 1))
-    if t.a ~= payload or not t.n then t.n, t.a = {}, payload end
-    t.n[#t.n + 1] = holder
-    if #t.n >= STRIKES then
+    if t.struck_payload ~= payload or not t.strikes then t.strikes, t.struck_payload = {}, payload end
+    t.strikes[#t.strikes + 1] = holder
+    if #t.strikes >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
-      if t.g then call('HDEL', groups, t.g) end
+      if t.group then call('HDEL', groups, t.group) end
       bury_crashed(merge, id, t, record, entries[1], crashed)
       return entries[1]
     end
   end
-  suspect(id, t, give_back(merge, id, t, record), t.g or '')
+  suspect(id, t, give_back(merge, id, t, record), t.group or '')
 end
 
 -- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, and {id, entry,
@@ -44,16 +44,16 @@ local function recover(merge, limits, crashed, abandoned, holder)
     local t = read_trouble(id)
     if abandoned then
       give_back(merge, id, t, record)
-      t.x, t.r = nil, true
+      t.started, t.abandoned = nil, true
       write_trouble(id, t)
-    elseif kind == 'LONE' and t.x then
+    elseif kind == 'LONE' and t.started then
       local entry = strike(merge, id, record, t, crashed, holder)
       if entry then
         buried[#buried + 1] = id
         buried[#buried + 1] = entry
       end
     else
-      suspect(id, t, give_back(merge, id, t, record), t.g or '')
+      suspect(id, t, give_back(merge, id, t, record), t.group or '')
     end
   end
   call('DEL', flight)

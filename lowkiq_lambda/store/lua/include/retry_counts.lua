@@ -2,7 +2,7 @@
 --! needs records put trouble flight exists
 -- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
 -- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
--- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `c` among the
+-- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `retry_counts` among the
 -- id's troubles names each payload of the id that has failed, but for the oldest in flight: {arrival number,
 -- retry_count, ...}, by arrival.
 -- 0, which no payload has, of what was cut off: that fails where it is read, and not here, where more is under way.
@@ -24,8 +24,8 @@ end
 local function counts_of(id, t, waits)
   local counts = {}
   -- Sums, as these fail where something is no number.
-  for i = 1, t.c and #t.c or 0, 2 do counts[t.c[i] + 0] = t.c[i + 1] + 0 end
-  local count = waits and not t.c and call('ZSCORE', retry, id)
+  for i = 1, t.retry_counts and #t.retry_counts or 0, 2 do counts[t.retry_counts[i] + 0] = t.retry_counts[i + 1] + 0 end
+  local count = waits and not t.retry_counts and call('ZSCORE', retry, id)
   local oldest = count and oldest_waiting(id)
   if oldest then counts[oldest] = tonumber(count) end
   return counts
@@ -38,12 +38,12 @@ local function note_counts(id, t, counts, in_flight)
     known[#known + 1] = arrival
     if in_flight and in_flight[arrival] then waits = false else largest = math.max(largest, count) end
   end
-  t.c = nil
+  t.retry_counts = nil
   if largest >= 0 then call('ZADD', retry, largest, id) else call('ZREM', retry, id) end
   if #known == 0 or (#known == 1 and waits and known[1] == oldest_waiting(id)) then return end
   table.sort(known)
-  t.c = {}
-  for i, arrival in ipairs(known) do t.c[2 * i - 1], t.c[2 * i] = arrival, counts[arrival] end
+  t.retry_counts = {}
+  for i, arrival in ipairs(known) do t.retry_counts[2 * i - 1], t.retry_counts[2 * i] = arrival, counts[arrival] end
 end
 
 -- As put does; where it unites two payloads, the one that is kept has the larger count.
@@ -78,7 +78,7 @@ end
 
 -- Only what waits, or only what is in flight, has failed from now on; the caller writes the troubles.
 local function keep_counts(id, t, of_flight)
-  if not t.c then return end
+  if not t.retry_counts then return end
   local counts, in_flight = counts_of(id, t), counted_in_flight(id)
   for arrival in pairs(counts) do
     if (in_flight[arrival] or false) ~= of_flight then counts[arrival] = nil end
@@ -92,7 +92,7 @@ local troubled
 local function take_count(id, count, entry)
   if troubled == nil then troubled = exists(trouble) end
   local t = troubled and read_trouble(id) or {}
-  if t.c then return take_counts(id, t, {entry}) end
+  if t.retry_counts then return take_counts(id, t, {entry}) end
   call('ZREM', retry, id)
   return count
 end

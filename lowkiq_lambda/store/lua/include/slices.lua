@@ -38,8 +38,8 @@ end
 -- What is read before anything is taken: as far as it is damaged, this fails.
 local function next_slice(id, left, bytes, passes)
   local t = read_trouble(id)
-  local entries, size, more = slice_of(id, math.min(left, t.l or left), bytes, passes)
-  if t.c then counts_of(id, t) end
+  local entries, size, more = slice_of(id, math.min(left, t.slice_limit or left), bytes, passes)
+  if t.retry_counts then counts_of(id, t) end
   return t, entries, size, more
 end
 
@@ -50,6 +50,6 @@ local function take_several(merge, id, perform_in, count, left, bytes, passes)
   if not is_sound or #entries == 0 then return nil end
   take_slice(merge, id, entries)
   if more then leave_rest(id, perform_in) end
-  if t.c then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
+  if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(perform_in, count, entries), #entries, size, more
 end

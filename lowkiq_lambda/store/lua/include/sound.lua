@@ -102,9 +102,9 @@ local function is_trouble(packed)
   for name in pairs(t) do
     if not is_any(name, 'string') then return false end
   end
-  return is_any(t.g, 'nil', 'string') and is_list(t.n) and is_list(t.h) and is_list(t.c, true)
-    and is_number(t.l, 1) and (t.l or not t.h) and is_number(t.e, 0)
-    and is_any(t.x, 'nil', 'boolean') and is_any(t.b, 'nil', 'boolean') and is_any(t.r, 'nil', 'boolean')
+  return is_any(t.group, 'nil', 'string') and is_list(t.strikes) and is_list(t.halvings) and is_list(t.retry_counts, true)
+    and is_number(t.slice_limit, 1) and (t.slice_limit or not t.halvings) and is_number(t.exit_count, 0)
+    and is_any(t.started, 'nil', 'boolean') and is_any(t.blamed, 'nil', 'boolean') and is_any(t.abandoned, 'nil', 'boolean')
 end
 
 local function is_group(packed)

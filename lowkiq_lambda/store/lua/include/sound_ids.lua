@@ -132,10 +132,10 @@ local check_note = CHECKS.trouble
 function CHECKS.trouble(id, packed)
   check_note(id, packed)
   local t = call('HEXISTS', trouble, id) == 1 and cmsgpack.unpack(packed) or {}
-  if not t.c or call('HEXISTS', jobs, id) == 1 then return end
-  local noted = #t.c
+  if not t.retry_counts or call('HEXISTS', jobs, id) == 1 then return end
+  local noted = #t.retry_counts
   keep_counts(id, t, true)
-  if t.c and #t.c == noted then return end
+  if t.retry_counts and #t.retry_counts == noted then return end
   write_trouble(id, t)
   put_right('trouble', id, 'the note counted payloads that are not there')
 end

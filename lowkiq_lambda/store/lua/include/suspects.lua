@@ -2,7 +2,7 @@
 --! needs trouble claim
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run.
 local function claim_suspects(merge, head, limits)
-  local group = read_trouble(head[1]).g
+  local group = read_trouble(head[1]).group
   local state = group and group ~= '' and call('HGET', groups, group)
   state = state and cmsgpack.unpack(state)
   if not (state and state.systemic) then
@@ -12,7 +12,7 @@ local function claim_suspects(merge, head, limits)
   local ids, times = {}, {}
   local listed = call('ZRANGE', suspects, 0, limits[1] - 1, 'WITHSCORES')
   for i = 1, #listed, 2 do
-    if read_trouble(listed[i]).g == group then
+    if read_trouble(listed[i]).group == group then
       ids[#ids + 1] = listed[i]
       times[#times + 1] = listed[i + 1]
     end

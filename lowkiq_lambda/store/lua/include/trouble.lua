@@ -1,9 +1,9 @@
 --! keys trouble
--- What an id's troubles are, kept only while it has any: g group of suspects, n strikes, a whose they are
--- (the payload's SHA-1), l most payloads of the next slice, b blamed alone for its last failure, e how often in a row
--- it has exited, x its handler was started as a lone suspect, r its process left while it ran. Strikes, and in h those
--- that halved its slice, are the nonces of holders of which nothing more was heard. c: counts of its payloads
--- (retry_counts.lua).
+-- What an id's troubles are, kept only while it has any: `group` of suspects; `strikes`, and the `struck_payload` whose
+-- they are (its SHA-1); `slice_limit`, the most payloads of its next slice, and the `halvings` that led to it; `blamed`
+-- alone for its last failure; `exit_count`, how often in a row it has exited; `started` as a lone suspect; `abandoned`,
+-- its process left while it ran; `retry_counts` of its payloads (retry_counts.lua). Strikes and halvings are the nonces
+-- of holders of which nothing more was heard.
 local function read_trouble(id)
   local packed = call('HGET', trouble, id)
   return packed and cmsgpack.unpack(packed) or {}
