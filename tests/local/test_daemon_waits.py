@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -13,6 +14,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.apps import MakeApp
 from tests.waiting import eventually
@@ -175,3 +177,33 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
 def told(caplog: pytest.LogCaptureFixture, field: str) -> set[Any]:
     """The values of a field of what was logged."""
     return {vars(record)[field] for record in caplog.records if field in vars(record)}
+
+
+@pytest.mark.parametrize(("build_splitter", "count"), [(None, 4), (DefaultSplitter, 2)])
+def test_a_handler_that_takes_long_keeps_only_its_shard_from_idle_threads(
+    make_app: MakeApp, queue_name: str, build_splitter: type[DefaultSplitter] | None, count: int
+) -> None:
+    """Two threads: one is busy, and the other performs all else; with a splitter it keeps to what it was dealt."""
+    app = make_app(threads_per_node=2, build_splitter=build_splitter)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def wait(_batch: Batch) -> None:
+        begun.set()
+        assert may_end.wait(60.0)
+
+    slow = declared(app, f"{queue_name}-slow", wait)
+    notes = [Notes(app, f"{queue_name}-{number}") for number in range(4)]
+
+    with Daemon(app):
+        slow.perform_async([{"id": "s"}])
+        assert begun.wait(60.0)
+        # Dealt like cards, the slow queue's thread has every second one.
+        for note in notes[::-1] if build_splitter is None else notes[::2]:
+            note.seconds_to_perform("a")
+        if build_splitter:
+            for note in notes[1::2]:
+                note.worker.perform_async([{"id": "a"}])
+            notes[0].seconds_to_perform("b")
+        assert count == sum("a" in note.at for note in notes)
+        may_end.set()
+        eventually(lambda: all("a" in note.at for note in notes))
