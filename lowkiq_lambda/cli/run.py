@@ -22,13 +22,13 @@ from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
 from lowkiq_lambda.config import EMBEDDED, Config
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.loading import load_app
-from lowkiq_lambda.local.conduct import ProcessRunner
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.dashboard_port import dashboard_at
 from lowkiq_lambda.local.demo.faults import FAILURES, INTERRUPTIONS, Faults
 from lowkiq_lambda.local.demo.run import Demo
 from lowkiq_lambda.local.demo.source import DEFAULT_LIMIT, choose_history
 from lowkiq_lambda.local.logs import LogFormat, LogLevel, set_up_logs
+from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
 from lowkiq_lambda.local.serving import server_for, server_for_demo
 

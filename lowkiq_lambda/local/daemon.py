@@ -1,6 +1,6 @@
-"""The daemon: a fixed number of drain threads, a thread that listens for pushes, and a thread that watches over them.
+"""The daemon: a fixed number of drain threads, a thread that listens for pushes, and a thread that supervises them.
 
-It knows no signals and no terminal, so it runs in any process and from any thread; `conduct.py` makes a program
+It knows no signals and no terminal, so it runs in any process and from any thread; `process_runner.py` makes a program
 of it.
 """
 
@@ -19,12 +19,12 @@ from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import Config, is_embedded
 from lowkiq_lambda.engine.board import Rests, ShardBoard
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
-from lowkiq_lambda.local.crew import Job, ThreadSupervisor
 from lowkiq_lambda.local.drain_thread import DrainThread
+from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.splitters import ByNodeSplitter
-from lowkiq_lambda.local.watch import Watch, call_hook
+from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -70,36 +70,36 @@ class Daemon:
             drainer.probe(shards)
         except BackendUnavailable as error:
             outage.failed(PROBE, error)
-        self._watch = Watch(config, self._clock, drainer.begin)
-        crew = ThreadSupervisor(
+        self._lifecycle = Lifecycle(config, self._clock, drainer.begin)
+        supervisor = ThreadSupervisor(
             [*self._drains(config, outage), *self._listeners(config, outage)],
             pause=config.poll_interval,
             clock=self._clock,
-            notify=self._watch.notify,
+            notify=self._lifecycle.notify,
             last_words=last_words,
         )
-        Thread(target=self._watch.run, args=(crew,), name="lowkiq-watch", daemon=True).start()
+        Thread(target=self._lifecycle.run, args=(supervisor,), name="lowkiq-lifecycle", daemon=True).start()
 
     def quiet(self) -> None:
         """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
         for board in self._boards:
             board.close()
-        self._watch.quiet()
+        self._lifecycle.quiet()
 
     def stop(self) -> None:
         """As `quiet`, and end when what runs has come to its end; `join` waits for that."""
         for board in self._boards:
             board.close()
-        self._watch.stop()
+        self._lifecycle.stop()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the daemon has ended; whether it has. It does after `stop`, or where it broke off."""
-        return self._watch.finished.wait(timeout)
+        return self._lifecycle.finished.wait(timeout)
 
     @property
     def broke_off(self) -> bool:
         """Whether the daemon ended by an error of its own."""
-        return self._watch.broke_off
+        return self._lifecycle.broke_off
 
     def abandon(self) -> None:
         """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""
@@ -144,13 +144,13 @@ class Daemon:
     def _board(self, config: Config, shards: list[ShardRef]) -> ShardBoard:
         return ShardBoard(shards, self._clock, config.poll_interval, Rests.of_daemon(config.poll_interval), self._rng)
 
-    def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
+    def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         for number, board in enumerate(self._boards):
             scheduler = config.build_scheduler() if config.build_scheduler else None
             drain = DrainThread(self._app.drainer, board, scheduler, outage, config, self._clock)
             yield f"drain-{number}", drain
 
-    def _listeners(self, config: Config, outage: Outage) -> Iterator[tuple[str, Job]]:
+    def _listeners(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         boards = list(dict.fromkeys(self._boards))
         shards = [shard for board in boards for shard in board.shards]
         if not shards:
@@ -166,7 +166,7 @@ class Daemon:
                 poll_interval=config.poll_interval,
                 clock=self._clock,
                 rng=self._rng,
-                stopping=self._watch.is_quiet,
+                stopping=self._lifecycle.is_quiet,
                 check=partial(_server_warnings, self._app),
             ),
         )

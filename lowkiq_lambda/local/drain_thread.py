@@ -10,8 +10,8 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
+from lowkiq_lambda.local.lifecycle import call_hook
 from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.watch import call_hook
 from lowkiq_lambda.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 

@@ -1,4 +1,4 @@
-"""Threads that are watched: one that dies of an error is reported and replaced (C-15)."""
+"""Threads that are supervised: one that dies of an error is reported and replaced (C-15)."""
 
 import logging
 import math
@@ -15,11 +15,11 @@ logger = logging.getLogger(__name__)
 LONGEST_PAUSE: Final = 30.0
 
 
-class Job(Protocol):
-    """What a thread of the crew does, until it is told to stop or dies."""
+class Runnable(Protocol):
+    """What a supervised thread does, until it is told to stop or dies."""
 
     has_worked: bool
-    """Set by the job when its next death is a first one: it got something done, or has seen to the pause itself."""
+    """Set when its next death is a first one: it got something done, or has seen to the pause itself."""
 
     def run(self) -> None:
         """Do it. Returns when it is to end; may be called again after it raised."""
@@ -29,7 +29,7 @@ class Job(Protocol):
 @dataclass(eq=False)
 class _Slot:
     name: str
-    job: Job
+    runnable: Runnable
     is_running: bool = False
     error: BaseException | None = None
     deaths: int = 0
@@ -45,7 +45,7 @@ class ThreadSupervisor:
 
     def __init__(
         self,
-        jobs: Sequence[tuple[str, Job]],
+        runnables: Sequence[tuple[str, Runnable]],
         *,
         pause: float,
         clock: Clock,
@@ -56,54 +56,54 @@ class ThreadSupervisor:
         self._clock = clock
         self._notify = notify
         self._last_words = last_words
-        self._posts = [_Slot(name, job) for name, job in jobs]
+        self._slots = [_Slot(name, runnable) for name, runnable in runnables]
 
     def start(self) -> None:
         """Start all threads."""
-        for post in self._posts:
-            self._start(post)
+        for slot in self._slots:
+            self._start(slot)
 
     def tend(self) -> float:
         """Report who died, and replace those whose pause is over; seconds until the next one's is."""
         self.report()
-        for post in self._posts:
-            if post.replaced_at <= self._clock.monotonic():
-                self._start(post)
-        return min(post.replaced_at for post in self._posts) - self._clock.monotonic()
+        for slot in self._slots:
+            if slot.replaced_at <= self._clock.monotonic():
+                self._start(slot)
+        return min(slot.replaced_at for slot in self._slots) - self._clock.monotonic()
 
     def report(self) -> float:
         """Report who died, and replace nobody: that takes any time."""
-        for post in self._posts:
-            if post.error is not None:
-                error, post.error = post.error, None
-                self._report(post, error)
+        for slot in self._slots:
+            if slot.error is not None:
+                error, slot.error = slot.error, None
+                self._report(slot, error)
         return math.inf
 
     def running(self) -> list[str]:
         """The names of the threads that run."""
-        return [post.name for post in self._posts if post.is_running]
+        return [slot.name for slot in self._slots if slot.is_running]
 
-    def _start(self, post: _Slot) -> None:
-        post.replaced_at = math.inf
-        post.is_running = True
+    def _start(self, slot: _Slot) -> None:
+        slot.replaced_at = math.inf
+        slot.is_running = True
         # A daemon thread: whoever wants to end the process waits for it, or doesn't.
-        Thread(target=self._run, args=(post,), name=f"lowkiq-{post.name}", daemon=True).start()
+        Thread(target=self._run, args=(slot,), name=f"lowkiq-{slot.name}", daemon=True).start()
 
-    def _run(self, post: _Slot) -> None:
+    def _run(self, slot: _Slot) -> None:
         try:
-            post.job.run()
+            slot.runnable.run()
         except BaseException as error:  # noqa: BLE001 - whatever it was, the thread is replaced
-            post.error = error
+            slot.error = error
         finally:
-            post.is_running = False
+            slot.is_running = False
             self._notify()
 
-    def _report(self, post: _Slot, error: BaseException) -> None:
-        post.deaths = 1 if post.job.has_worked else post.deaths + 1
-        post.job.has_worked = False
-        pause = 0.0 if post.deaths == 1 else self._longer(post.deaths - 2)
-        post.replaced_at = self._clock.monotonic() + pause
-        fields = {"died": post.name, "replaced_in": pause}
+    def _report(self, slot: _Slot, error: BaseException) -> None:
+        slot.deaths = 1 if slot.runnable.has_worked else slot.deaths + 1
+        slot.runnable.has_worked = False
+        pause = 0.0 if slot.deaths == 1 else self._longer(slot.deaths - 2)
+        slot.replaced_at = self._clock.monotonic() + pause
+        fields = {"died": slot.name, "replaced_in": pause}
         if isinstance(error, INTERRUPTIONS):
             logger.warning("a drain thread was ended by %r and is replaced", error, extra=fields)
         else:

@@ -1,4 +1,4 @@
-"""The life of a daemon, from startup to its end: calls its hooks, and watches over its crew."""
+"""The life of a daemon, from startup to its end: calls its hooks, and has its threads supervised."""
 
 import logging
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from typing import Final
 
 from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.local.crew import ThreadSupervisor
+from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_INTERVAL: Final = 5.0
 
 
-class Watch:
+class Lifecycle:
     """Runs in a thread of its own. `notify`, `quiet` and `stop` may be called from any other."""
 
     def __init__(self, config: Config, clock: Clock, begin: Callable[[], None]) -> None:
@@ -26,7 +26,7 @@ class Watch:
         self._quiet = Event()
         self._stopping = Event()
         self.finished = Event()
-        """The watch is over: all threads have ended after a stop, or it broke off."""
+        """It is over: all threads have ended after a stop, or it broke off."""
         self.broke_off = False
 
     @property
@@ -35,23 +35,23 @@ class Watch:
         return self._quiet
 
     def notify(self) -> None:
-        """Something happened that the watch should look at."""
+        """Something happened that is to be looked at."""
         self._news.set()
 
     def quiet(self) -> None:
-        """Nothing new is started any more; the watch goes on."""
+        """Nothing new is started any more; this goes on."""
         self._quiet.set()
         self._news.set()
 
     def stop(self) -> None:
-        """As `quiet`, and the watch ends when the last thread has."""
+        """As `quiet`, and this ends when the last thread has."""
         self._stopping.set()
         self.quiet()
 
-    def run(self, crew: ThreadSupervisor) -> None:
-        """Watch over a crew, which is started here, until all is over."""
+    def run(self, supervisor: ThreadSupervisor) -> None:
+        """Start the threads, and go on until all is over."""
         try:
-            self._run(crew)
+            self._run(supervisor)
         except BaseException:
             self.broke_off = True
             logger.critical("the daemon's own thread broke off", exc_info=True)
@@ -59,22 +59,22 @@ class Watch:
         finally:
             self.finished.set()
 
-    def _run(self, crew: ThreadSupervisor) -> None:
+    def _run(self, supervisor: ThreadSupervisor) -> None:
         self._begin()
         call_hook("on_startup", self._config.on_startup)
-        crew.start()
-        self._until(self._quiet.is_set, crew.tend)
-        logger.info("quiet: nothing new is started", extra={"running": crew.running()})
+        supervisor.start()
+        self._until(self._quiet.is_set, supervisor.tend)
+        logger.info("quiet: nothing new is started", extra={"running": supervisor.running()})
         call_hook("on_quiet", self._config.on_quiet)
-        self._until(self._stopping.is_set, crew.report)
-        logger.info("stopping", extra={"running": crew.running()})
+        self._until(self._stopping.is_set, supervisor.report)
+        logger.info("stopping", extra={"running": supervisor.running()})
         call_hook("on_shutdown", self._config.on_shutdown)
-        self._until(lambda: not crew.running(), crew.report)
-        crew.report()
+        self._until(lambda: not supervisor.running(), supervisor.report)
+        supervisor.report()
         logger.info("stopped")
 
     def _until(self, is_over: Callable[[], bool], tend: Callable[[], float]) -> None:
-        """Tend the crew whenever there is news, and at each heartbeat."""
+        """See to the threads whenever there is news, and at each heartbeat."""
         while True:
             # Cleared before the look, so that what happens after it is not missed.
             self._news.clear()
