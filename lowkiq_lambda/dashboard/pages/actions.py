@@ -151,7 +151,7 @@ def actions_of(visit: Visit, queue: str) -> Actions | None:
         return None
     actions = visit.app.actions(worker)
     # Whoever asks waits for the answer, and can ask again.
-    actions.source = actions.source._replace(patience=min(PATIENCE, actions.source.patience))
+    actions.reader = actions.reader._replace(patience=min(PATIENCE, actions.reader.patience))
     return actions
 
 

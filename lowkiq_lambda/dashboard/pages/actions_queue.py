@@ -39,7 +39,7 @@ def ask(visit: Visit) -> Response:
     do, _, target = query.get("do", "").partition(":")
     if do not in _DOES:
         return visit.refuse(400, "There is no such action.")
-    shards = shard_details(actions.source)
+    shards = shard_details(actions.reader)
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(visit, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
@@ -86,19 +86,19 @@ def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
         return visit.refuse(400, "For how long is told in seconds above 0; with none the pause has no end.")
     actions.pause(seconds)
     what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(visit, "pause", queue, what, len(actions.source.shards))
+    audit.note(visit, "pause", queue, what, len(actions.reader.shards))
     return visit.go(_back(form), queue=queue)
 
 
 def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in shard_details(actions.source))
+    paused = sum(shard.is_paused for shard in shard_details(actions.reader))
     actions.resume()
     audit.note(visit, "resume", queue, "all shards", paused)
     return visit.go(_back(visit.form), queue=queue)
 
 
 def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
-    shards = actions.source.shards
+    shards = actions.reader.shards
     try:
         index, token = (int(part) for part in visit.form.get("do", "").split(":")[1:])
     except ValueError:
