@@ -90,7 +90,7 @@ def _packaged(folder: Path) -> Path:
     shutil.copytree(
         Path(lowkiq_lambda.__file__).parent, library, ignore=shutil.ignore_patterns("__pycache__", "compiled")
     )
-    runpy.run_path(str(library / "dashboard" / "compiling.py"))["compile_all"]()
+    runpy.run_path(str(library / "dashboard" / "template_build.py"))["compile_all"]()
     command = [sys.executable, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(library)]
     subprocess.run(command, check=True)
     return folder

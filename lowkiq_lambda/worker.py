@@ -181,7 +181,7 @@ def worker_of_function(function: Callable[[Any], object], options: Mapping[str, 
     allowed = WorkerOptions.__annotations__
     unknown = sorted(set(options) - set(allowed))
     if unknown:
-        raise DeclarationError(f"{unknown[0]!r} is no option of a worker; there are {', '.join(allowed)}.")
+        raise DeclarationError(f"{unknown[0]!r} is not an option of a worker; there are {', '.join(allowed)}.")
     if isinstance(function, type):
         raise DeclarationError("@app.worker(...) with options takes a function; a class has them as fields.")
     if not inspect.isroutine(function):

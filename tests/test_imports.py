@@ -149,7 +149,7 @@ def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() ->
     """A start serves one page or one call of the API: the modules of the others would be imported for nothing."""
     found = loaded(DASHBOARD.module)
 
-    unused = ("pages", "api", "why", "sweeping")
+    unused = ("pages", "api", "diagnosis", "bulk_action")
     beginnings = tuple(f"lowkiq_lambda.dashboard.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
     assert not {"lowkiq_lambda.store.inspect.queries", "lowkiq_lambda.store.inspect.actions"} & {*found.imported}

@@ -137,7 +137,7 @@ def _copy_library(function: str, into: Path) -> None:
 
 def _compile_templates(python: str, into: Path) -> None:
     """Where the package has pages, as Python modules, by the package's own jinja2."""
-    program = into / "lowkiq_lambda" / "dashboard" / "compiling.py"
+    program = into / "lowkiq_lambda" / "dashboard" / "template_build.py"
     if not (program.exists() and (into / "jinja2").exists()):
         return
     code = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2])['compile_all']()"

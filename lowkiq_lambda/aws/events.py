@@ -71,7 +71,7 @@ def _at_index(index: object, shards: Sequence[ShardRef], queue: str | None) -> l
     if not chosen:
         whose = "of any queue here" if queue is None else f"of {queue!r}"
         most = max((shard.shards_count for shard in shards), default=0)
-        raise BadEvent(f"The event's shard {index} is no shard {whose}: they count from 0 to {most - 1}.")
+        raise BadEvent(f"The event's shard {index} is not a shard {whose}: they count from 0 to {most - 1}.")
     return chosen
 
 

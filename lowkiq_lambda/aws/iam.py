@@ -83,6 +83,6 @@ def _check(user: str, cache: str, service: str, *, serverless: bool) -> None:
             setting="redis_iam_cache",
         )
     if service not in {"elasticache", "memorydb"}:
-        raise ConfigError(f"{service!r} is no service with IAM: elasticache or memorydb.", setting="redis_iam_service")
+        raise ConfigError(f"{service!r} has no IAM: expected elasticache or memorydb.", setting="redis_iam_service")
     if serverless and service != "elasticache":
         raise ConfigError("Only ElastiCache has serverless caches.", setting="redis_iam_serverless")

@@ -1,4 +1,4 @@
-"""The web pages for operators, as an ASGI app: they read, and do what operators may do; they never drain."""
+"""The dashboard: web pages for operators and a JSON API, in one ASGI app. It never drains a queue."""
 
 from lowkiq_lambda.dashboard.app import dashboard
 from lowkiq_lambda.dashboard.security.auth import Account, Auth, Token, Visitor

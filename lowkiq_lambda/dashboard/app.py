@@ -1,7 +1,7 @@
-"""The dashboard as an ASGI app: its routes, and what stands in front of them.
+"""The dashboard as an ASGI app: its routes and the middleware in front of them.
 
-A page's module is imported when somebody first asks for it, and the API when a program does: a function that starts
-for a request has use for one of them.
+Modules of pages and of the API are imported at their first request: a Lambda function that starts for one request needs
+only one of them.
 """
 
 import os
@@ -22,18 +22,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.dashboard import assets
+from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
 from lowkiq_lambda.dashboard.security.headers import SecurityHeaders
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.visit import API, FOR_PROGRAMS, Handler, Site, Visit, get, post, refusal
 from lowkiq_lambda.protocols import Mask
 from lowkiq_lambda.store.inspect.login_attempts import count_attempts
 
 _SMALL: Final = 1_000
-"""Bytes that are not worth packing."""
+"""Smaller responses, in bytes, are not compressed."""
 
 
 def dashboard(
@@ -44,11 +44,11 @@ def dashboard(
     mask: Mask | None = None,
     clock: Clock | None = None,
 ) -> ASGIApp:
-    """The dashboard of an app, or of what a function loads when somebody first asks for it.
+    """The dashboard of an app, or of a function that loads one at the first request.
 
-    It can be mounted under any path. `base_path` is for where nobody takes that path off on the way. Without `auth`
-    the environment says who may come in; ConfigError where that is nobody. `mask` is given a queue's name, an id and
-    a payload, and returns what people may see of it; without one the app's `Config.mask` does.
+    It can be mounted under any path. `base_path`: the path in front of the dashboard's paths, if the server does not
+    strip it. Without `auth` the environment configures authentication; ConfigError if it does not. `mask` gets a
+    queue's name, an id and a payload, and returns the payload to show; the default is the app's `Config.mask`.
     """
     settings = DashboardSettings.from_env(os.environ)
     now = (clock or SystemClock()).time
@@ -57,35 +57,35 @@ def dashboard(
         load=load,
         auth=auth or settings.auth(),
         mask=mask,
-        throttle=Throttle(now, lambda *tries: _count_tries(load(), *tries)),
+        throttle=Throttle(now, lambda *args: _count_attempts(load(), *args)),
         now=now,
     )
-    gate = Gate(_parted(site), site.auth, lambda *refused: refusal(site, *refused), now)
+    gate = Gate(_pages_and_api(site), site.auth, lambda *args: refusal(site, *args), now)
     served = SecurityHeaders(GZipMiddleware(gate, minimum_size=_SMALL, compresslevel=5))
     return under(base_path if base_path is not None else settings.dashboard_base_path, served)
 
 
-def _parted(site: Site) -> ASGIApp:
-    """What is for people and what is for programs, in one app."""
-    refused = {HTTPException: _refused(site)}
+def _pages_and_api(site: Site) -> ASGIApp:
+    """The pages and the API in one app."""
+    handlers = {HTTPException: _on_http_error(site)}
 
     def starlette(routes: list[BaseRoute]) -> Starlette:
-        app = Starlette(routes=routes, exception_handlers=refused)
-        # It would send callers to an absolute address, made of a host and a path that a proxy may have changed.
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        # Its redirects are absolute, made of a host and a path that a proxy may have changed.
         app.router.redirect_slashes = False
         return app
 
     pages = starlette(_pages(site))
 
     @cache
-    def programs() -> ASGIApp:
-        from lowkiq_lambda.dashboard.api.routes import routes  # noqa: PLC0415 - as the module says
+    def api() -> ASGIApp:
+        from lowkiq_lambda.dashboard.api.routes import routes  # noqa: PLC0415 - imported lazily: cold start
 
         return starlette(routes(site))
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         path = path_of(scope) if scope["type"] == "http" else ""
-        app = programs() if path.startswith(API) or path in FOR_PROGRAMS else pages
+        app = api() if path.startswith(API) or path in FOR_PROGRAMS else pages
         await app(scope, receive, send)
 
     return served
@@ -103,7 +103,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/morgue", _page("morgue")),
         get(site, "/shards", _page("shards")),
         get(site, "/job", _page("job")),
-        # All of one folder: a part of a page is fetched from beside the page, and its links hold there.
+        # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", _page("actions_ask")),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
         post(site, "/actions/step", _page("actions", "step")),
@@ -114,17 +114,17 @@ def _pages(site: Site) -> list[BaseRoute]:
 
 
 def _page(module: str, name: str = "show") -> Handler:
-    """The function of a module of pages, as the module says."""
+    """A handler that imports its module at the first request."""
     return partial(_answer, f"lowkiq_lambda.dashboard.pages.{module}", name)
 
 
-def _answer(module: str, name: str, visit: Visit) -> Response:
+def _answer(module: str, name: str, context: RequestContext) -> Response:
     handler: Handler = getattr(import_module(module), name)
-    return handler(visit)
+    return handler(context)
 
 
 def under(base_path: str, app: ASGIApp) -> ASGIApp:
-    """The app where its paths begin with `base_path`; asked without a slash behind that, it sends one there."""
+    """Serves the app under `base_path`; redirects a request without the slash behind it."""
     base = "/" + base_path.strip("/") if base_path.strip("/") else ""
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,7 +136,7 @@ def under(base_path: str, app: ASGIApp) -> ASGIApp:
             scope = {**scope, "root_path": root + base}
         path = scope["path"]
         if path and path == scope.get("root_path"):
-            # Relative links need to know that this is a folder.
+            # Relative links need the slash.
             slashed = Response(status_code=307, headers={"location": f"{path.rpartition('/')[2]}/"})
             await slashed(scope, receive, send)
             return
@@ -145,19 +145,19 @@ def under(base_path: str, app: ASGIApp) -> ASGIApp:
     return served
 
 
-def _count_tries(app: Lowkiq, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
-    # Apps that share a Redis have dashboards of their own.
+def _count_attempts(app: Lowkiq, window: int, sources: Sequence[str], more: int) -> Sequence[int]:
+    # Apps with other queues on the same Redis have dashboards of their own.
     own = sha256("\n".join(worker.queue_name for worker in app.workers).encode()).hexdigest()[:16]
     return count_attempts(app.backend, window, [f"{own} {source}" for source in sources], more)
 
 
-def _refused(site: Site) -> Callable[[Request, Exception], Response]:
+def _on_http_error(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        sentences = {404: "No page of the dashboard has this address.", 405: "This address is not asked in that way."}
-        refused = refusal(site, request, status, sentences.get(status, "The request cannot be served."))
-        # Such as which methods are allowed.
-        refused.headers.update(getattr(error, "headers", None) or {})
-        return refused
+        sentences = {404: "The dashboard has no page here.", 405: "This address does not support the method."}
+        response = refusal(site, request, status, sentences.get(status, "The dashboard cannot serve this request."))
+        # For example the allowed methods.
+        response.headers.update(getattr(error, "headers", None) or {})
+        return response
 
     return answer

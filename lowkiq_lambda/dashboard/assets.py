@@ -1,4 +1,4 @@
-"""What browsers keep: style, scripts, pictures; under a path that changes with their content."""
+"""Static files: style, scripts, pictures. Their path changes with their content, so browsers cache them for good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ class Assets:
 
 @cache
 def assets() -> Assets:
-    """Read once; no more than these files can be asked for."""
+    """All static files, read once."""
     files = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir()) if path.suffix in _TYPES}
     digest = sha256(b"\0".join(part for name, data in files.items() for part in (name.encode(), data)))
     return Assets(files, digest.hexdigest()[:12])
 
 
 async def serve(request: Request) -> Response:
-    """One file. A page from before a deploy asks for an older version, and gets this one, to keep for no time."""
-    found, name = assets(), request.path_params["name"]
-    if name not in found.files:
-        return Response("There is no such file.\n", 404, media_type="text/plain")
-    current = request.path_params["version"] == found.version
-    headers = {"cache-control": FOREVER if current else "no-store"}
-    return Response(found.files[name], headers=headers, media_type=_TYPES[Path(name).suffix])
+    """One file. A page from before a deploy names an older version: it gets the current one, uncached."""
+    current, name = assets(), request.path_params["name"]
+    if name not in current.files:
+        return Response("The dashboard has no such file.\n", 404, media_type="text/plain")
+    is_current = request.path_params["version"] == current.version
+    headers = {"cache-control": FOREVER if is_current else "no-store"}
+    return Response(current.files[name], headers=headers, media_type=_TYPES[Path(name).suffix])

@@ -1,56 +1,57 @@
-"""Who changed what, and who came in: lines by a logger of its own, so that they can be kept elsewhere."""
+"""The audit log of changes and sign-ins. It has a logger of its own, so that its lines can be stored apart."""
 
 import logging
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from lowkiq_lambda.dashboard.security.sources import Source
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.security.caller import Caller
 
 logger = logging.getLogger("lowkiq_lambda.audit")
 
 SignIn: TypeAlias = Literal["signed in", "wrong password", "locked out"]
 
 NAMED: Final = 10
-"""How many of the chosen ids a line names; a line has to have an end."""
+"""A line names so many of the selected ids."""
 _LONGEST: Final = 100
-"""Characters of an id."""
+"""A line has so many characters of an id."""
 
 
-def note(visit: Visit, action: str, queue: str, what: str, changed: int, **more: object) -> None:
-    """Somebody has done `action` to `what` of a queue, and that many were changed; `more` are fields of the line."""
-    # What comes from outside is quoted, so that it can pretend to be no line of its own.
+def note(context: RequestContext, action: str, queue: str, target: str, changed: int, **more: object) -> None:
+    """Logs that the visitor applied `action` to `target` in a queue; `more`: further fields of the line."""
+    # Outside text is quoted, so that it cannot forge a line.
+    fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
     logger.info(
         "%r: %s, queue %r, %s: %d changed%s",
-        visit.who,
+        context.visitor_name,
         action,
         queue,
-        what,
+        target,
         changed,
         "".join(f", {name} {value!r}" for name, value in more.items()),
-        extra={"who": visit.who, "action": action, "queue": queue, "what": what, "changed": changed, **more},
+        extra={**fields, **more},
     )
 
 
-def note_sign_in(outcome: SignIn, source: Source, account: str | None = None) -> None:
-    """Somebody has tried a password. The account is known where it was right; what was tried is never told."""
+def note_sign_in(outcome: SignIn, caller: Caller, account: str | None = None) -> None:
+    """Logs an attempt to sign in, with the account if the password was right; never the password."""
     logger.log(
         logging.INFO if account is not None else logging.WARNING,
         "sign-in from %r: %s",
-        source.address,
+        caller.address,
         outcome,
         extra={
             "action": "sign in",
             "outcome": outcome,
-            "address": source.address,
-            **({"proxy": source.proxy} if source.proxy else {}),
+            "address": caller.address,
+            **({"proxy": caller.proxy} if caller.proxy else {}),
             **({"account": account} if account is not None else {}),
         },
     )
 
 
 def selected(ids: Sequence[str]) -> str:
-    """Chosen ids, as the `what` of a line: how many they are, and the first of them."""
+    """The `target` of a line for selected ids: their number, and the first of them."""
     named = [repr(job_id[:_LONGEST]) + "…" * (len(job_id) > _LONGEST) for job_id in ids[:NAMED]]
     more = [f"{len(ids) - NAMED} more"] if len(ids) > NAMED else []
     return f"{len(ids)} selected: {', '.join([*named, *more])}"

@@ -1,4 +1,4 @@
-"""Lines and areas, as the paths that an SVG is made of: no script draws them."""
+"""Charts as SVG paths, drawn on the server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from operator import add
 from typing import Final
 
-from lowkiq_lambda.dashboard.figures import HEIGHT, WIDTH
+from lowkiq_lambda.dashboard.number_html import HEIGHT, WIDTH
 from lowkiq_lambda.views import Series
 
 SPARK_POINTS: Final = 40
@@ -17,12 +17,12 @@ _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What was done and what failed in a second, over a span: paths in a box of WIDTH by HEIGHT, and their meaning."""
+    """Done and failed ids per second over a span: paths in a box of WIDTH by HEIGHT, and their scale."""
 
     done: str
     failed: str
     most: float
-    """What the upper edge stands for, in ids a second."""
+    """Ids per second at the upper edge."""
     series: Series
     total_done: int
     total_failed: int
@@ -34,7 +34,7 @@ class Chart:
 
     @property
     def marks(self) -> list[float]:
-        """Times to be written below it, from the left edge to the right one; whole minutes lie between them."""
+        """Times for the axis, from the left edge to the right one, whole minutes apart."""
         span = self.ends_at - self.series.began_at
         parts = next(parts for parts in _PARTS if not span % (parts * 60) or parts == _PARTS[-1])
         return [self.series.began_at + span * part / parts for part in range(parts + 1)]
@@ -54,7 +54,7 @@ def chart(series: Series) -> Chart:
 
 
 def line(values: Sequence[float], most: float) -> str:
-    """The path through the values; `most` is as high as the box."""
+    """The path through the values; the value `most` is at the upper edge."""
     across = WIDTH / max(1, len(values) - 1)
     high = HEIGHT / most if most else 0
     points = [f"{place * across:.0f} {HEIGHT - value * high:.1f}" for place, value in enumerate(values)]
@@ -62,7 +62,7 @@ def line(values: Sequence[float], most: float) -> str:
 
 
 def spark(series: Series) -> str | None:
-    """The path through all that was done or failed, with few points; None where nothing was."""
+    """A path with few points through the sums of done and failed ids; None if all are 0."""
     both = [*map(add, series.done, series.failed)]
     width = max(1, len(both) // SPARK_POINTS)
     points = [*map(sum, zip_longest(*[both[first::width] for first in range(width)], fillvalue=0))]
@@ -74,7 +74,7 @@ def spark(series: Series) -> str | None:
 
 
 def round_up(value: float) -> float:
-    """The next number that people like to read.
+    """The value, rounded up to a number for the scale of a chart.
 
     >>> round_up(0), round_up(0.35), round_up(7), round_up(10), round_up(1_234)
     (1, 0.4, 8.0, 10.0, 1500.0)

@@ -1,4 +1,4 @@
-"""What jobs were searched for, in words: for whoever is asked whether an action is meant, and for the log."""
+"""A search in words, for the confirmation of an action and for the audit log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
@@ -15,26 +15,26 @@ _OF_MORGUE: Final[frozenset[ActionName]] = frozenset({"requeue", "delete_buried"
 
 _IN_ORDER: Final = (("after", "at or after"), ("before", "at or before"))
 _OF_NUMBERS: Final = (("more than", "at least"), ("less than", "at most"))
-"""How the lower and the upper bound are told, without the value itself and with it."""
+"""Words for the lower and the upper bound, each exclusive and inclusive."""
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that has to hold: some words, then a text or a number; or a moment, in Unix seconds."""
+    """One condition: words, then a text or a number, or a time in Unix seconds."""
 
     words: str
     text: str = ""
     at: float | None = None
 
     @property
-    def told(self) -> str:
-        """It in one line; what comes from outside is quoted."""
+    def description(self) -> str:
+        """The condition in one line, with outside text quoted."""
         value = repr(self.text) if self.at is None else iso(self.at) or repr(self.at)
         return f"{self.words} {value}"
 
 
 def criteria(wanted: IdFilter, act: ActionName) -> list[Criterion]:
-    """All that has to hold for a job that the action is done to; nothing for a whole list."""
-    time = "died" if act in _OF_MORGUE else "due"
+    """The conditions that a job must meet; none for a whole list."""
+    time = "buried" if act in _OF_MORGUE else "due"
     return [
         *([Criterion(words="id begins with", text=wanted.prefix)] if wanted.prefix else []),
         *([Criterion(words="last error contains", text=wanted.error)] if wanted.error else []),
@@ -47,14 +47,14 @@ def criteria(wanted: IdFilter, act: ActionName) -> list[Criterion]:
     ]
 
 
-def told(found_by: Iterable[Criterion]) -> str:
-    """All of it, for the log."""
-    return ", ".join(one.told for one in found_by)
+def description(conditions: Iterable[Criterion]) -> str:
+    """All conditions, for the log."""
+    return ", ".join(criterion.description for criterion in conditions)
 
 
 def _ids(wanted: IdFilter) -> Iterator[Criterion]:
     for bound, (exclusive, inclusive) in zip((wanted.least_id, wanted.most_id), _IN_ORDER, strict=True):
-        # An end of the list is no bound.
+        # A bare sign is an end of the list, not a bound.
         if bound[1:]:
             yield Criterion(words=f"id {exclusive if bound[0] == '(' else inclusive}", text=bound[1:])
 

@@ -1,4 +1,4 @@
-"""Numbers and times as people read them; what is exact stands beside them, to be pointed at."""
+"""Numbers, durations and times as short texts for people."""
 
 import math
 import re
@@ -15,7 +15,7 @@ _BYTES: Final = ("B", "KB", "MB", "GB", "TB", "PB")
 _KILOBYTE: Final = 1024
 _SHORT: Final = 10
 _LEAST: Final = 0.0001
-"""Seconds that are shown."""
+"""The shortest duration that is shown, in seconds."""
 _MINUTE: Final = 60
 _WORD_BEGINS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[^A-Za-z0-9])(?=[A-Za-z0-9])")
 _UNSEEN: Final = re.compile(
@@ -24,7 +24,7 @@ _UNSEEN: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\u([0-9a-f]{4})")
 _NOW: Final = 0.1
 _LATEST: Final = 253_402_300_799
-"""The last second of the year 9999: what lies behind it is shown as a number."""
+"""The last second of the year 9999; later times are shown as numbers."""
 
 
 def short(number: float) -> str:
@@ -102,7 +102,7 @@ def rate(per_second: float) -> str:
 
 
 def iso(at: float) -> str | None:
-    """A time as machines read it; None where it can be no date.
+    """A time in ISO 8601; None if it is not a valid date.
 
     >>> iso(1_800_000_000.5), iso(float("inf"))
     ('2027-01-15T08:00:00.500Z', None)
@@ -113,7 +113,7 @@ def iso(at: float) -> str | None:
 
 
 def utc(at: float) -> str:
-    """A time as people read it, before a browser has put it into their zone.
+    """A time in UTC for people; a script converts it to the zone of the browser.
 
     >>> utc(1_800_000_000), utc(1e300)
     ('2027-01-15 08:00:00 UTC', '1e+300')
@@ -124,7 +124,7 @@ def utc(at: float) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """A long name that may go on in the next line where a word of it begins.
+    """A long name that may wrap before each of its words.
 
     >>> breakable("SyncOrder_v2<b>")
     Markup('Sync<wbr>Order_<wbr>v2&lt;<wbr>b&gt;')
@@ -133,7 +133,7 @@ def breakable(name: str) -> Markup:
 
 
 def quoted(text: str) -> str:
-    r"""A text that HTML would spoil, for the value of a field: `urllib.parse.unquote` gives it back.
+    r"""A text for the value of a form field, percent-encoded, because browsers change some characters there.
 
     >>> quoted("a/b\0%")
     'a%2Fb%00%25'
@@ -142,25 +142,25 @@ def quoted(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""A text without what nobody sees, or what turns the rest of the line round: as JSON would write it.
+    r"""A text with invisible and direction-changing characters escaped as in JSON.
 
     >>> visible("a\0b\u202ec\ud800")
     'a\\u0000b\\u202ec\\ud800'
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def unescaped(text: str) -> str:
-    r"""The text that `visible` shows like this one, where it shows any so: what it wrote out is put back.
+    r"""The inverse of `visible`: its escapes become characters again.
 
     >>> unescaped("a\\u0000b"), unescaped(r"C:\users\u0041")
     ('a\x00b', 'C:\\users\\u0041')
     """
-    return _ESCAPE.sub(lambda found: one if _UNSEEN.match(one := chr(int(found[1], 16))) else found[0], text)
+    return _ESCAPE.sub(lambda match: char if _UNSEEN.match(char := chr(int(match[1], 16))) else match[0], text)
 
 
 def plain(number: float) -> str:
-    """All digits and nothing else.
+    """All digits, without grouping.
 
     >>> plain(17.0), plain(0.5), plain(2.0**53)
     ('17', '0.5', '9007199254740992')
@@ -169,7 +169,7 @@ def plain(number: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How far a moment lies ahead, or behind where that is negative.
+    """The distance of a moment from now; negative for the past.
 
     >>> ago(-90), ago(7.3), ago(0)
     ('1m 30s ago', 'in 7.3 s', 'now')
@@ -182,7 +182,7 @@ def ago(seconds: float) -> str:
 
 
 def pause(seconds: float) -> str:
-    """How long a pause lasts from now on.
+    """The rest of a pause.
 
     >>> pause(90), pause(math.inf)
     ('for 1m 30s', 'until resumed')

@@ -1,4 +1,4 @@
-"""Why a request is refused, as programs read it: a code for each reason, beside the sentence for people."""
+"""Codes of errors for programs, beside the sentence for people."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -21,7 +21,7 @@ Code: TypeAlias = Literal[
     "shards_changed",
     "body_too_large",
     "unsupported_media_type",
-    "too_many_tries",
+    "too_many_attempts",
     "internal_error",
     "unavailable",
 ]
@@ -34,13 +34,13 @@ _OF_STATUS: Final[Mapping[int, Code]] = {
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
-    HTTPStatus.TOO_MANY_REQUESTS: "too_many_tries",
+    HTTPStatus.TOO_MANY_REQUESTS: "too_many_attempts",
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
 }
 
 
 def code_of(status: int) -> Code:
-    """The code of a status that has one reason only."""
+    """The code of a status."""
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _OF_STATUS.get(status, "internal_error")
     return _OF_STATUS.get(status, "bad_request")

@@ -1,16 +1,16 @@
-"""Templates: everything that they are given is text, unless a template itself says otherwise."""
+"""The templates with the dashboard's filters. Values are escaped, unless a template marks them as safe."""
 
 from functools import cache
 
 from jinja2 import Environment
 
-from lowkiq_lambda.dashboard import figures, formatting
-from lowkiq_lambda.dashboard.compiling import environment as plain_environment
+from lowkiq_lambda.dashboard import formatting, number_html
+from lowkiq_lambda.dashboard.template_build import environment as plain_environment
 
 
 @cache
 def templates() -> Environment:
-    """The templates, loaded when they are first needed."""
+    """The environment, made at its first use."""
     environment = plain_environment()
     names = (
         "short",
@@ -29,5 +29,5 @@ def templates() -> Environment:
         "pause",
     )
     environment.filters |= {name: getattr(formatting, name) for name in names}
-    environment.filters |= {"area": figures.area, "number": figures.number, "lasting": figures.lasting}
+    environment.filters |= {name: getattr(number_html, name) for name in ("area", "number_html", "duration_html")}
     return environment

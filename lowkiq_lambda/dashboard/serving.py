@@ -1,4 +1,4 @@
-"""What a process that serves the dashboard itself must know first: whether it may."""
+"""The authentication of a dashboard that a process serves itself."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import ConfigError
 
 
 class Entry(NamedTuple):
-    """Who may come in, and which proxies may name them; `password` was made up for this run, for whoever started it."""
+    """The auth and the trusted proxies. `password`: generated for this run; None if one is configured."""
 
     auth: Auth
     password: str | None
@@ -20,16 +20,16 @@ class Entry(NamedTuple):
 def entry_for(host: str, environ: Mapping[str, str]) -> Entry:
     """The auth of a dashboard that listens on `host`.
 
-    Where the environment names nobody, a machine of one's own gets a password of its own, for callers from it alone;
-    anything else is a ConfigError.
+    If the environment configures no authentication, a loopback host gets a generated password, for local callers
+    only. Any other host is a ConfigError.
     """
     settings = DashboardSettings.from_env(environ)
-    if settings.names_anybody():
+    if settings.has_auth():
         return Entry(settings.auth(), None, settings.trusted_proxies())
     if is_loopback(host):
         return Entry(*generated(), settings.trusted_proxies())
     raise ConfigError(
-        f"The dashboard would listen on {host}, where others can reach it, and has no authentication: set "
+        f"The dashboard would listen on {host}, which other machines can reach, without authentication: set "
         "LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1.",
         setting="dashboard_password",
     )

@@ -39,7 +39,7 @@ class Address(NamedTuple):
         """The address that `[HOST:]PORT` names; on loopback without a host. Raises ConfigError."""
         match = _ADDRESS.fullmatch(text)
         if match is None or int(match["port"]) > _LARGEST_PORT:
-            raise ConfigError(f"--dashboard {text} is no address: expected PORT or HOST:PORT, such as 127.0.0.1:8080.")
+            raise ConfigError(f"--dashboard {text} is not an address: expected PORT or HOST:PORT, like 127.0.0.1:80.")
         return cls((match["host"] or LOOPBACK).strip("[]"), int(match["port"]))
 
     @property
@@ -110,7 +110,7 @@ def _behind(proxies: Sequence[str], app: "ASGIApp") -> "ASGIApp":
     """The app where these proxies, and nobody else, say from where a request comes and whether it came over TLS."""
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: PLC0415 - as above
 
-    from lowkiq_lambda.dashboard.security.sources import PEER  # noqa: PLC0415 - as above
+    from lowkiq_lambda.dashboard.security.caller import PEER  # noqa: PLC0415 - as above
 
     believing = ProxyHeadersMiddleware(cast("Any", app), [*proxies])
 

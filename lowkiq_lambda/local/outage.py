@@ -32,7 +32,7 @@ class Outage:
             if is_news:
                 self._began_at = self._clock.monotonic()
         if is_news:
-            logger.error("Redis is out of reach, trying on: %s", error)
+            logger.error("Redis is unreachable, retrying: %s", error)
             self._last_words(error)
 
     def worked(self, what: Hashable) -> None:

@@ -67,7 +67,7 @@ class ProcessRunner:
                 self._daemon.start()
             except BackendUnavailable as error:
                 if attempt == 0:
-                    logger.error("Redis is out of reach, trying on: %s", error)  # noqa: TRY400 - no fault of ours
+                    logger.error("Redis is unreachable, retrying: %s", error)  # noqa: TRY400 - no fault of ours
                 signal = signals.next(backoff(attempt, self._rng))
                 if signal in (SIGTERM, SIGINT):
                     return False

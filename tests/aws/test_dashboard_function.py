@@ -193,7 +193,7 @@ def test_an_app_that_cannot_be_loaded_is_told_to_those_who_signed_in() -> None:
     assert 503 == page["statusCode"]
     assert "There is no module" in page["raw"].decode()
     assert 503 == health["statusCode"]
-    assert {"status": "out of reach", "app": "out of reach", "redis": "unknown"} == json.loads(health["raw"])
+    assert {"status": "unreachable", "app": "unreachable", "redis": "unknown"} == json.loads(health["raw"])
 
 
 def test_the_event_tells_the_address_and_no_header_does(app: Lowkiq, caplog: pytest.LogCaptureFixture) -> None:

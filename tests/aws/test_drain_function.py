@@ -100,7 +100,7 @@ def test_a_bad_event_is_refused_before_redis_is_asked(drain: DrainFunction, queu
     declare(app, queue_name, Notes())
     drain.install(app)
 
-    with pytest.raises(BadEvent, match="shard 7 is no shard of any queue"):
+    with pytest.raises(BadEvent, match="shard 7 is not a shard of any queue"):
         drain({"shard": 7})
 
 

@@ -58,7 +58,7 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
         return queue.length, queue.morgue_length
 
     page = visit(f"morgue?queue={worker.queue_name}")
-    page.get_by_role("button", name="Put all back").click()
+    page.get_by_role("button", name="Requeue all").click()
     expect(page.get_by_text("12,000 ids of the queue")).to_be_visible()
     assert (0, MANY) == in_redis()
     steps: list[Route] = []
@@ -70,8 +70,8 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
             route.continue_()
 
     page.route("**/actions/step", hold)
-    confirm(page, "Put back")
-    interrupt = page.get_by_role("button", name="Interrupt")
+    confirm(page, "Requeue")
+    interrupt = page.get_by_role("button", name="Pause")
     expect(interrupt).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_attribute("max", str(MANY))
     first, changed = told(page)
@@ -82,7 +82,7 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
     interrupt.click()
     _, step = steps
     step.continue_()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
     second, changed = told(page)
     assert first < second == changed < MANY
     assert (second, MANY - second) == in_redis()
@@ -90,7 +90,7 @@ def test_putting_many_back_shows_how_far_it_is_and_can_be_interrupted(app: Lowki
     assert (second, MANY - second) == in_redis()
 
     page.unroute("**/actions/step")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect_done(page, "12,000 ids were")
     assert (MANY, 0) == in_redis()
     assert [] == [*found, *look_around(page, "all-done")]
@@ -109,16 +109,16 @@ def test_a_step_without_an_answer_stops_the_action(
         next(ways)(route)
 
     page = visit(f"morgue?queue={worker.queue_name}")
-    ask(page, "Put all back")
+    ask(page, "Requeue all")
     page.route("**/actions/step", fail)
-    confirm(page, "Put back")
-    notice, go_on = page.locator("#notice"), page.get_by_role("button", name="Go on")
-    expect(notice).to_contain_text("The server gave no answer (502)")
-    expect(page.get_by_role("button", name="Interrupt")).to_be_hidden()
+    confirm(page, "Requeue")
+    notice, go_on = page.locator("#notice"), page.get_by_role("button", name="Continue")
+    expect(notice).to_contain_text("The server responded with an error (502)")
+    expect(page.get_by_role("button", name="Pause")).to_be_hidden()
     stopped_at = told(page)
     found = look_around(page, "stopped")
     go_on.click()
-    expect(notice).to_contain_text("The server cannot be reached")
+    expect(notice).to_contain_text("The server is unreachable")
     assert stopped_at == told(page)
 
     page.unroute("**/actions/step")

@@ -27,7 +27,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, 
     bury(app, worker, handler, [{"id": "order-77", "payload": {"no": 77}}])
     page = visit()
 
-    page.get_by_role("row", name=worker.queue_name).locator("td[data-name=Dead] a").click()
+    page.get_by_role("row", name=worker.queue_name).locator("td[data-name=Morgue] a").click()
     expect(page.get_by_role("heading", name="In the morgue")).to_contain_text("100 shown of 120")
     page.get_by_label("Error contains").fill("no such customer")
     page.get_by_role("button", name="Search").click()
@@ -37,15 +37,15 @@ def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, 
     expect(page.get_by_role("region", name="Table of errors")).to_contain_text("order-77 has no such customer")
     expect(page.get_by_text("in the morgue for")).to_be_visible()
 
-    page.get_by_role("group", name="in the morgue").get_by_role("button", name="Put back").click()
-    confirm(page, "Put back")
+    page.get_by_role("group", name="in the morgue").get_by_role("button", name="Requeue").click()
+    confirm(page, "Requeue")
     expect_done(page, "1 id was")
     app.drain()
 
     page.get_by_role("link", name="lowkiq", exact=True).click()
     row = page.get_by_role("row", name=worker.queue_name)
-    expect(row.locator("td[data-name=Processed]")).to_have_text("1")
-    expect(row.locator("td[data-name=Dead]")).to_have_text("119")
+    expect(row.locator("td[data-name=Done]")).to_have_text("1")
+    expect(row.locator("td[data-name=Morgue]")).to_have_text("119")
 
 
 def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
@@ -56,10 +56,10 @@ def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: 
     tab_to(page, page.get_by_label("Select first"))
     page.keyboard.press("Space")
     expect(page.get_by_text("1 selected")).to_be_visible()
-    tab_to(page, page.get_by_role("button", name="Put back").first, backwards=True)
+    tab_to(page, page.get_by_role("button", name="Requeue").first, backwards=True)
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 id that you selected")).to_be_visible()
-    tab_to(page, page.get_by_role("button", name="Put back"))
+    tab_to(page, page.get_by_role("button", name="Requeue"))
     page.keyboard.press("Enter")
     expect_done(page, "1 id was")
 

@@ -173,8 +173,8 @@ def test_what_came_too_late_suits_everybody(token: int, look: Look) -> None:
 def test_what_was_done_suits_everybody(look: Look) -> None:
     """As every page: a question about some jobs, of which one is gone; and what became of them."""
     page = look("ask-selected", "queue", "actions/ask", ("do", "picked:requeue"), ("ids", "dead-1"), ("ids", "gone"))
-    page.locator("main").get_by_role("button", name="Put back").click()
-    expect(page.get_by_text("1 that you selected was left alone")).to_be_visible()
+    page.locator("main").get_by_role("button", name="Requeue").click()
+    expect(page.get_by_text("1 of the selected ids was not changed")).to_be_visible()
     assert [] == look_around(page, "done")
 
 
@@ -202,7 +202,7 @@ def test_the_door_suits_everybody(site: str, open_window: OpenWindow, complaints
     found = look_around(page, "sign-in")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    expect(page.get_by_text("The password is wrong.")).to_be_visible()
     found += look_around(page, "sign-in-wrong")
 
     assert [] == found

@@ -31,8 +31,8 @@ def walk(page: Page, address: str, queue_name: str) -> None:
     confirm(page, "Delete")
     expect_done(page, "1 id was")
     page.get_by_role("link", name="Back to the list").click()
-    expect(page.get_by_text("Nothing waits")).to_be_visible()
-    for name in ("Processing", "Morgue", "Shards"):
+    expect(page.get_by_text("No job waits")).to_be_visible()
+    for name in ("In flight", "Morgue", "Shards"):
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_role("link", name=name, exact=True)).to_have_attribute("aria-current", "page")
         assert page.url.startswith(address)

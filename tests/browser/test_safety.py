@@ -128,9 +128,9 @@ def test_hostile_ids_payloads_and_errors_break_no_page(
         assert page.evaluate("window.hit") is None
 
     page.goto(morgue)
-    page.get_by_label("Select all of this page").check()
-    page.get_by_role("button", name="Put back").first.click()
-    confirm(page, "Put back")
+    page.get_by_label("Select all on this page").check()
+    page.get_by_role("button", name="Requeue").first.click()
+    confirm(page, "Requeue")
     expect_done(page, f"{len(names)} ids were")
     handler.batches.clear()
     app.drain()

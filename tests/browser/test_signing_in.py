@@ -28,7 +28,7 @@ def test_nobody_sees_a_page_before_he_has_signed_in(
 
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    expect(page.get_by_text("The password is wrong.")).to_be_visible()
     assert ["401" in complaint for complaint in complaints] == [True]
     complaints.clear()
 

@@ -59,16 +59,16 @@ def test_numbers_follow_a_replay_by_themselves(app: Lowkiq, worker: Any, visit: 
     """What is pushed and drained while the page is open changes its numbers; nobody has to load it again."""
     page = watch(visit)
     row = page.get_by_role("row", name=worker.queue_name)
-    expect(total(page, "Enqueued")).to_have_text("0")
+    expect(total(page, "Waiting")).to_have_text("0")
 
     worker.perform_async([{"id": number} for number in range(300)])
     pass_time(page)
-    expect(total(page, "Enqueued")).to_have_text("300")
+    expect(total(page, "Waiting")).to_have_text("300")
     expect(row.get_by_role("cell").nth(5)).to_have_text("300")
 
     app.drain()
     pass_time(page)
-    expect(total(page, "Enqueued")).to_have_text("0")
+    expect(total(page, "Waiting")).to_have_text("0")
     expect(row.get_by_role("cell").nth(1)).to_have_text("300")
 
 
@@ -86,7 +86,7 @@ def test_a_hidden_page_asks_for_nothing(worker: Any, visit: Visit) -> None:
     assert [] == asked
 
     page.evaluate(HIDE, False)  # noqa: FBT003 - the script's argument
-    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(total(page, "Waiting")).to_have_text("1")
     expect(page.get_by_role("status")).to_have_text("live")
 
 
@@ -95,16 +95,16 @@ def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: 
     page = watch(visit)
     worker.perform_async([{"id": 1}])
     pass_time(page)
-    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(total(page, "Waiting")).to_have_text("1")
 
     own_server.stop()
     pass_time(page)
-    expect(page.get_by_role("status")).to_have_text("Redis is away")
+    expect(page.get_by_role("status")).to_have_text("Redis is unreachable")
     expect(page.locator("#notice")).to_contain_text("Redis cannot serve now")
-    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(total(page, "Waiting")).to_have_text("1")
     found = look_around(page, "redis-away")
     fresh = visit("shards?queue=" + worker.queue_name)
-    expect(fresh.get_by_role("heading", name="Not now")).to_be_visible()
+    expect(fresh.get_by_role("heading", name="Unavailable")).to_be_visible()
     assert [] == found + look_around(fresh, "redis-away-fresh")
 
     own_server.start()
@@ -112,7 +112,7 @@ def test_a_page_says_when_redis_is_away(own_server: Server, worker: Any, visit: 
     pass_time(page)
     expect(page.get_by_role("status")).to_have_text("live")
     expect(page.locator("#notice")).to_be_empty()
-    expect(total(page, "Enqueued")).to_have_text("2")
+    expect(total(page, "Waiting")).to_have_text("2")
     assert all("503" in complaint for complaint in complaints), complaints
     complaints.clear()
 
@@ -122,7 +122,7 @@ def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit:
     page = watch(visit)
     worker.perform_async([{"id": 1}])
     pass_time(page)
-    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(total(page, "Waiting")).to_have_text("1")
     worker.perform_async([{"id": 2}])
 
     answers: dict[str, Callable[[Route], None]] = {
@@ -135,14 +135,14 @@ def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit:
         page.route("**/*", answer)
         pass_time(page)
         expect(page.get_by_role("status")).to_have_text(state)
-        expect(total(page, "Enqueued")).to_have_text("1")
+        expect(total(page, "Waiting")).to_have_text("1")
         expect(page.locator("#notice")).to_be_empty()
         assert [] == look_around(page, state.replace(" ", "-"))
         page.unroute("**/*")
 
     pass_time(page)
     expect(page.get_by_role("status")).to_have_text("live")
-    expect(total(page, "Enqueued")).to_have_text("2")
+    expect(total(page, "Waiting")).to_have_text("2")
     complaints.clear()
 
 
@@ -155,7 +155,7 @@ def test_the_focus_stays_while_numbers_change(worker: Any, visit: Visit) -> None
     worker.perform_async([{"id": 1}])
     pass_time(page)
 
-    expect(total(page, "Enqueued")).to_have_text("1")
+    expect(total(page, "Waiting")).to_have_text("1")
     expect(link).to_be_focused()
 
 

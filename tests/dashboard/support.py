@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlencode, urljoin, urlsplit
 from starlette.types import ASGIApp, Message, Scope
 
 from lowkiq_lambda.dashboard import Auth
-from lowkiq_lambda.dashboard.security.throttle import WINDOW
+from lowkiq_lambda.dashboard.security.throttle import MINUTE
 from tests.waiting import eventually
 
 ORIGIN = "http://127.0.0.1:8000"
@@ -22,7 +22,7 @@ ORIGIN = "http://127.0.0.1:8000"
 
 def await_room_in_the_minute() -> None:
     """Tries are counted by the minute of the clock on the wall: wait until one has room for all of a test."""
-    eventually(lambda: time.time() % WINDOW < WINDOW / 2, WINDOW, "a minute with room")
+    eventually(lambda: time.time() % MINUTE < MINUTE / 2, MINUTE, "a minute with room")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The body, unpacked."""
-        packed = self.headers.get("content-encoding") == "gzip"
-        return (gzip.decompress(self.body) if packed else self.body).decode()
+        """The body, unpack."""
+        pack = self.headers.get("content-encoding") == "gzip"
+        return (gzip.decompress(self.body) if pack else self.body).decode()
 
     @property
     def words(self) -> str:

@@ -13,9 +13,9 @@ import pytest
 from msgspec import structs
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkActionResult, BulkActionState, pack, unpack
+from lowkiq_lambda.dashboard.bulk_action_steps import LARGEST_STATE
 from lowkiq_lambda.dashboard.pages import actions as page
-from lowkiq_lambda.dashboard.sweeping import LARGEST_TICKET
-from lowkiq_lambda.dashboard.tickets import Outcome, Question, Ticket, packed, unpacked
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import READER, MakeBrowser
 from tests.dashboard.support import Answer, Browser
@@ -39,14 +39,14 @@ def ask(browser: Browser, desk: Desk, do: str, *ids: str, **search: str) -> Answ
     return browser.follow(answer) if answer.status == 303 else answer
 
 
-def ticket(answer: Answer) -> str:
+def action_state(answer: Answer) -> str:
     """What the page would send on."""
-    return str(re.findall(r'name="ticket" value="(.*?)"', answer.text)[0])
+    return str(re.findall(r'name="action_state" value="(.*?)"', answer.text)[0])
 
 
 def go_on(browser: Browser, answer: Answer) -> Answer:
     """Press the page's only button, where scripts run."""
-    return browser.send("/actions/step", {"ticket": ticket(answer)}, hx_request="true")
+    return browser.send("/actions/step", {"action_state": action_state(answer)}, hx_request="true")
 
 
 def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,7 +62,7 @@ def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest
     assert (["c"], {"a", "b\0\r\n<i>"}) == ([*desk.state()["morgue"]], set(desk.state()["waiting"]))
     (record,) = caplog.records
     what = r"2 selected: 'a', 'b\x00\r\n<i>'"
-    assert ("olga", what, 2) == (record.who, record.what, record.changed)  # type: ignore[attr-defined]  # the audit sets it
+    assert ("olga", what, 2) == (record.who, record.target, record.changed)  # type: ignore[attr-defined]  # the audit sets it
 
 
 def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -75,7 +75,7 @@ def test_a_line_has_an_end(browser: Browser, desk: Desk, caplog: pytest.LogCaptu
     desk.bury([{"id": "a"}])
     go_on(browser, ask(browser, desk, "found:requeue"))
 
-    selected, part, whole = (record.what for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
+    selected, part, whole = (record.target for record in caplog.records)  # type: ignore[attr-defined]  # the audit sets it
     assert selected.startswith(f"21 selected: '{'x' * 100}'…, '0', '1', ")
     assert selected.endswith("'8', 11 more")
     assert ("found by: due at or after 1970-01-01T00:00:05.000Z", "all") == (part, whole)
@@ -88,8 +88,8 @@ def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -
 
     assert "2 ids were changed" in go_on(browser, first).words
     told = go_on(browser, second).words
-    assert "Done. Nothing was left to do. Not counted as changed" in told
-    assert "somebody else was faster" in told
+    assert "Done. No id was changed. Not counted" in told
+    assert "another operator changed first" in told
     assert {"a", "b"} == set(desk.state()["waiting"])
 
 
@@ -115,7 +115,7 @@ def test_ten_thousand_are_put_back_with_an_interruption(
     desk.drain()
     go_on(browser, first)
     answer = go_on(browser, first)
-    while "ticket" in answer.text:
+    while "action_state" in answer.text:
         answer = go_on(browser, answer)
     assert "Done." in answer.words
     assert {} == desk.state()["morgue"]
@@ -132,16 +132,16 @@ def test_a_page_that_is_loaded_again_says_what_it_cannot_count(
     asked = ask(browser, desk, "found:requeue")
     first = go_on(browser, asked)
     assert "500 changed so far" in first.words
-    assert "Loaded again, this page asks about what is left" in first.words
+    assert "If you reload this page, it asks about the rest" in first.words
 
     again = go_on(browser, asked)
-    while "ticket" in again.text:
+    while "action_state" in again.text:
         again = go_on(browser, again)
-    assert "Done. 700 ids were changed. Not counted as changed" in again.words
+    assert "Done. 700 ids were changed. Not counted" in again.words
     last = go_on(browser, asked)
-    while "ticket" in last.text:
+    while "action_state" in last.text:
         last = go_on(browser, last)
-    assert "Done. Nothing was left to do. Not counted as changed" in last.words
+    assert "Done. No id was changed. Not counted" in last.words
 
 
 def test_what_is_complete_is_done(browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +150,9 @@ def test_what_is_complete_is_done(browser: Browser, desk: Desk, monkeypatch: pyt
     desk.bury([{"id": n} for n in range(600)])
     for do, ids in (("picked:requeue", ["1", "2"]), ("found:delete_buried", [])):
         answer, told = ask(browser, desk, do, *ids), list[str]()
-        while "ticket" in answer.text:
+        while "action_state" in answer.text:
             answer = go_on(browser, answer)
-            told += re.findall(r"([\d,]+) of \1 looked at", answer.words)
+            told += re.findall(r"([\d,]+) of \1 ids examined", answer.words)
         assert [] == told
         assert "Done." in answer.words
     assert {} == desk.state()["morgue"]
@@ -219,7 +219,7 @@ def test_what_a_search_finds(browser: Browser, desk: Desk, search: dict[str, str
     """The action is done to all that the search's pages would show, and to nothing else."""
     desk.bury([{"id": job_id} for job_id in ("a1", "a2", "b1", "b2")])
     asked = ask(browser, desk, "found:delete_buried", **search)
-    assert (f"{len(found)} ids" if found else "There is nothing to do") in re.sub("1 id ", "1 ids ", asked.words)
+    assert (f"{len(found)} ids" if found else "No job matches") in re.sub("1 id ", "1 ids ", asked.words)
     if found:
         assert "Done." in go_on(browser, asked).words
     assert {"a1", "a2", "b1", "b2"} - found == set(desk.state()["morgue"])
@@ -277,7 +277,7 @@ def test_a_step_ends_in_time(browser: Browser, desk: Desk, monkeypatch: pytest.M
     desk.push([{"id": "small", "payload": n} for n in range(2)])
     answer, taken = ask(browser, desk, "picked:delete", "large", "small"), 0
     left = [2_502]
-    while "ticket" in answer.text:
+    while "action_state" in answer.text:
         answer, taken = go_on(browser, answer), taken + 1
         left.append(sum(len(entries) for entries, *_ in desk.state()["waiting"].values()))
     assert 4 <= taken <= 8
@@ -286,7 +286,7 @@ def test_a_step_ends_in_time(browser: Browser, desk: Desk, monkeypatch: pytest.M
 
 
 def test_a_queue_of_many_shards(app: Lowkiq, queue_name: str, handler: Handler, make_browser: MakeBrowser) -> None:
-    """Selected and all, shard after shard; a ticket for other shards is refused."""
+    """Selected and all, shard after shard; an action state for other shards is refused."""
     worker = declare(app, queue_name, handler, shards_count=5)
     worker.perform_async([{"id": n, "delay": 60 + n} for n in range(100)])
     browser = make_browser()
@@ -297,9 +297,9 @@ def test_a_queue_of_many_shards(app: Lowkiq, queue_name: str, handler: Handler, 
     assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
     assert "90 ids of the queue" in order("found:expedite").words
     asked = order("found:delete")
-    other = unpacked(ticket(asked), Ticket)
-    other = structs.replace(other, sweep=structs.replace(other.sweep, shards_count=6))
-    assert 400 == browser.send("/actions/step", {"ticket": packed(other)}).status
+    other = unpack(action_state(asked), BulkActionState)
+    other = structs.replace(other, action=structs.replace(other.action, shards_count=6))
+    assert 400 == browser.send("/actions/step", {"action_state": pack(other)}).status
     assert "100 ids were changed" in go_on(browser, asked).words
     assert 0 == app.stats()["total"]["length"]
 
@@ -344,7 +344,7 @@ def test_only_what_can_be_done_is_offered(browser: Browser, desk: Desk) -> None:
     assert of_dead == buttons(browser, f"/job?queue={queue}&id=failed")
 
 
-def test_a_ticket_goes_on_however_long_the_ids_are(
+def test_a_state_goes_on_however_long_the_ids_are(
     browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the page sends back fits into what the dashboard takes; and what is done to some counts to the end."""
@@ -353,8 +353,8 @@ def test_a_ticket_goes_on_however_long_the_ids_are(
     long = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60_000)) for _ in range(58)]
     desk.push([{"id": job_id, "delay": 60} for job_id in long])
     answer, taken = ask(browser, desk, "found:delete"), 0
-    while "ticket" in answer.text:
-        assert len(ticket(answer)) <= LARGEST_TICKET
+    while "action_state" in answer.text:
+        assert len(action_state(answer)) <= LARGEST_STATE
         answer, taken = go_on(browser, answer), taken + 1
         assert 200 == answer.status
     assert "58 ids were changed" in answer.words
@@ -370,14 +370,14 @@ def test_the_lines_of_one_action_belong_together(
     desk.bury([{"id": n} for n in range(1_200)])
     with caplog.at_level(logging.INFO, AUDIT):
         answer = ask(browser, desk, "found:requeue")
-        while "ticket" in answer.text:
+        while "action_state" in answer.text:
             answer = go_on(browser, answer)
         go_on(browser, ask(browser, desk, "picked:delete", "1"))
     *steps, other = [record.__dict__ for record in caplog.records]
 
     assert [500, 500, 200] == [line["changed"] for line in steps]
     assert [500, 1_000, 1_200] == [line["in_all"] for line in steps]
-    assert ["to be gone on with", "to be gone on with", "done"] == [line["state"] for line in steps]
+    assert ["in progress", "in progress", "done"] == [line["state"] for line in steps]
     assert 1 == len({line["run"] for line in steps})
     assert ("delete", "done", 1) == (other["action"], other["state"], other["changed"])
     assert other["run"] != steps[0]["run"]
@@ -401,28 +401,28 @@ def test_no_page_is_an_answer_to_a_form(browser: Browser, desk: Desk, monkeypatc
     assert 1_200 == len(desk.state()["morgue"])
 
     for left in (700, 200):
-        shown = pages_by_get(browser, browser.send("/actions/step", {"ticket": ticket(shown)}))
+        shown = pages_by_get(browser, browser.send("/actions/step", {"action_state": action_state(shown)}))
         assert f"has changed {1_200 - left:,} ids so far" in shown.words
         assert f"{left} ids of the queue" in shown.words
         assert left == len(desk.state()["morgue"])
-    shown = pages_by_get(browser, browser.send("/actions/step", {"ticket": ticket(shown)}))
+    shown = pages_by_get(browser, browser.send("/actions/step", {"action_state": action_state(shown)}))
     assert "Done. 1,200 ids were changed." in shown.words
-    assert "ticket" not in shown.text
+    assert "action_state" not in shown.text
 
 
 def test_an_address_that_somebody_made_up_changes_nothing(browser: Browser, desk: Desk) -> None:
-    """E-84: a question is answered by a look, an outcome is told; a ticket is neither, and nonsense is refused."""
+    """E-84: an address holds a question or an outcome; an action's state is neither, and nonsense is refused."""
     desk.bury([{"id": "a"}, {"id": "b"}])
     queue = desk.worker.queue_name
-    question = packed(Question(queue=queue, act="delete_buried", chosen=["a"]))
+    question = pack(BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
     assert "1 id that you selected" in browser.get(f"/actions/ask?q={question}").words
     assert (
         "Done. 7 ids were changed"
-        in browser.get(f"/actions/done?q={packed(Outcome(queue=queue, act='kill', changed=7))}").words
+        in browser.get(f"/actions/done?q={pack(BulkActionResult(queue=queue, act='kill', changed=7))}").words
     )
-    for text in ("", "x", "é", ticket(browser.get(f"/actions/ask?q={question}"))):
+    for text in ("", "x", "é", action_state(browser.get(f"/actions/ask?q={question}"))):
         assert {400} == {browser.get(f"/actions/{name}?q={quote(text)}").status for name in ("ask", "done")}
-    assert 404 == browser.get(f"/actions/ask?q={packed(Question(queue='other', act='delete'))}").status
+    assert 404 == browser.get(f"/actions/ask?q={pack(BulkActionRequest(queue='other', act='delete'))}").status
     assert {"a", "b"} == set(desk.state()["morgue"])
 
 
@@ -436,8 +436,8 @@ def test_a_selection_that_no_address_can_keep(browser: Browser, desk: Desk) -> N
     assert "100 ids that you selected" in shown.words
     (address,) = re.findall(r'data-at="\.\.(/actions/ask\?q=.*?)"', shown.text)
     lost = browser.get(address)
-    assert "tick the jobs again" in lost.words
-    assert "ticket" not in lost.text
+    assert "select the jobs again" in lost.words
+    assert "action_state" not in lost.text
     assert "Done. 100 ids were changed." in go_on(browser, shown).words
 
 
@@ -453,27 +453,27 @@ def test_a_reader_may_not(make_browser: MakeBrowser, browser: Browser, desk: Des
     for path in ("/actions/ask", "/actions/step", "/actions/queue"):
         assert 403 == reader.get(f"{path}?queue={queue}&do=pause").status
         assert 403 == reader.send(path, {"queue": queue, "do": "found:requeue"}).status
-    stolen = ticket(ask(browser, desk, "found:requeue"))
-    assert 403 == reader.send("/actions/step", {"ticket": stolen}).status
+    stolen = action_state(ask(browser, desk, "found:requeue"))
+    assert 403 == reader.send("/actions/step", {"action_state": stolen}).status
     assert ["a"] == [*desk.state()["morgue"]]
 
 
 def test_a_forged_request(browser: Browser, desk: Desk) -> None:
     """E-84: from another site, or without the proof of a page, it is refused."""
     desk.bury([{"id": "a"}])
-    good = ticket(ask(browser, desk, "found:requeue"))
-    assert 403 == browser.post("/actions/step", {"ticket": good}).status
-    assert 403 == browser.send("/actions/step", {"ticket": good}, sec_fetch_site="cross-site").status
+    good = action_state(ask(browser, desk, "found:requeue"))
+    assert 403 == browser.post("/actions/step", {"action_state": good}).status
+    assert 403 == browser.send("/actions/step", {"action_state": good}, sec_fetch_site="cross-site").status
     assert 403 == browser.post("/actions/queue", {"queue": desk.worker.queue_name, "do": "pause"}).status
     assert 405 == browser.get("/actions/step").status
     assert ["a"] == [*desk.state()["morgue"]]
 
 
 @pytest.mark.parametrize("text", ["", "x", "eJw=", "é", "A" * 4_000])
-def test_a_ticket_that_is_none(browser: Browser, text: str) -> None:
+def test_a_text_that_is_not_an_action_state(browser: Browser, text: str) -> None:
     """It is refused, with a sentence."""
-    answer = browser.send("/actions/step", {"ticket": text})
-    assert (400, True) == (answer.status, "cannot be read" in answer.words)
+    answer = browser.send("/actions/step", {"action_state": text})
+    assert (400, True) == (answer.status, "is damaged" in answer.words)
 
 
 FORGED: list[dict[str, Any]] = [
@@ -492,14 +492,14 @@ FORGED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", FORGED)
-def test_a_ticket_that_somebody_wrote_himself(browser: Browser, desk: Desk, fields: dict[str, Any]) -> None:
+def test_a_state_that_somebody_made_up(browser: Browser, desk: Desk, fields: dict[str, Any]) -> None:
     """It may ask for what cannot be: that is refused, or finds nothing; it breaks nothing."""
     desk.push([{"id": "a"}])
-    sweep = {"act": "delete", "shards_count": 1, "looks": [(0, 1.0, 1, 1.0, 1, 1, 1)], "total": 1, **fields}
-    data = msgspec.msgpack.encode({"queue": desk.worker.queue_name, "sweep": sweep})
+    action = {"act": "delete", "shards_count": 1, "looks": [(0, 1.0, 1, 1.0, 1, 1, 1)], "total": 1, **fields}
+    data = msgspec.msgpack.encode({"queue": desk.worker.queue_name, "action": action})
     forged = base64.urlsafe_b64encode(zlib.compress(data)).decode()
 
-    assert browser.send("/actions/step", {"ticket": forged}, hx_request="true").status in {200, 400}
+    assert browser.send("/actions/step", {"action_state": forged}, hx_request="true").status in {200, 400}
     assert 200 == browser.get(f"/waiting?queue={desk.worker.queue_name}").status
 
 
@@ -514,8 +514,8 @@ def test_an_action_that_is_none(browser: Browser, desk: Desk, do: str) -> None:
 def test_nothing_selected(browser: Browser, desk: Desk) -> None:
     """It is said, and no button leads on."""
     answer = ask(browser, desk, "picked:delete")
-    assert "Nothing is selected" in answer.words
-    assert "ticket" not in answer.text
+    assert "No job is selected" in answer.words
+    assert "action_state" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -548,11 +548,11 @@ def test_a_question_and_its_line_say_what_was_searched_for(  # noqa: PLR0913, PL
     desk.handler.words = "is <b>"
     desk.fail([{"id": "ac"}])
     question = ask(browser, desk, "found:delete", **search)
-    assert f"Searched for: {asked} " in question.words
+    assert f"The search: {asked} " in question.words
     with caplog.at_level(logging.INFO, AUDIT):
         go_on(browser, question)
 
-    assert [f"found by: {noted}"] == [record.__dict__["what"] for record in caplog.records]
+    assert [f"found by: {noted}"] == [record.__dict__["target"] for record in caplog.records]
 
 
 def test_a_question_about_a_whole_list_names_no_search(browser: Browser, desk: Desk) -> None:

@@ -36,7 +36,7 @@ def test_a_queue_is_paused_and_resumed(
     """Asked first, then done; and each is noted."""
     caplog.set_level(logging.INFO, AUDIT)
     worker.perform_async([{"id": "a"}])
-    assert "1 shard , where 1 id waits" in asked(browser, worker, "pause").words
+    assert "1 shard , with 1 waiting id" in asked(browser, worker, "pause").words
     assert (None, []) == (paused_for(app, worker), caplog.records)
 
     answer = order(browser, worker, "pause")
@@ -44,7 +44,7 @@ def test_a_queue_is_paused_and_resumed(
     shown = browser.follow(answer).words
     assert "until resumed" in shown
     assert {} == {outcome: n for outcome, n in app.drain().items() if n}
-    assert "is performed again" in asked(browser, worker, "resume").words
+    assert "will perform the due jobs again" in asked(browser, worker, "resume").words
     order(browser, worker, "resume")
     assert (None, 1) == (paused_for(app, worker), app.drain()["done"])
     order(browser, worker, "resume")
@@ -84,11 +84,11 @@ def test_a_holder_is_evicted(
     app.drain()
     assert buttons[0] in pages[0].text
     assert "is accepted any more" not in pages[1].words
-    assert "counts as interrupted" in answers[0].words
+    assert "count as interrupted" in answers[0].words
     assert 303 == answers[1].status
-    assert "Shard 0 : nothing that its holder writes is accepted any more; it was evicted" in answers[2].words
-    assert "let go" in answers[2].words
-    assert "it gave up, or was evicted. The shard is free in" in answers[3].words
+    assert "Shard 0 : its holder was evicted or gave up" in answers[2].words
+    assert "fenced" in answers[2].words
+    assert "which was evicted or gave up. The lease ends in" in answers[3].words
     assert 1 == app.metrics()[worker.queue_name].in_flight
     (record,) = caplog.records
     assert ("olga", 1) == (record.who, record.changed)  # type: ignore[attr-defined]  # the audit sets it

@@ -11,8 +11,8 @@ import pytest
 
 from lowkiq_lambda import BackendUnavailable, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE, LARGEST_PAYLOAD
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
-from lowkiq_lambda.dashboard.api.shown import LARGEST_PAGE, LARGEST_PAYLOAD
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import OPERATOR as OPERATORS_PASSWORD
 from tests.dashboard.conftest import MakeBrowser
@@ -291,7 +291,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
         name: value for name, value in app.stats()["by_worker"][queue_name].items() if name != "lag"
     }
     assert ["robot", "robot", "robot"] == [record.__dict__["who"] for record in caplog.records]
-    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["what"]
+    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["target"]
 
 
 def test_a_whole_list_is_done_in_steps(
@@ -435,7 +435,7 @@ def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the par
 
     assert 2 - len(left[1]) == answer.json["changed"]
     assert left == ({job.id for job in queries.range_by_id()}, {job.id for job in queries.morgue_range_by_id()})
-    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["what"]
+    assert "3 selected: '0', '1', 'unknown'" == caplog.records[0].__dict__["target"]
 
 
 @pytest.mark.parametrize(
@@ -755,7 +755,7 @@ def test_health_names_the_part_that_is_away(clock: ManualClock, queue_name: str)
 
     answer = robot.get("/healthz")
 
-    assert (503, {"status": "out of reach", "app": "ok", "redis": "out of reach"}) == (answer.status, answer.json)
+    assert (503, {"status": "unreachable", "app": "ok", "redis": "unreachable"}) == (answer.status, answer.json)
     assert 503 == robot.read("stats").status
     assert "geheim" not in robot.read("stats").text
 

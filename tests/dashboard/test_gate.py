@@ -69,7 +69,7 @@ def test_signing_in_and_out(make_browser: MakeBrowser) -> None:
     wrong = browser.sign_in("not it")
 
     assert (200, 401) == (form.status, wrong.status)
-    assert "That is not the password" in wrong.words
+    assert "The password is wrong" in wrong.words
     assert {} == browser.cookies
 
     assert 303 == browser.sign_in(OPERATOR).status

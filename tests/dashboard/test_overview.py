@@ -44,7 +44,7 @@ def _text(markup: str) -> str:
 def test_ln_32_a_row_has_every_number_of_its_queue(
     worker: Any, handler: Handler, app: Lowkiq, browser: Browser, clock: ManualClock
 ) -> None:
-    """LN-12, LN-32: processed, failed, lag, busy, enqueued, fresh, retries, dead; and how long batches take."""
+    """LN-12, LN-32: processed, failed, lag, in flight, waiting, fresh, retries, morgue; and how long batches take."""
     worker.perform_async([{"id": n} for n in range(8)])
     handler.failing = {"0", "1", "2"}
     handler.meanwhile = lambda: clock.advance(2.0)
@@ -62,22 +62,22 @@ def test_ln_32_a_row_has_every_number_of_its_queue(
     row = cells(seen[0])[worker.queue_name]
 
     assert {
-        "Processed": "5",
+        "Done": "5",
         "Failed": "4",
         "Lag": "30 s",
-        "Busy": "10",
-        "Enqueued": "1.49K",
+        "In flight": "10",
+        "Waiting": "1.49K",
         "Fresh": "1.49K",
         "Retries": "1",
-        "Dead": "3",
+        "Morgue": "3",
     }.items() <= row.items()
     assert "1 ms · 2.0 s" == row["Batch p50 · p95"]
-    assert {"Lag": "30 s", "Busy": "10", "Enqueued": "1.49K", "Dead": "3"}.items() <= totals(seen[0]).items()
+    assert {"Lag": "30 s", "In flight": "10", "Waiting": "1.49K", "Morgue": "3"}.items() <= totals(seen[0]).items()
     assert 'title="1,491"' in seen[0]
 
 
 def test_ln_33_numbers_lead_to_lists(worker: Any, browser: Browser) -> None:
-    """LN-33: busy, enqueued, fresh, retries and dead are links to what they count; all links are relative."""
+    """LN-33: in flight, waiting, fresh, retries and morgue are links to what they count; all links are relative."""
     name = worker.queue_name
     links = [unescape(link) for link in re.findall(r'(?:href|src|action|hx-get)="(.*?)"', browser.get("/").text)]
 
@@ -144,7 +144,7 @@ def test_an_app_without_workers_is_explained(browser: Browser) -> None:
 
     assert 200 == page.status
     assert "The app declares no worker" in page.words
-    assert {"Lag": "0 s", "Busy": "0", "Dead": "0", "Processed/s": "0"}.items() <= totals(page.text).items()
+    assert {"Lag": "0 s", "In flight": "0", "Morgue": "0", "Done/s": "0"}.items() <= totals(page.text).items()
 
 
 def test_hostile_names_are_text(app: Lowkiq, browser: Browser, queue_name: str) -> None:
@@ -200,7 +200,7 @@ def test_a_redis_that_is_away_is_told(
     app.backend.client.close()
 
     assert (503, 503, 200) == (page.status, part.status, back.status)
-    assert "Not now Redis cannot serve now:" in page.words
+    assert "Unavailable Redis cannot serve now:" in page.words
     assert "#notice" == part.headers["hx-retarget"]
     assert "<html" not in part.text
 
@@ -241,7 +241,7 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     declare(other, worker.queue_name, Handler(), shards_count=7)
 
     words = make_browser(app=other).get("/").words
-    assert "declared otherwise What it holds is not shown" in words
+    assert "mismatched The queue's declaration in Redis differs from the app's" in words
     assert "declared otherwise" not in make_browser().get("/").words
     other.backend.client.close()
 
@@ -256,7 +256,7 @@ def test_the_lag_of_a_paused_queue_stands_apart(
     clock.advance(90)
     words = browser.get("/").words
 
-    assert "Lag 0 s Busy" in words
+    assert "Lag 0 s In flight" in words
     assert "0 s paused 1m 30s" in words
     assert f'lowkiq_queue_paused_lag_seconds{{queue="{queue_name}"}} 90.0' in browser.get("/metrics").text
     assert f'lowkiq_queue_lag_seconds{{queue="{queue_name}"}} 0.0' in browser.get("/metrics").text

@@ -87,13 +87,13 @@ def test_one_signs_in_looks_around_and_signs_out(stage: Stage, open_window: Open
     expect(page).to_have_title("Sign in · lowkiq")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("That is not the password.")).to_be_visible()
+    expect(page.get_by_text("The password is wrong.")).to_be_visible()
     assert ["401" in complaint for complaint in complaints] == [True]
     complaints.clear()
 
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    enqueued = page.get_by_role("row", name=QUEUE).locator("td[data-name=Enqueued]")
+    enqueued = page.get_by_role("row", name=QUEUE).locator("td[data-name=Waiting]")
     expect(enqueued).to_have_text(f"{stage.metrics.length}")
     expect(page.locator("#live")).to_have_text("live")
     enqueued.get_by_role("link").click()
@@ -157,25 +157,25 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stage: Stage, open_window:
 
     row.locator("td[data-name=Retries] a").click()
     page.get_by_label(f"Select {path}").check()
-    page.get_by_role("button", name="Send to the morgue", exact=True).click()
+    page.get_by_role("button", name="Bury", exact=True).click()
     confirm(page, "To the morgue")
     expect_done(page, "1 id was")
     page.goto(stage.deployment.dashboard_url)
-    row.locator("td[data-name=Dead] a").click()
+    row.locator("td[data-name=Morgue] a").click()
     page.get_by_label("Error contains").fill("comes after 2")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name=path, exact=True).click()
     expect(page.get_by_role("region", name="Last error")).to_contain_text(f"ValueError: {path}: change 1 comes after 2")
 
     stage.set_newest(path, 0)
-    page.get_by_role("group", name="in the morgue").get_by_role("button", name="Put back").click()
-    confirm(page, "Put back")
+    page.get_by_role("group", name="in the morgue").get_by_role("button", name="Requeue").click()
+    confirm(page, "Requeue")
     expect_done(page, "1 id was")
     page.goto(stage.deployment.dashboard_url)
     processed = stage.metrics.done
     stage.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
 
     # The page is open all the time, and asks for itself.
-    expect(row.locator("td[data-name=Processed]")).to_have_text(f"{processed + 1}")
-    expect(row.locator("td[data-name=Dead]")).to_have_text("0")
+    expect(row.locator("td[data-name=Done]")).to_have_text(f"{processed + 1}")
+    expect(row.locator("td[data-name=Morgue]")).to_have_text("0")
     assert 1 == stage.newest(path)

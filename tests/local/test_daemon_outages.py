@@ -73,13 +73,13 @@ def test_an_outage_is_reported_once_and_when_it_is_over(
         eventually(lambda: counting.done)
         fault_proxy.refuse()
         fault_proxy.cut()
-        eventually(lambda: messages(caplog, "Redis is out of reach"))
+        eventually(lambda: messages(caplog, "Redis is unreachable"))
         pushing.worker.perform_async([{"id": "meanwhile"}])
         fault_proxy.accept()
         eventually(lambda: messages(caplog, "Redis is back"))
         eventually(lambda: "meanwhile" in counting.done)
 
-    assert 1 == len(messages(caplog, "Redis is out of reach"))
+    assert 1 == len(messages(caplog, "Redis is unreachable"))
     assert 1 == len(messages(caplog, "Redis is back"))
     assert 1 == len(words)
     assert [] == messages(caplog, "a thread died")
@@ -128,7 +128,7 @@ def test_redis_may_come_after_the_daemon(
             eventually(lambda: counting.done)
             eventually(lambda: messages(caplog, "The server's maxmemory-policy is allkeys-lru"))
 
-    assert 1 == len(messages(caplog, "Redis is out of reach"))
+    assert 1 == len(messages(caplog, "Redis is unreachable"))
 
 
 def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster: Cluster, queue_name: str, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_cluster_that_is_away_at_the_start_is_waited_for(cluster: Cluster, que
         node.kill()
     with closing(Stage(cluster, queue_name, tmp_path, APP, shards_count=3)) as stage:
         waiting, stopped = stage.daemon(redis_timeout=1), stage.daemon(redis_timeout=1)
-        eventually(lambda: all("Redis is out of reach" in daemon.log for daemon in (waiting, stopped)), timeout=30)
+        eventually(lambda: all("Redis is unreachable" in daemon.log for daemon in (waiting, stopped)), timeout=30)
         stopped.send(signal.SIGTERM)
         assert 0 == stopped.exit_code()
 

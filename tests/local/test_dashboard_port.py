@@ -158,7 +158,7 @@ def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp
     ("address", "sentence"),
     [
         ("0.0.0.0:0", "has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
-        ("nonsense", "--dashboard nonsense is no address"),
+        ("nonsense", "--dashboard nonsense is not an address"),
         ("{taken}", "The dashboard cannot listen on 127.0.0.1:"),
     ],
 )
@@ -190,5 +190,5 @@ def test_addresses(text: str, address: tuple[str, int], url: str) -> None:
 @pytest.mark.parametrize("text", ["", "a:b", "1:2:3", "65536", ":1", "::1:80", "-1"])
 def test_what_is_no_address(text: str) -> None:
     """It is refused in a sentence."""
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="is not an address"):
         Address.of(text)

@@ -161,7 +161,7 @@ def test_what_was_refused_leaves_no_trace(app: Lowkiq) -> None:
 
 def test_functions_with_options_of_no_worker_are_refused(app: Lowkiq) -> None:
     """An option is a field of a worker; a class has fields, so it takes no options."""
-    with pytest.raises(DeclarationError, match="'batchsize' is no option of a worker; there are shards_count"):
+    with pytest.raises(DeclarationError, match="'batchsize' is not an option of a worker; there are shards_count"):
         app.worker(batchsize=5)(lambda _batch: None)  # type: ignore[call-overload]  # that is the point
     with pytest.raises(DeclarationError, match="takes a function; a class has them as fields"):
         app.worker(batch_size=5)(worker_with(perform=perform))
@@ -172,7 +172,7 @@ def test_a_worker_of_another_app_has_no_queue_here(app: Lowkiq) -> None:
     foreign = Lowkiq().worker(worker_with(perform=perform))
 
     for ask in (app.queries, app.actions, app.queue_of, lambda worker: app.push(worker, jobs_of("a"))):
-        with pytest.raises(DeclarationError, match=r"Odd is no worker of this app: declare it with its @app\.worker"):
+        with pytest.raises(DeclarationError, match=r"Odd is not a worker of this app: declare it"):
             ask(foreign)
 
 

@@ -1,1 +1,1 @@
-"""For programs: the same as the pages show and do, as JSON, with a description; numbers for Prometheus; health."""
+"""The JSON API with its OpenAPI description, metrics for Prometheus, and the health check."""

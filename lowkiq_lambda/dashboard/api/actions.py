@@ -1,4 +1,4 @@
-"""What programs of operators may do to chosen jobs, to a queue, and to a holder. Each call is safe to send again."""
+"""Operations that change given jobs, a queue or a holder. Each is idempotent."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -8,15 +8,15 @@ import msgspec
 from msgspec import Meta
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.api.asked import ChosenJobs, QueueName, worker_named
-from lowkiq_lambda.dashboard.api.operations import Refused
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long; without `seconds` until the queue is resumed."""
+    """A pause; without `seconds` it has no end."""
 
     queue: QueueName
     seconds: Annotated[float, Meta(gt=0, le=1e9)] | msgspec.UnsetType = msgspec.UNSET
@@ -29,7 +29,7 @@ class WholeQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who holds a shard, by the token that was seen."""
+    """The holder of a shard, identified by its token."""
 
     queue: QueueName
     shard: Annotated[int, Meta(ge=0, le=2**31)]
@@ -37,79 +37,79 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """How many ids were changed: those that were there, and had not come after the call."""
+    """The number of changed ids. Jobs that were pushed after the call do not change."""
 
     changed: int
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """Until when the queue is paused, in Unix seconds: the year 9999 where that has no end; null where it is not."""
+    """The end of the pause in Unix seconds: the year 9999 for a pause without an end, null without a pause."""
 
     until: float | None
 
 
 class Evicted(msgspec.Struct, frozen=True):
-    """Whether the holder was evicted: not so where it held the shard no more."""
+    """Whether the holder was evicted; false if it no longer held the shard."""
 
     evicted: bool
 
 
-def delete_waiting(visit: Visit, asked: ChosenJobs) -> Changed:
-    """Delete jobs that wait; what is in flight stays."""
-    return _to_chosen(visit, asked, "delete", lambda actions: actions.delete(asked.ids))
+def delete_waiting(context: RequestContext, params: JobIds) -> Changed:
+    """Delete waiting jobs. Jobs in flight stay."""
+    return _to_chosen(context, params, "delete", lambda actions: actions.delete(params.ids))
 
 
-def expedite(visit: Visit, asked: ChosenJobs) -> Changed:
-    """Make jobs that wait for a later time due now, in their order."""
-    return _to_chosen(visit, asked, "expedite", lambda actions: actions.perform_jobs_now(asked.ids))
+def expedite(context: RequestContext, params: JobIds) -> Changed:
+    """Make waiting jobs due now, in their order."""
+    return _to_chosen(context, params, "expedite", lambda actions: actions.perform_jobs_now(params.ids))
 
 
-def kill(visit: Visit, asked: ChosenJobs) -> Changed:
-    """Send jobs that wait and have failed to the morgue; those that have not failed stay."""
-    return _to_chosen(visit, asked, "kill", lambda actions: actions.kill_failed_jobs(asked.ids))
+def kill(context: RequestContext, params: JobIds) -> Changed:
+    """Bury waiting jobs that have failed. Jobs that have not failed stay."""
+    return _to_chosen(context, params, "kill", lambda actions: actions.kill_failed_jobs(params.ids))
 
 
-def requeue(visit: Visit, asked: ChosenJobs) -> Changed:
-    """Put jobs from the morgue back among those that wait, due now."""
-    return _to_chosen(visit, asked, "requeue", lambda actions: actions.morgue_queue_up(asked.ids))
+def requeue(context: RequestContext, params: JobIds) -> Changed:
+    """Requeue jobs from the morgue, due now."""
+    return _to_chosen(context, params, "requeue", lambda actions: actions.morgue_queue_up(params.ids))
 
 
-def delete_buried(visit: Visit, asked: ChosenJobs) -> Changed:
+def delete_buried(context: RequestContext, params: JobIds) -> Changed:
     """Delete jobs from the morgue."""
-    return _to_chosen(visit, asked, "delete_buried", lambda actions: actions.morgue_delete(asked.ids))
+    return _to_chosen(context, params, "delete_buried", lambda actions: actions.morgue_delete(params.ids))
 
 
-def pause(visit: Visit, asked: Pause) -> Paused:
-    """Have nobody take a shard of the queue, for a time or until it is resumed; pushes go on."""
-    worker = worker_named(visit, asked.queue)
-    seconds = None if isinstance(asked.seconds, msgspec.UnsetType) else asked.seconds
-    until = visit.app.actions(worker).pause(seconds)
-    audit.note(visit, "pause", asked.queue, f"until {until:.0f}", worker.shards_count)
+def pause(context: RequestContext, params: Pause) -> Paused:
+    """Pause the queue for a time or until it is resumed. Drains acquire none of its shards; clients can still push."""
+    worker = worker_named(context, params.queue)
+    seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
+    until = context.app.actions(worker).pause(seconds)
+    audit.note(context, "pause", params.queue, f"until {until:.0f}", worker.shards_count)
     return Paused(until)
 
 
-def resume(visit: Visit, asked: WholeQueue) -> Paused:
-    """End a pause, if there is one."""
-    worker = worker_named(visit, asked.queue)
-    paused = sum(shard.is_paused for shard in visit.app.queries(worker).shards())
-    visit.app.actions(worker).resume()
-    audit.note(visit, "resume", asked.queue, "all shards", paused)
+def resume(context: RequestContext, params: WholeQueue) -> Paused:
+    """Resume the queue if it is paused."""
+    worker = worker_named(context, params.queue)
+    paused = sum(shard.is_paused for shard in context.app.queries(worker).shards())
+    context.app.actions(worker).resume()
+    audit.note(context, "resume", params.queue, "all shards", paused)
     return Paused(None)
 
 
-def evict(visit: Visit, asked: Holder) -> Evicted:
-    """Refuse all further writes of who holds a shard; it is free when the lease would have ended."""
-    worker = worker_named(visit, asked.queue)
-    if asked.shard >= worker.shards_count:
-        raise Refused(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of that number.")
-    shard = ShardRef(worker.queue_name, worker.shards_count, asked.shard)
-    evicted = visit.app.actions(worker).evict(shard, asked.token)
-    audit.note(visit, "evict", asked.queue, f"holder {asked.token} of shard {asked.shard}", int(evicted))
+def evict(context: RequestContext, params: Holder) -> Evicted:
+    """Reject all further writes of a shard's holder. The shard is free when the lease ends."""
+    worker = worker_named(context, params.queue)
+    if params.shard >= worker.shards_count:
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
+    shard = ShardRef(worker.queue_name, worker.shards_count, params.shard)
+    evicted = context.app.actions(worker).evict(shard, params.token)
+    audit.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
     return Evicted(evicted)
 
 
-def _to_chosen(visit: Visit, asked: ChosenJobs, action: str, act: Callable[[Actions], int]) -> Changed:
-    worker = worker_named(visit, asked.queue)
-    changed = act(visit.app.actions(worker))
-    audit.note(visit, action, asked.queue, audit.selected(asked.ids), changed)
+def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[Actions], int]) -> Changed:
+    worker = worker_named(context, params.queue)
+    changed = act(context.app.actions(worker))
+    audit.note(context, action, params.queue, audit.selected(params.ids), changed)
     return Changed(changed)

@@ -1,4 +1,4 @@
-"""Whether the app can be loaded and its Redis reached. Open to everybody, so it tells nothing else."""
+"""The health check: whether the app loads and Redis answers. It is open to everybody, so it reveals no more."""
 
 import threading
 from collections.abc import Callable
@@ -8,60 +8,60 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.reader import Reader
 
-KEPT: Final = 1.0
-"""Seconds for which an answer serves all who ask: strangers can have Redis asked no oftener than that."""
+CACHE_SECONDS: Final = 1.0
+"""A result is served for so long, so that strangers cannot load Redis with requests."""
 
-Part = Literal["ok", "out of reach", "unknown"]
+Part = Literal["ok", "unreachable", "unknown"]
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What works, part by part; `unknown` where a part before it does not."""
+    """The status of each part; `unknown` if the check stopped before it."""
 
-    status: Literal["ok", "out of reach"]
+    status: Literal["ok", "unreachable"]
     app: Part
     redis: Part
 
 
-class Pulse:
-    """Looks, and keeps what it saw for a while."""
+class HealthCheck:
+    """Checks the parts, and caches the result."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._seen: Health | None = None
-        self._seen_at = 0.0
+        self._health: Health | None = None
+        self._checked_at = 0.0
 
-    def __call__(self, visit: Visit) -> Response:
-        """200 or 503, and which part is out of reach."""
+    def __call__(self, context: RequestContext) -> Response:
+        """200, or 503 with the unreachable part."""
         with self._lock:
-            if self._seen is None or not 0 <= self._now() - self._seen_at < KEPT:
-                self._seen, self._seen_at = look(visit), self._now()
-            seen = self._seen
-        status = 200 if seen.status == "ok" else 503
-        return Response(msgspec.json.encode(seen), status, media_type="application/json")
+            if self._health is None or not 0 <= self._now() - self._checked_at < CACHE_SECONDS:
+                self._health, self._checked_at = check(context), self._now()
+            health = self._health
+        status = 200 if health.status == "ok" else 503
+        return Response(msgspec.json.encode(health), status, media_type="application/json")
 
 
-def look(visit: Visit) -> Health:
-    """Asks each node of Redis once."""
+def check(context: RequestContext) -> Health:
+    """Sends one PING to each node of Redis."""
     try:
-        app = visit.app
-    except Exception:  # noqa: BLE001 - whatever an app's module raises, it is out of reach
-        return Health(status="out of reach", app="out of reach", redis="unknown")
+        app = context.app
+    except Exception:  # noqa: BLE001 - an app's module may raise anything
+        return Health(status="unreachable", app="unreachable", redis="unknown")
     if _answers(app):
         return Health(status="ok", app="ok", redis="ok")
-    return Health(status="out of reach", app="ok", redis="out of reach")
+    return Health(status="unreachable", app="ok", redis="unreachable")
 
 
 def _answers(app: Lowkiq) -> bool:
     try:
-        reader = ShardReader(app.backend, patience=0.0)
+        reader = Reader(app.backend, patience=0.0)
         shards = [shard for queue in app.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
-        with reader.replies("shard_state", [], pings) as (answers, _):
-            return not any(isinstance(answer, Exception) for answer in answers)
+        with reader.look("shard_state", [], pings) as (told, _):
+            return not any(isinstance(answer, Exception) for answer in told)
     except LowkiqError:
         return False

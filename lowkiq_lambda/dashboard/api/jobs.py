@@ -1,4 +1,4 @@
-"""Jobs: pages of those that wait, are in flight, or lie in the morgue, and one of them."""
+"""Pages of waiting jobs, jobs in flight and jobs in the morgue; and one job."""
 
 import base64
 import math
@@ -10,175 +10,190 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import UnsetType
 
-from lowkiq_lambda.dashboard.api.asked import ById, ByNumber, ByTime, InFlight, OfJob, Search, worker_named
-from lowkiq_lambda.dashboard.api.operations import Refused
-from lowkiq_lambda.dashboard.api.shown import Buried, Shower, Shown, Waiting, fitting
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import (
+    IdRangeParams,
+    JobParams,
+    NumberRangeParams,
+    PageParams,
+    SearchParams,
+    TimeRangeParams,
+    worker_named,
+)
+from lowkiq_lambda.dashboard.api.responses import BuriedJob, JobResponse, JobSerializer, WaitingJob, fitting
 from lowkiq_lambda.dashboard.api.times import in_seconds
-from lowkiq_lambda.dashboard.visit import Visit
-from lowkiq_lambda.dashboard.why import why
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.diagnosis import diagnose
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page
 from lowkiq_lambda.worker import Worker
 
-Ranged: TypeAlias = ById | ByNumber | ByTime
-One = TypeVar("One", bound=Shown)
-Kept = TypeVar("Kept", bound=JobView | MorgueJob)
+Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
+Serialized = TypeVar("Serialized", bound=JobResponse)
+View = TypeVar("View", bound=JobView | MorgueJob)
 
-_NO_JOB: Final = "There is no job of that id: it is done, deleted, or never was."
-_NO_CURSOR: Final = "No page goes on from this cursor: give the `next` of one."
+_NO_JOB: Final = "The queue has no job of this id: it succeeded, was deleted, or was never pushed."
+_NO_CURSOR: Final = "The cursor is invalid: send the `next` of a page."
 
 
 class WaitingJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a list.
+    """A page of jobs.
 
-    `next`: the cursor of what follows, null at the end. `cut`: a search ended before it had seen everything.
+    `next`: the cursor of the next page, null at the end. `cut`: the search stopped before the end of the list.
     """
 
-    jobs: list[Waiting]
+    jobs: list[WaitingJob]
     next: str | None
     cut: bool = False
 
 
 class BuriedJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a list; `next` and `cut` as of those that wait."""
+    """A page of jobs in the morgue; `next` and `cut` as in `WaitingJobs`."""
 
-    jobs: list[Buried]
+    jobs: list[BuriedJob]
     next: str | None
     cut: bool = False
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a job is: it may be in several places at once, as new payloads come while others run or lie buried.
+class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """One job. It may wait, be in flight and lie in the morgue at once, with different payloads.
 
-    `failures`: the last five since it was last done, newest first. `why`: why it is not running, or that it is, in a
-    sentence for people; `next_at`: when something is to be expected.
+    `failures`: the last five since its last success, newest first. `why`: a sentence for people that explains why the
+    job is or is not running. `next_at`: the time of the next expected event.
     """
 
-    waiting: Waiting | None
-    processing: Waiting | None
-    morgue: Buried | None
+    waiting: WaitingJob | None
+    processing: WaitingJob | None
+    morgue: BuriedJob | None
     failures: list[Failure]
     why: str
     next_at: float | None
 
 
-def waiting_by_id(visit: Visit, asked: ById) -> WaitingJobs:
-    """Jobs that wait, by the bytes of their ids; there is no index for it, so a search finds them."""
-    return _waiting(visit, asked, Queries.range_by_id, lambda _job: 0.0)
+def waiting_by_id(context: RequestContext, params: IdRangeParams) -> WaitingJobs:
+    """Waiting jobs by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
+    return _waiting(context, params, Queries.range_by_id, lambda _job: 0.0)
 
 
-def waiting_by_perform_in(visit: Visit, asked: ByTime) -> WaitingJobs:
-    """Jobs that wait, by when they are due."""
-    return _waiting(visit, _in_seconds(asked), Queries.range_by_perform_in, lambda job: job.perform_in)
+def waiting_by_perform_in(context: RequestContext, params: TimeRangeParams) -> WaitingJobs:
+    """Waiting jobs by due time."""
+    return _waiting(context, _in_seconds(params), Queries.range_by_perform_in, lambda job: job.perform_in)
 
 
-def waiting_by_retry_count(visit: Visit, asked: ByNumber) -> WaitingJobs:
-    """Jobs that wait, by how many retries of theirs are over; -1: they have not failed."""
-    return _waiting(visit, asked, Queries.range_by_retry_count, lambda job: job.retry_count)
+def waiting_by_retry_count(context: RequestContext, params: NumberRangeParams) -> WaitingJobs:
+    """Waiting jobs by the number of retries; -1 before the first failure."""
+    return _waiting(context, params, Queries.range_by_retry_count, lambda job: job.retry_count)
 
 
-def waiting_search(visit: Visit, asked: Search) -> WaitingJobs:
-    """Jobs that wait, by how their ids begin and what their last errors contain; in no order.
+def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs:
+    """Waiting jobs by a prefix of the id and a text in the last error, in no order.
 
-    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
+    One call examines a bounded number of jobs, so an empty page may have a `next`.
     """
-    worker = worker_named(visit, asked.queue)
-    return WaitingJobs(**_found(asked, visit.app.queries(worker).search, Shower(visit, worker).waiting))
+    worker = worker_named(context, params.queue)
+    return WaitingJobs(**_found(params, context.app.queries(worker).search, JobSerializer(context, worker).waiting))
 
 
-def morgue_by_id(visit: Visit, asked: ById) -> BuriedJobs:
-    """Jobs in the morgue, by the bytes of their ids; there is no index for it, so a search finds them."""
-    return _buried(visit, asked, Queries.morgue_range_by_id, lambda _job: 0.0)
+def morgue_by_id(context: RequestContext, params: IdRangeParams) -> BuriedJobs:
+    """Jobs in the morgue by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
+    return _buried(context, params, Queries.morgue_range_by_id, lambda _job: 0.0)
 
 
-def morgue_by_updated_at(visit: Visit, asked: ByTime) -> BuriedJobs:
-    """Jobs in the morgue, by when the last of their payloads came there."""
-    return _buried(visit, _in_seconds(asked), Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
+def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> BuriedJobs:
+    """Jobs in the morgue by the time of their last burial."""
+    return _buried(context, _in_seconds(params), Queries.morgue_range_by_updated_at, lambda job: job.updated_at)
 
 
-def morgue_search(visit: Visit, asked: Search) -> BuriedJobs:
-    """Jobs in the morgue, by how their ids begin and what their last errors contain; in no order.
+def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
+    """Jobs in the morgue by a prefix of the id and a text in the last error, in no order.
 
-    A page may be empty and yet have a `next`: one call looks at a bounded number of jobs.
+    One call examines a bounded number of jobs, so an empty page may have a `next`.
     """
-    worker = worker_named(visit, asked.queue)
-    return BuriedJobs(**_found(asked, visit.app.queries(worker).morgue_search, Shower(visit, worker).buried))
+    worker = worker_named(context, params.queue)
+    return BuriedJobs(
+        **_found(params, context.app.queries(worker).morgue_search, JobSerializer(context, worker).buried)
+    )
 
 
-def processing(visit: Visit, asked: InFlight) -> WaitingJobs:
-    """Jobs in flight, by shard and id."""
-    worker = worker_named(visit, asked.queue)
-    found = visit.app.queries(worker).processing_page(asked.limit, after=_after(asked.cursor))
-    return WaitingJobs(**_part(found, map(Shower(visit, worker).waiting, found), lambda _job: 0.0))
+def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
+    """Jobs in flight by shard and id."""
+    worker = worker_named(context, params.queue)
+    found = context.app.queries(worker).processing_page(params.limit, after=_after(params.cursor))
+    return WaitingJobs(**_part(found, map(JobSerializer(context, worker).waiting, found), lambda _job: 0.0))
 
 
-def job(visit: Visit, asked: OfJob) -> Job:
-    """One job, wherever it is."""
-    worker = worker_named(visit, asked.queue)
-    queries, shown = visit.app.queries(worker), Shower(visit, worker)
-    # In the order that a job goes, so that one on its way is seen at least once.
-    waiting, in_flight = queries.fetch([asked.id]), queries.processing_fetch([asked.id])
-    buried = queries.morgue_fetch([asked.id])
+def job(context: RequestContext, params: JobParams) -> JobDetails:
+    """Serialized job, wherever it is."""
+    worker = worker_named(context, params.queue)
+    queries, serializer = context.app.queries(worker), JobSerializer(context, worker)
+    # In the order of a job's states, so that a job that moves meanwhile is found at least once.
+    waiting, in_flight = queries.fetch([params.id]), queries.processing_fetch([params.id])
+    buried = queries.morgue_fetch([params.id])
     found: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not found:
-        raise Refused(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
-    reason = why(queries.explain(asked.id))
-    return Job(
-        waiting=next(map(shown.waiting, waiting), None),
-        processing=next(map(shown.waiting, in_flight), None),
-        morgue=next(map(shown.buried, buried), None),
-        failures=next((shown.failures(one) for one in found if one.failures), []),
-        why=reason.sentence,
-        next_at=reason.next_at,
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
+    diagnosis = diagnose(queries.explain(params.id))
+    return JobDetails(
+        waiting=next(map(serializer.waiting, waiting), None),
+        processing=next(map(serializer.waiting, in_flight), None),
+        morgue=next(map(serializer.buried, buried), None),
+        failures=next((serializer.failures(each) for each in found if each.failures), []),
+        why=diagnosis.sentence,
+        next_at=diagnosis.next_at,
     )
 
 
 def _waiting(
-    visit: Visit, asked: Ranged, read: Callable[..., Page[JobView]], value: Callable[[Waiting], float]
+    context: RequestContext, params: Ranged, read: Callable[..., Page[JobView]], value: Callable[[WaitingJob], float]
 ) -> WaitingJobs:
-    worker = worker_named(visit, asked.queue)
-    found = _read(visit, worker, asked, read)
-    return WaitingJobs(**_part(found, map(Shower(visit, worker).waiting, found), value))
+    worker = worker_named(context, params.queue)
+    found = _read(context, worker, params, read)
+    return WaitingJobs(**_part(found, map(JobSerializer(context, worker).waiting, found), value))
 
 
 def _buried(
-    visit: Visit,
-    asked: Ranged,
+    context: RequestContext,
+    params: Ranged,
     read: Callable[..., Page[MorgueJob]],
-    value: Callable[[Buried], float],
+    value: Callable[[BuriedJob], float],
 ) -> BuriedJobs:
-    worker = worker_named(visit, asked.queue)
-    found = _read(visit, worker, asked, read)
-    return BuriedJobs(**_part(found, map(Shower(visit, worker).buried, found), value))
+    worker = worker_named(context, params.queue)
+    found = _read(context, worker, params, read)
+    return BuriedJobs(**_part(found, map(JobSerializer(context, worker).buried, found), value))
 
 
-def _in_seconds(asked: ByTime) -> ByTime:
-    return msgspec.structs.replace(asked, min=in_seconds(asked.min), max=in_seconds(asked.max))
+def _in_seconds(params: TimeRangeParams) -> TimeRangeParams:
+    return msgspec.structs.replace(params, min=in_seconds(params.min), max=in_seconds(params.max))
 
 
-def _read(visit: Visit, worker: type[Worker], asked: Ranged, read: Callable[..., Page[Kept]]) -> Page[Kept]:
-    reverse, after = asked.order == "desc", _after(asked.cursor)
-    return read(visit.app.queries(worker), asked.min, asked.max, asked.limit, reverse=reverse, after=after)
+def _read(context: RequestContext, worker: type[Worker], params: Ranged, read: Callable[..., Page[View]]) -> Page[View]:
+    reverse, after = params.order == "desc", _after(params.cursor)
+    return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
 
 
-def _found(asked: Search, search: Callable[..., Page[Kept]], show: Callable[[Kept], One]) -> dict[str, Any]:
-    """As many as an answer takes: the cursor of a search is known only behind the last that was asked for."""
-    prefix, error = asked.prefix or "", asked.error or ""
-    after, limit = _decoded(asked.cursor), asked.limit
+def _found(
+    params: SearchParams, search: Callable[..., Page[View]], show: Callable[[View], Serialized]
+) -> dict[str, Any]:
+    """A page that fits into one response.
+
+    A search has a cursor only at the end of its page, so a page that is too large is read again with a smaller limit.
+    """
+    prefix, error = params.prefix or "", params.error or ""
+    after, limit = _decoded(params.cursor), params.limit
     while True:
         try:
             found = search(prefix, error, limit, after=after)
-        except ValueError as wrong:
-            raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from wrong
+        except ValueError as error_of_cursor:
+            raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error_of_cursor
         jobs = fitting(map(show, found))
         if len(jobs) == len(found):
             return {"jobs": jobs, "next": found.next and _as_cursor(found.next)}
         limit = len(jobs)
 
 
-def _part(found: Page[Any], shown: Iterable[One], value: Callable[[One], float]) -> dict[str, Any]:
+def _part(found: Page[Any], shown: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:
     jobs = fitting(shown)
     following = found.next
     if len(jobs) < len(found):
@@ -197,7 +212,7 @@ def _decoded(cursor: str | UnsetType) -> str | None:
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except ValueError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error
 
 
 def _after(cursor: str | UnsetType) -> str | None:
@@ -208,4 +223,4 @@ def _after(cursor: str | UnsetType) -> str | None:
         place = ListPosition.of(text)
         if math.isfinite(place.value) and place.shard >= 0:
             return place.cursor()
-    raise Refused(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR)
+    raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR)

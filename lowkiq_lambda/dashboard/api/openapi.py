@@ -1,4 +1,4 @@
-"""The description of the API, made of the very types that read the questions and write the answers."""
+"""The OpenAPI description, made from the types that decode requests and encode responses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -9,27 +9,27 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.api.operations import PREFIX, Nothing, Operation
+from lowkiq_lambda.dashboard.api.operations import PREFIX, NoParams, Operation
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.problems import Code
 from lowkiq_lambda.dashboard.security import cookies
-from lowkiq_lambda.dashboard.visit import Visit
 
 VERSION: Final = "1"
-"""Of the API, as in its path; goes up where a program that used the last one would break."""
+"""The API's version, as in its path; a change that breaks clients increases it."""
 _SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
-"""The API as seen from its description, so it is found behind any proxy; no slash ends it, as paths begin with one."""
+"""The API's path relative to the description, so that it is right behind any proxy."""
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
 _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
-    HTTPStatus.BAD_REQUEST: "The request does not fit this description, or goes on from nothing that was answered.",
-    HTTPStatus.UNAUTHORIZED: "Nobody is known by this token or cookie.",
-    HTTPStatus.FORBIDDEN: "The visitor may look, but not act; or the request comes from another site's page.",
-    HTTPStatus.NOT_FOUND: "There is no such queue, job or shard.",
-    HTTPStatus.CONFLICT: "The queue has another number of shards than it had when the action began.",
+    HTTPStatus.BAD_REQUEST: "The request does not match this description, or its cursor is invalid.",
+    HTTPStatus.UNAUTHORIZED: "The token or cookie is missing or invalid.",
+    HTTPStatus.FORBIDDEN: "The account is read-only, or another site's page sent the request.",
+    HTTPStatus.NOT_FOUND: "The app has no such queue, job or shard.",
+    HTTPStatus.CONFLICT: "The number of shards changed since the action began.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is larger than 1 MB.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json.",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "The dashboard broke; its log says how.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Redis is away, or the app cannot be loaded.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The dashboard failed. Its log has the error.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Redis is unreachable, or the app cannot be loaded.",
 }
 _OF_ALL: Final = (
     HTTPStatus.BAD_REQUEST,
@@ -41,7 +41,7 @@ _OF_ALL: Final = (
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no other answer (RFC 9457): `code` for programs, `detail` for people."""
+    """An error (RFC 9457): `code` for programs, `detail` for people."""
 
     type: str
     title: str
@@ -50,37 +50,37 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def shower(operations: Sequence[Operation]) -> Callable[[Visit], Response]:
-    """Serves the description of the operations."""
-    described = cache(lambda: msgspec.json.encode(description(operations)))
+def openapi_endpoint(operations: Sequence[Operation]) -> Callable[[RequestContext], Response]:
+    """A handler that serves the description of the operations."""
+    encoded = cache(lambda: msgspec.json.encode(description(operations)))
 
-    def show(_visit: Visit) -> Response:
-        return Response(described(), media_type="application/json")
+    def show(_context: RequestContext) -> Response:
+        return Response(encoded(), media_type="application/json")
 
     return show
 
 
 def description(operations: Sequence[Operation]) -> dict[str, Any]:
     """An OpenAPI document."""
-    types = [Problem, *(kind for one in operations for kind in (one.answered, one.asked))]
+    types = [Problem, *(each for operation in operations for each in (operation.response, operation.params))]
     references, components = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     pairs = dict(zip(operations, zip(references[1::2], references[2::2], strict=True), strict=True))
-    parameters = {one.asked.__name__ for one in operations if one.method == "GET"}
+    parameters = {operation.params.__name__ for operation in operations if operation.method == "GET"}
     paths: dict[str, dict[str, Any]] = {}
-    for one, (answered, _) in pairs.items():
-        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, answered, components)
+    for operation, (response, _) in pairs.items():
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, response, components)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "lowkiq",
             "version": VERSION,
-            "description": "The queues of an app: their numbers, their jobs, and what operators may do to them.",
+            "description": "The queues of an app: their metrics, their jobs, and the actions of operators.",
         },
         "servers": [{"url": _SERVER}],
         "paths": paths,
         "security": [{"token": []}, {"session": []}],
         "components": {
-            "schemas": {name: _tidy(one) for name, one in components.items() if name not in parameters},
+            "schemas": {name: _tidy(schema) for name, schema in components.items() if name not in parameters},
             "responses": {status.name: _problem(status) for status in _PROBLEMS},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
@@ -88,49 +88,49 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
                     "type": "apiKey",
                     "in": "cookie",
                     "name": cookies.PREFIX,
-                    "description": "What signing in gives to a browser; the end of its name differs by dashboard.",
+                    "description": "The session cookie of a browser. Each dashboard has another suffix of the name.",
                 },
             },
         },
     }
 
 
-def _described(one: Operation, answered: Any, components: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a schema
-    asked = components.get(one.asked.__name__, {})
-    found: dict[str, Any] = {
-        "operationId": one.run.__name__,
-        "summary": cleandoc(one.run.__doc__ or ""),
+def _described(operation: Operation, response: Any, components: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a schema
+    params = components.get(operation.params.__name__, {})
+    described: dict[str, Any] = {
+        "operationId": operation.run.__name__,
+        "summary": cleandoc(operation.run.__doc__ or ""),
         "responses": {
-            "200": {"description": "The answer.", "content": {"application/json": {"schema": answered}}},
-            **{str(int(status)): {"$ref": _RESPONSE.format(status.name)} for status in sorted(_statuses(one))},
+            "200": {"description": "The response.", "content": {"application/json": {"schema": response}}},
+            **{str(int(status)): {"$ref": _RESPONSE.format(status.name)} for status in sorted(_statuses(operation))},
         },
     }
-    if one.method == "GET":
-        found["parameters"] = [*_parameters(asked)]
+    if operation.method == "GET":
+        described["parameters"] = [*_parameters(params)]
     else:
-        schema = {"$ref": _TEMPLATE.format(name=one.asked.__name__)}
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return found
+        schema = {"$ref": _TEMPLATE.format(name=operation.params.__name__)}
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return described
 
 
-def _parameters(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for name, schema in asked.get("properties", {}).items():
+def _parameters(params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, schema in params.get("properties", {}).items():
         plain = {**schema}
         about = plain.pop("description", "")
         yield {
             "name": name,
             "in": "query",
-            "required": name in asked.get("required", ()),
+            "required": name in params.get("required", ()),
             "description": about,
             "schema": plain,
         }
 
 
-def _statuses(one: Operation) -> Iterator[HTTPStatus]:
+def _statuses(operation: Operation) -> Iterator[HTTPStatus]:
     yield from _OF_ALL
-    if one.asked is not Nothing:
+    if operation.params is not NoParams:
         yield HTTPStatus.NOT_FOUND
-    if one.method == "POST":
+    if operation.method == "POST":
         yield from (HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
@@ -140,5 +140,5 @@ def _problem(status: HTTPStatus) -> dict[str, Any]:
 
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """As msgspec wrote it, its docstring without the indentation of the code."""
+    """The schema with its description dedented."""
     return {**schema, "description": cleandoc(schema["description"])} if "description" in schema else schema

@@ -1,4 +1,4 @@
-"""What programs can ask: an address, what is asked and what is answered, all read off one typed function."""
+"""Operations of the API. The type hints of one function give an operation's parameters and response."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ import msgspec
 from starlette.responses import Response
 from starlette.routing import Route
 
+from lowkiq_lambda.dashboard.context import RequestContext, Site, get, post
 from lowkiq_lambda.dashboard.problems import Code
-from lowkiq_lambda.dashboard.visit import Site, Visit, get, post
 
 PREFIX: Final = "/api/v1"
-Asked = TypeVar("Asked", bound=msgspec.Struct)
-Run = Callable[[Visit, Asked], Any]
+Params = TypeVar("Params", bound=msgspec.Struct)
+Run = Callable[[RequestContext, Params], Any]
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """No question is asked."""
+class NoParams(msgspec.Struct, frozen=True):
+    """An operation without parameters."""
 
 
-class Refused(Exception):
-    """The request cannot be answered: the status, the code and the sentence say why."""
+class ApiError(Exception):
+    """An error response: its status, its code, and a sentence for people."""
 
     def __init__(self, status: HTTPStatus, code: Code, sentence: str) -> None:
         super().__init__(sentence)
@@ -33,61 +33,63 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`asked` is read from the query of a GET, from the JSON body of a POST."""
+    """One operation. `params` come from the query of a GET, or from the JSON body of a POST."""
 
     method: Literal["GET", "POST"]
     path: str
     run: Run[Any]
-    asked: type[msgspec.Struct]
-    answered: Any
+    params: type[msgspec.Struct]
+    response: Any
 
     def route(self, site: Site) -> Route:
-        """Where the operation is served."""
+        """The route of the operation."""
         return (get if self.method == "GET" else post)(site, PREFIX + self.path, self._respond)
 
-    def _respond(self, visit: Visit) -> Response:
+    def _respond(self, context: RequestContext) -> Response:
         try:
-            asked = _from_query(visit, self.asked) if self.method == "GET" else _from_body(visit, self.asked)
-            answer = self.run(visit, asked)
-        except Refused as refused:
-            return visit.refuse(refused.status, refused.sentence, refused.code)
-        return Response(msgspec.json.encode(answer), media_type="application/json")
+            params = _from_query(context, self.params) if self.method == "GET" else _from_body(context, self.params)
+            response = self.run(context, params)
+        except ApiError as error:
+            return context.refuse(error.status, error.sentence, error.code)
+        return Response(msgspec.json.encode(response), media_type="application/json")
 
 
-def operation(method: Literal["GET", "POST"], path: str, run: Run[Asked]) -> Operation:
-    """The operation of a function, whose types say what is asked and answered."""
+def operation(method: Literal["GET", "POST"], path: str, run: Run[Params]) -> Operation:
+    """The operation of a function, with the types of its hints."""
     hints: Mapping[str, Any] = get_type_hints(run, include_extras=True)
-    return Operation(method, path, run, hints["asked"], hints["return"])
+    return Operation(method, path, run, hints["params"], hints["return"])
 
 
-def _from_query(visit: Visit, asked: type[Asked]) -> Asked:
-    query = visit.request.query_params
-    known = {field.encode_name for field in msgspec.structs.fields(asked)}
+def _from_query(context: RequestContext, params: type[Params]) -> Params:
+    query = context.request.query_params
+    known = {field.encode_name for field in msgspec.structs.fields(params)}
     unknown = sorted({*query} - known)
     if unknown:
         names = ", ".join(map(repr, unknown))
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{names}: nothing of that name can be asked.")
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Unknown parameters: {names}.")
     repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
     if repeated:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"{', '.join(repeated)}: given more than once.")
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Repeated parameters: {', '.join(repeated)}.")
     try:
-        return msgspec.convert({**query}, asked, strict=False)
+        return msgspec.convert({**query}, params, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_parameter", f"The query does not fit: {error}.") from error
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Invalid query: {error}.") from error
 
 
-def _from_body(visit: Visit, asked: type[Asked]) -> Asked:
-    kind = visit.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _from_body(context: RequestContext, params: type[Params]) -> Params:
+    kind = context.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Send the body as application/json.")
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Send the body as application/json."
+        )
     try:
-        return msgspec.convert(_with_whole_numbers(msgspec.json.decode(visit.body)), asked)
+        return msgspec.convert(_with_whole_numbers(msgspec.json.decode(context.body)), params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "bad_body", f"The body does not fit: {error}.") from error
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", f"Invalid body: {error}.") from error
 
 
 def _with_whole_numbers(body: object) -> object:
-    """Where 5.0 is written, 5 is meant: JSON knows no difference."""
+    """5.0 becomes 5, as JSON has one type of number."""
     if not isinstance(body, dict):
         return body
     return {

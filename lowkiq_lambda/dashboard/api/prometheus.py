@@ -1,4 +1,4 @@
-"""All queues in numbers, as Prometheus reads them: one series for each queue and number, none for ids or shards."""
+"""Metrics for Prometheus: one series for each queue and metric, none for ids or shards."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.shard.declarations import agrees
 from lowkiq_lambda.store.shard.keys import declaration_key
-from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.reader import Reader
 from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Series(NamedTuple):
-    """A number of each queue."""
+class MetricFamily(NamedTuple):
+    """A metric of all queues."""
 
     name: str
     kind: str
@@ -25,36 +25,40 @@ class Series(NamedTuple):
     help: str
 
 
-SERIES: Final = (
-    Series("lag_seconds", "gauge", "lag", "How long the oldest due id has waited, those in flight too."),
-    Series("oldest_due_age_seconds", "gauge", "oldest_due_age", "The same of ids that nobody holds."),
-    Series("length", "gauge", "length", "Ids that wait."),
-    Series("fresh", "gauge", "fresh", "Ids that wait and have not failed."),
-    Series("retries", "gauge", "retries", "Ids that wait and have failed."),
-    Series("in_flight", "gauge", "in_flight", "Ids in flight."),
-    Series("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
-    Series("paused_shards", "gauge", "paused", "Shards that are paused."),
-    Series("paused_lag_seconds", "gauge", "paused_lag", "The lag of shards that are paused, which is in no other."),
-    Series("done_total", "counter", "done", "Ids done since the queue was made."),
-    Series("failed_total", "counter", "failed", "Failures of ids that counted."),
-    Series("buried_total", "counter", "buried", "Failures that were an id's last."),
-    Series("payloads_total", "counter", "payloads", "Payloads handed to the handler and done."),
-    Series("damaged_total", "counter", "damaged", "Records that were set aside, as nobody could read them."),
+METRIC_FAMILIES: Final = (
+    MetricFamily("lag_seconds", "gauge", "lag", "Wait of the oldest due id, including ids in flight."),
+    MetricFamily("oldest_due_age_seconds", "gauge", "oldest_due_age", "Wait of the oldest due id that no holder has."),
+    MetricFamily("length", "gauge", "length", "Waiting ids."),
+    MetricFamily("fresh", "gauge", "fresh", "Waiting ids that have not failed."),
+    MetricFamily("retries", "gauge", "retries", "Waiting ids that have failed."),
+    MetricFamily("in_flight", "gauge", "in_flight", "Ids in flight."),
+    MetricFamily("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
+    MetricFamily("paused_shards", "gauge", "paused", "Paused shards."),
+    MetricFamily("paused_lag_seconds", "gauge", "paused_lag", "The lag of paused shards, which no other lag includes."),
+    MetricFamily("done_total", "counter", "done", "Ids that succeeded since the queue was created."),
+    MetricFamily("failed_total", "counter", "failed", "Counted failures of ids."),
+    MetricFamily("buried_total", "counter", "buried", "Ids that were buried in the morgue."),
+    MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
+    MetricFamily("damaged_total", "counter", "damaged", "Unreadable records that were set aside."),
 )
 
 
-def show(visit: Visit) -> Response:
-    """The numbers of all queues."""
-    return Response("".join(f"{line}\n" for line in lines(_measured(visit.app))), media_type=MEDIA_TYPE)
+def show(context: RequestContext) -> Response:
+    """The metrics of all queues."""
+    return Response("".join(f"{line}\n" for line in lines(_measured(context.app))), media_type=MEDIA_TYPE)
 
 
 def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
-    """The text format, line by line; None stands for a queue that was declared otherwise."""
+    """The lines of the text format; None stands for a queue with another declaration in Redis."""
     labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
-    yield from _head("mismatched", "gauge", "1 where the queue was made with another declaration: not measured.")
+    yield from _head(
+        "mismatched",
+        "gauge",
+        "1 if the queue's declaration in Redis differs from the app's.",
+    )
     for queue, metrics in queues.items():
         yield f"lowkiq_queue_mismatched{labels[queue]} {int(metrics is None)}"
-    for name, kind, field, text in SERIES:
+    for name, kind, field, text in METRIC_FAMILIES:
         yield from _head(name, kind, text)
         for queue, metrics in queues.items():
             if metrics is not None:
@@ -62,10 +66,10 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
-    """A queue that drains refuse must not hide the others; it may have been declared anew since the app began."""
+    """Compares declarations first: a mismatched queue must not hide the others."""
     queues = {name: queue.shards for name, queue in app.queues.items()}
     keys = map(declaration_key, queues)
-    reader, codec = ShardReader(app.backend, app.config.patience), app.config.codec_name
+    reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
     with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
             name: metrics if agrees(queue.declaration(codec), stored) else None

@@ -1,6 +1,6 @@
-"""What operators do to jobs, once they have said that they mean it: a step at a time, and what became of it.
+"""Steps of a bulk action after its confirmation, and its result.
 
-No page is an answer to a form: the browser may come back to each, and load it again, and nothing is done by that.
+No page is the response to a form, so going back to a page or reloading it changes nothing.
 """
 
 import time
@@ -10,24 +10,24 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.sweeping import go_on
-from lowkiq_lambda.dashboard.tickets import Outcome, Ticket, address_of, packed, unpacked
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, address_of, pack, unpack
+from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
+from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.store.inspect.actions import ActionName, Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
 
 STEP: Final = 2.0
-"""Seconds that a step takes at most, and a call more."""
+"""The longest time of a step, in seconds, plus one call of Redis."""
 IDS_IN_A_STEP: Final = 5_000
 PATIENCE: Final = 2.0
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
-    """How an action is told."""
+    """The texts of an action."""
 
     title: str
     button: str
-    what: str
+    effect: str
     list: str
     is_danger: bool = False
 
@@ -36,126 +36,126 @@ WORDS: Final[Mapping[ActionName, Words]] = {
     "expedite": Words(
         title="Perform now",
         button="Perform now",
-        what="Ids that wait for a later time become due, in the order that they have; what is due already stays so.",
+        effect="Ids with a later due time become due now and keep their order. Ids that are due already do not change.",
         list="waiting",
     ),
     "kill": Words(
-        title="Send failed jobs to the morgue",
-        button="Send to the morgue",
-        what="Ids that wait and have failed go to the morgue, with their last error. Others are left as they are.",
+        title="Bury failed jobs",
+        button="Bury",
+        effect="Waiting ids that have failed go to the morgue with their last error. Other ids do not change.",
         list="waiting",
         is_danger=True,
     ),
     "delete_failed": Words(
         title="Delete failed jobs",
         button="Delete failed",
-        what="Ids that wait and have failed are deleted, with all their payloads. There is no way back.",
+        effect="Waiting ids that have failed are deleted with all their payloads. This cannot be undone.",
         list="waiting",
         is_danger=True,
     ),
     "delete": Words(
         title="Delete jobs",
         button="Delete",
-        what="What waits under these ids is deleted, with all payloads. There is no way back.",
+        effect="These waiting ids are deleted with all their payloads. This cannot be undone.",
         list="waiting",
         is_danger=True,
     ),
     "requeue": Words(
-        title="Put back into the queue",
-        button="Put back",
-        what="Ids leave the morgue and are due now, with all their retries before them.",
+        title="Requeue jobs",
+        button="Requeue",
+        effect="Ids leave the morgue and are due now, with all their retries again.",
         list="morgue",
     ),
     "delete_buried": Words(
         title="Delete from the morgue",
         button="Delete",
-        what="What lies in the morgue under these ids is deleted, with all payloads. There is no way back.",
+        effect="These ids are deleted from the morgue with all their payloads. This cannot be undone.",
         list="morgue",
         is_danger=True,
     ),
 }
 
 
-def step(visit: Visit) -> Response:
-    """Goes on with an action for a moment: tells a page how far it is, or sends the browser where that is told."""
+def step(context: RequestContext) -> Response:
+    """Runs a step of an action; responds with the progress, or redirects to the next confirmation or the result."""
     try:
-        ticket = unpacked(visit.form.get("ticket", ""), Ticket)
+        state = unpack(context.form.get("action_state", ""), BulkActionState)
     except ValueError:
-        return visit.refuse(400, "What was to be done cannot be read: go back, and begin again.")
-    actions = actions_of(visit, ticket.queue)
+        return context.refuse(400, "The action's data is damaged. Go back and begin again.")
+    actions = actions_of(context, state.queue)
     if actions is None:
-        return visit.refuse(404, "There is no queue of that name.")
-    has_time, most = for_seconds(STEP), ticket.sweep.handled + IDS_IN_A_STEP
+        return context.refuse(404, NO_QUEUE)
+    has_time, most = for_seconds(STEP), state.action.handled + IDS_IN_A_STEP
 
-    def is_enough(sweep: BulkAction) -> bool:
-        # What looks complete is given the one call more that finds that it is.
-        return (sweep.handled >= most or not has_time()) and (bool(sweep.pending) or sweep.handled != sweep.total)
+    def is_enough(action: BulkAction) -> bool:
+        # One more call for an action that looks complete: it finds the end.
+        return (action.handled >= most or not has_time()) and (bool(action.pending) or action.handled != action.total)
 
     try:
-        ticket, trouble = go_on(visit, actions, ticket, is_enough)
+        state, failure = run_steps(context, actions, state, is_enough)
     except ValueError as error:
-        return visit.refuse(400, str(error))
-    outcome = _outcome(ticket) if ticket.sweep.is_done else None
-    path, address = ("actions/done", packed(outcome)) if outcome else ("actions/ask", _asking_again(ticket))
-    if not visit.is_partial:
-        return visit.go(path, q=address)
-    answer = visit.page(
-        "actions_sweep.html",
-        queue=ticket.queue,
-        words=WORDS[ticket.sweep.act],
-        back=ticket.back,
-        sweep=ticket.sweep,
-        changed=ticket.changed,
+        return context.refuse(400, str(error))
+    outcome = _outcome(state) if state.action.is_done else None
+    path, address = ("actions/done", pack(outcome)) if outcome else ("actions/ask", _asking_again(state))
+    if not context.is_partial:
+        return context.redirect(path, q=address)
+    answer = context.render(
+        "actions_progress.html",
+        queue=state.queue,
+        words=WORDS[state.action.act],
+        back=state.back,
+        action=state.action,
+        changed=state.changed,
         outcome=outcome,
-        trouble=trouble and str(trouble),
-        ticket=packed(ticket),
+        failure=failure and str(failure),
+        state=pack(state),
     )
-    answer.headers["hx-replace-url"] = visit.to(path, q=address)
+    answer.headers["hx-replace-url"] = context.link(path, q=address)
     return answer
 
 
-def done(visit: Visit) -> Response:
-    """What became of an action that has come to its end."""
+def done(context: RequestContext) -> Response:
+    """The result of an action."""
     try:
-        outcome = unpacked(visit.query.get("q", ""), Outcome)
+        outcome = unpack(context.query.get("q", ""), BulkActionResult)
     except ValueError:
-        return visit.refuse(400, "What was done cannot be read.")
+        return context.refuse(400, "The result in this address is damaged.")
     words = WORDS[outcome.act]
-    return visit.page("actions_done.html", queue=outcome.queue, words=words, back=outcome.back, outcome=outcome)
+    return context.render("actions_done.html", queue=outcome.queue, words=words, back=outcome.back, outcome=outcome)
 
 
-def _asking_again(ticket: Ticket) -> str:
-    """For a page that is loaded again half-way, or has no scripts that would go on."""
-    return address_of(ticket.question) or packed(ticket.question.without_chosen)
+def _asking_again(state: BulkActionState) -> str:
+    """The confirmation for the rest, for a page that is reloaded half-way or has no scripts."""
+    return address_of(state.request) or pack(state.request.without_chosen)
 
 
-def _outcome(ticket: Ticket) -> Outcome:
-    sweep, chosen = ticket.sweep, ticket.sweep.chosen
-    # Of what is filter_ids nobody knows what was to be expected.
-    is_short = not sweep.changed or (chosen is None and sweep.changed < sweep.total and not any(sweep.filter.sifts))
-    left = len(chosen) - sweep.changed if chosen is not None and sweep.changed else 0
-    return Outcome(
-        queue=ticket.queue,
-        act=sweep.act,
-        back=ticket.back,
-        changed=ticket.changed,
+def _outcome(state: BulkActionState) -> BulkActionResult:
+    action, chosen = state.action, state.action.chosen
+    # With a filter the expected number is unknown.
+    is_short = not action.changed or (chosen is None and action.changed < action.total and not any(action.filter.sifts))
+    left = len(chosen) - action.changed if chosen is not None and action.changed else 0
+    return BulkActionResult(
+        queue=state.queue,
+        act=action.act,
+        back=state.back,
+        changed=state.changed,
         left=max(left, 0),
-        is_short=is_short and not ticket.before,
+        is_short=is_short and not state.before,
     )
 
 
-def actions_of(visit: Visit, queue: str) -> Actions | None:
-    """What may be done to the queue; None where there is no such queue."""
-    worker = next((worker for worker in visit.app.workers if worker.queue_name == queue), None)
+def actions_of(context: RequestContext, queue: str) -> Actions | None:
+    """The actions on a queue; None if the app has no such queue."""
+    worker = context.worker_named(queue)
     if worker is None:
         return None
-    actions = visit.app.actions(worker)
-    # Whoever asks waits for the answer, and can ask again.
-    actions.reader = actions.reader._replace(patience=min(PATIENCE, actions.reader.patience))
+    actions = context.app.actions(worker)
+    # An operator waits for the response, and can try again.
+    actions.source = actions.source._replace(patience=min(PATIENCE, actions.source.patience))
     return actions
 
 
 def for_seconds(seconds: float) -> Callable[[], bool]:
-    """Whether they are not over yet."""
+    """A check that is true until the seconds are over."""
     ends_at = time.monotonic() + seconds
     return lambda: time.monotonic() < ends_at

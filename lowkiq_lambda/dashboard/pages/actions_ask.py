@@ -1,7 +1,7 @@
-"""Whether an action on jobs is meant: the question has an address of its own, and is asked by GET.
+"""The confirmation of an action on jobs. It has an address of its own, and is requested by GET.
 
-What a form asks for is sent on to that address, so that the browser may come back to it and load it again. An address
-holds what was asked for, and nothing that was looked at: whoever opens it, from wherever, is shown what is there now.
+A form is redirected to that address, so that the browser can go back to it and reload it. The address holds the
+request alone, so the page always shows the current jobs.
 """
 
 from typing import Final, get_args
@@ -10,81 +10,83 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.responses import Response
 
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkActionState, address_of, pack, unpack
+from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
-from lowkiq_lambda.dashboard.tickets import Question, Ticket, address_of, packed, unpacked
-from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.store.inspect.actions import ActionName, Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare
 
 COUNTING: Final = 1.0
-"""Seconds that are spent on counting before somebody is asked."""
+"""The longest time for counting, in seconds."""
 NAMED: Final = 20
-"""How many ids are named in the question."""
+"""The page lists so many ids."""
 LONGEST_ID: Final = 200
-"""Characters of an id that are."""
+"""Characters of an id on the page."""
 
 
-def ask(visit: Visit) -> Response:
-    """Goes to the question's address; where that would be too long, answers with the page itself."""
-    form = visit.form
+def ask(context: RequestContext) -> Response:
+    """Redirects to the confirmation; if its address would be too long, responds with the page itself."""
+    form = context.form
     scope, _, name = form.get("do", "").partition(":")
-    act = next((one for one in get_args(ActionName) if one == name), None)
+    act = next((action for action in get_args(ActionName) if action == name), None)
     if act is None or scope not in {"picked", "found"}:
-        return visit.refuse(400, "There is no such action.")
+        return context.refuse(400, "The dashboard has no such action.")
     back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
     try:
-        chosen = [unquote(one, errors="strict") for one in form.getlist("ids")] if scope == "picked" else None
+        chosen = [unquote(job_id, errors="strict") for job_id in form.getlist("ids")] if scope == "picked" else None
     except ValueError as error:
-        return visit.refuse(400, str(error))
-    question = Question(queue=form.get("queue", ""), act=act, back=back, chosen=chosen)
-    address = address_of(question)
-    return visit.go("actions/ask", q=address) if address is not None else _shown(visit, question)
+        return context.refuse(400, str(error))
+    request = BulkActionRequest(queue=form.get("queue", ""), act=act, back=back, chosen=chosen)
+    address = address_of(request)
+    return context.redirect("actions/ask", q=address) if address is not None else _shown(context, request)
 
 
-def show(visit: Visit) -> Response:
-    """What would be done, to how many; nothing is done yet."""
+def show(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
     try:
-        question = unpacked(visit.query.get("q", ""), Question)
+        request = unpack(context.query.get("q", ""), BulkActionRequest)
     except ValueError:
-        return visit.refuse(400, "What was to be done cannot be read: go back, and begin again.")
-    return _shown(visit, question)
+        return context.refuse(400, "The request in this address is damaged. Go back and begin again.")
+    return _shown(context, request)
 
 
-def _shown(visit: Visit, question: Question) -> Response:
-    actions = actions_of(visit, question.queue)
+def _shown(context: RequestContext, request: BulkActionRequest) -> Response:
+    actions = actions_of(context, request.queue)
     if actions is None:
-        return visit.refuse(404, "There is no queue of that name.")
+        return context.refuse(404, NO_QUEUE)
     try:
-        sweep = _prepared(actions, question)
-        number, is_all = count(actions, sweep, for_seconds(COUNTING))
+        action = _prepared(actions, request)
+        number, is_all = count(actions, action, for_seconds(COUNTING))
     except (JobError, ValueError) as error:
-        return visit.refuse(400, str(error))
-    if is_all and sweep.chosen is None and not any(sweep.filter.sifts):
-        sweep = msgspec.structs.replace(sweep, total=number)
-    ticket = Ticket(queue=question.queue, sweep=sweep, back=question.back, run=question.run, before=question.changed)
-    return visit.page(
+        return context.refuse(400, str(error))
+    if is_all and action.chosen is None and not any(action.filter.sifts):
+        action = msgspec.structs.replace(action, total=number)
+    state = BulkActionState(
+        queue=request.queue, action=action, back=request.back, run=request.run, before=request.changed
+    )
+    return context.render(
         "actions_ask.html",
-        queue=question.queue,
-        words=WORDS[question.act],
-        back=question.back,
-        changed=question.changed,
-        is_lost=question.is_lost,
-        named=[shown_id(one, LONGEST_ID) for one in (sweep.chosen or [])[:NAMED]],
-        picked=question.chosen is not None,
-        found_by=criteria(sweep.filter, question.act),
+        queue=request.queue,
+        words=WORDS[request.act],
+        back=request.back,
+        changed=request.changed,
+        is_lost=request.is_lost,
+        named=[shown_id(job_id, LONGEST_ID) for job_id in (action.chosen or [])[:NAMED]],
+        picked=request.chosen is not None,
+        criteria=criteria(action.filter, request.act),
         number=number,
         is_all=is_all,
-        ticket=packed(ticket),
-        # The browser cannot come back to a page that is an answer to a form.
-        at=visit.to("actions/ask", q=packed(question.without_chosen)) if visit.request.method == "POST" else None,
+        state=pack(state),
+        # The browser cannot go back to the response of a form.
+        at=context.link("actions/ask", q=pack(request.without_chosen)) if context.request.method == "POST" else None,
     )
 
 
-def _prepared(actions: Actions, question: Question) -> BulkAction:
-    if question.chosen is not None:
-        return prepare(actions, question.act, chosen=question.chosen)
-    return prepare(actions, question.act, filter=wanted_by(question.back, WORDS[question.act].list))
+def _prepared(actions: Actions, request: BulkActionRequest) -> BulkAction:
+    if request.chosen is not None:
+        return prepare(actions, request.act, chosen=request.chosen)
+    return prepare(actions, request.act, filter=wanted_by(request.back, WORDS[request.act].list))

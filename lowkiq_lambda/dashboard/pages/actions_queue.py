@@ -1,4 +1,4 @@
-"""What operators do to a queue: pause and resume it, and take a shard from its holder."""
+"""Actions on a queue: pause, resume, and evict the holder of a shard."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -6,15 +6,15 @@ from typing import Final
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.lengths import seconds_of
+from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.dashboard.pages.actions import actions_of
-from lowkiq_lambda.dashboard.visit import Visit
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.shard_details import shard_details
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.views import ShardDetails
 
-_GONE: Final = "Nothing to do: that holder has let go of the shard by now."
+_GONE: Final = "Nothing to do: this holder has released the shard."
 OTHER: Final = "other"
 SPANS: Final = {
     "": "until it is resumed",
@@ -22,29 +22,29 @@ SPANS: Final = {
     "900": "for 15 minutes",
     "3600": "for an hour",
     "28800": "for 8 hours",
-    OTHER: "for another time",
+    OTHER: "for another duration",
 }
 _LONGEST: Final = 100
-"""Characters of a length that is asked for again."""
+"""Characters of a rejected duration that the form shows again."""
 _PAGES: Final = frozenset({"waiting", "processing", "morgue", "job"})
-"""From which a queue is paused, beside its shards."""
+"""Pages with the form, besides the shards."""
 
 
-def ask(visit: Visit) -> Response:
-    """What would be done; nothing is done yet."""
-    query, queue = visit.query, visit.query.get("queue", "")
-    actions = actions_of(visit, queue)
+def ask(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
+    query, queue = context.query, context.query.get("queue", "")
+    actions = actions_of(context, queue)
     if actions is None:
-        return visit.refuse(404, "There is no queue of that name.")
+        return context.refuse(404, NO_QUEUE)
     do, _, target = query.get("do", "").partition(":")
-    if do not in _DOES:
-        return visit.refuse(400, "There is no such action.")
-    shards = shard_details(actions.reader)
+    if do not in _ACTIONS:
+        return context.refuse(400, "The dashboard has no such action.")
+    shards = shard_details(actions.source)
     if do == "resume" and not any(shard.is_paused for shard in shards):
-        return _nothing(visit, queue, do, "Nothing to do: the queue is not paused.")
+        return _nothing(context, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
-        return _nothing(visit, queue, do, _GONE)
-    return visit.page(
+        return _nothing(context, queue, do, _GONE)
+    return context.render(
         "actions_queue.html",
         queue=queue,
         do=do,
@@ -60,61 +60,61 @@ def ask(visit: Visit) -> Response:
     )
 
 
-def act(visit: Visit) -> Response:
-    """Does it, and goes where it shows."""
-    queue = visit.form.get("queue", "")
-    actions = actions_of(visit, queue)
+def act(context: RequestContext) -> Response:
+    """Runs the action, and redirects to a page that shows its effect."""
+    queue = context.form.get("queue", "")
+    actions = actions_of(context, queue)
     if actions is None:
-        return visit.refuse(404, "There is no queue of that name.")
-    does = _DOES.get(visit.form.get("do", "").partition(":")[0])
-    if does is None:
-        return visit.refuse(400, "There is no such action.")
-    return does(visit, actions, queue)
+        return context.refuse(404, NO_QUEUE)
+    handler = _ACTIONS.get(context.form.get("do", "").partition(":")[0])
+    if handler is None:
+        return context.refuse(400, "The dashboard has no such action.")
+    return handler(context, actions, queue)
 
 
-def _pause(visit: Visit, actions: Actions, queue: str) -> Response:
-    form = visit.form
-    given = form.get("seconds", "").strip()
-    if given == OTHER and _wrong(form):
-        kept = {"seconds": OTHER, "length": form.get("length", "")[:_LONGEST], "back": _back(form)}
-        return visit.go("actions/queue", queue=queue, do="pause", **kept)
+def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
+    form = context.form
+    choice = form.get("seconds", "").strip()
+    if choice == OTHER and _wrong(form):
+        fields = {"seconds": OTHER, "length": form.get("length", "")[:_LONGEST], "back": _back(form)}
+        return context.redirect("actions/queue", queue=queue, do="pause", **fields)
     try:
-        seconds = seconds_of(form.get("length", "")) if given == OTHER else float(given) if given else None
+        seconds = seconds_of(form.get("length", "")) if choice == OTHER else float(choice) if choice else None
     except ValueError:
         seconds = 0.0
     if seconds is not None and not 0 < seconds <= FOREVER:
-        return visit.refuse(400, "For how long is told in seconds above 0; with none the pause has no end.")
+        return context.refuse(400, "The duration must be in seconds above 0. Without one the pause has no end.")
     actions.pause(seconds)
     what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(visit, "pause", queue, what, len(actions.reader.shards))
-    return visit.go(_back(form), queue=queue)
+    audit.note(context, "pause", queue, what, len(actions.source.shards))
+    return context.redirect(_back(form), queue=queue)
 
 
-def _resume(visit: Visit, actions: Actions, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in shard_details(actions.reader))
+def _resume(context: RequestContext, actions: Actions, queue: str) -> Response:
+    paused = sum(shard.is_paused for shard in shard_details(actions.source))
     actions.resume()
-    audit.note(visit, "resume", queue, "all shards", paused)
-    return visit.go(_back(visit.form), queue=queue)
+    audit.note(context, "resume", queue, "all shards", paused)
+    return context.redirect(_back(context.form), queue=queue)
 
 
-def _evict(visit: Visit, actions: Actions, queue: str) -> Response:
-    shards = actions.reader.shards
+def _evict(context: RequestContext, actions: Actions, queue: str) -> Response:
+    shards = actions.source.shards
     try:
-        index, token = (int(part) for part in visit.form.get("do", "").split(":")[1:])
+        index, token = (int(part) for part in context.form.get("do", "").split(":")[1:])
     except ValueError:
         index, token = -1, 0
     if not 0 <= index < len(shards):
-        return visit.refuse(400, "There is no such shard.")
+        return context.refuse(400, "The queue has no such shard.")
     evicted = actions.evict(shards[index], token)
-    audit.note(visit, "evict", queue, f"shard {index}, token {token}", int(evicted))
+    audit.note(context, "evict", queue, f"shard {index}, token {token}", int(evicted))
     if evicted:
-        return visit.go("shards", queue=queue)
-    # Which says that there is nothing to do.
-    return visit.go("actions/queue", queue=queue, do=f"evict:{index}:{token}")
+        return context.redirect("shards", queue=queue)
+    # The page explains that the holder is gone.
+    return context.redirect("actions/queue", queue=queue, do=f"evict:{index}:{token}")
 
 
 def _wrong(fields: Mapping[str, str]) -> str:
-    """Why the length of a pause cannot be read; empty where it can be, or none was typed."""
+    """The reason why the duration is invalid; empty if it is valid, or none was typed."""
     if fields.get("seconds") != OTHER:
         return ""
     try:
@@ -133,11 +133,11 @@ def _would_evict(shard: ShardDetails, target: str) -> bool:
     return shard.is_held and not shard.gave_up and f"{shard.index}:{shard.token}" == target
 
 
-def _nothing(visit: Visit, queue: str, do: str, sentence: str) -> Response:
-    return visit.page("actions_queue.html", queue=queue, do=do, sentence=sentence, back=_back(visit.query))
+def _nothing(context: RequestContext, queue: str, do: str, sentence: str) -> Response:
+    return context.render("actions_queue.html", queue=queue, do=do, sentence=sentence, back=_back(context.query))
 
 
-_DOES: Final[Mapping[str, Callable[[Visit, Actions, str], Response]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[RequestContext, Actions, str], Response]]] = {
     "pause": _pause,
     "resume": _resume,
     "evict": _evict,

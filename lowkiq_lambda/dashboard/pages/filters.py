@@ -1,4 +1,4 @@
-"""What a list of jobs is asked for: a range by one of their numbers or ids, or a search."""
+"""The query of a list of jobs: a range in one order, or a search."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ WAYS: Final[Mapping[Way, str]] = {
     "gte": "from a value on, ascending",
     "lte": "up to a value, descending",
 }
-NAMES: Final = {"id": "id", "perform_in": "due time", "retry_count": "retry count", "updated_at": "time of death"}
+NAMES: Final = {"id": "id", "perform_in": "due time", "retry_count": "retry count", "updated_at": "burial time"}
 _TIMES: Final = frozenset({"perform_in", "updated_at"})
 _MOMENT: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?:(:\d\d)(\.\d+)?)?)? ?(?:Z|UTC|([+-]\d\d:\d\d))?", re.ASCII
@@ -24,8 +24,8 @@ _MINUTE: Final = 60
 _DAY: Final = 86_400
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """As the address says it. With `find` (what ids begin with) or `text` (in errors) it is a search."""
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of the address. With `find` (a prefix of ids) or `text` (in errors) it is a search."""
 
     by: str
     range: Way
@@ -36,23 +36,23 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def searches(self) -> bool:
-        """Whether it is a search, which no order and no value goes with."""
+        """Whether it is a search, which has no order and no value."""
         return bool(self.find or self.text)
 
     @property
     def reverse(self) -> bool:
-        """Whether the list goes downwards."""
+        """Whether the order is descending."""
         return self.range in {"desc", "lte"}
 
     def fields(self) -> dict[str, str]:
-        """The fields of an address that asks for the same, from its beginning."""
+        """The fields of an address for the first page of the same query."""
         if self.searches:
             return {name: value for name, value in (("find", self.find), ("text", self.text)) if value}
         bound = {"value": self.value} if self.range in {"gte", "lte"} else {}
         return {"by": self.by, "range": self.range, **bound}
 
     def bounds(self, least: str, most: str) -> tuple[str, str]:
-        """Both ends, where `least` and `most` stand for none. Raises ValueError, with a sentence."""
+        """Both bounds, with `least` and `most` as defaults. Raises ValueError, with a sentence."""
         if self.range in {"asc", "desc"} or (not self.value and self.by != "id"):
             return least, most
         if self.by == "id":
@@ -62,12 +62,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
         return (first, most) if self.range == "gte" else (least, last)
 
 
-def filter_of(query: Mapping[str, str], orders: Sequence[str], way: Way) -> Filter:
-    """What the address asks for; the first of `orders`, that way, where it does not say."""
-    by, asked = query.get("by", ""), query.get("range", "")
-    return Filter(
+def list_query(query: Mapping[str, str], orders: Sequence[str], way: Way) -> ListQuery:
+    """The query of an address; by default in the first of `orders`, that way."""
+    by, wanted = query.get("by", ""), query.get("range", "")
+    return ListQuery(
         by=by if by in orders else orders[0],
-        range=next((one for one in WAYS if one == asked), way),
+        range=next((each for each in WAYS if each == wanted), way),
         value=query.get("value", "") if by == "id" else query.get("value", "").strip(),
         find=query.get("find", ""),
         text=query.get("text", ""),
@@ -76,23 +76,23 @@ def filter_of(query: Mapping[str, str], orders: Sequence[str], way: Way) -> Filt
 
 
 def _numbers(text: str) -> tuple[str, str]:
-    """The number, as the first and the last that is meant."""
+    """The number as the lower and the upper bound."""
     with suppress(ValueError):
         return str(float(text)), str(float(text))
-    raise ValueError(f"“{text}” is no number.")
+    raise ValueError(f"“{text}” is not a number.")
 
 
 def _times(text: str) -> tuple[str, str]:
-    """The first moment that is meant, and the last: of 19:28:58 all of that second, of a date its day."""
+    """The bounds of a time: 19:28:58 stands for its whole second, a date for its day."""
     with suppress(ValueError):
         return _numbers(text)
-    found = _MOMENT.fullmatch(text)
-    if found is not None:
-        day, clock, seconds, fraction, offset = found.groups(default="")
+    match = _MOMENT.fullmatch(text)
+    if match is not None:
+        day, clock, seconds, fraction, offset = match.groups(default="")
         lasting = 0 if fraction else 1 if seconds else _MINUTE if clock else _DAY
         with suppress(ValueError):
             moment = datetime.fromisoformat(
                 f"{day}T{clock or '00:00'}{seconds}{fraction}{offset or '+00:00'}"
             ).timestamp()
             return str(moment), f"({moment + lasting}" if lasting else str(moment)
-    raise ValueError(f"“{text}” is neither Unix seconds nor a time such as 2027-01-15 08:00.")
+    raise ValueError(f"“{text}” is neither Unix seconds nor a time like 2027-01-15 08:00.")

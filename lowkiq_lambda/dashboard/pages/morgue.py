@@ -1,14 +1,14 @@
-"""The jobs of a queue whose retries are used up."""
+"""The jobs in a queue's morgue."""
 
 from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.pages.lists import List, show_list
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.lists import JobList, show_list
 from lowkiq_lambda.store.inspect.queries import Queries
 
-_MORGUE: Final = List(
+_MORGUE: Final = JobList(
     "morgue",
     {"updated_at": Queries.morgue_range_by_updated_at, "id": Queries.morgue_range_by_id},
     "desc",
@@ -16,6 +16,6 @@ _MORGUE: Final = List(
 )
 
 
-def show(visit: Visit) -> Response:
+def show(context: RequestContext) -> Response:
     """The page."""
-    return show_list(visit, _MORGUE)
+    return show_list(context, _MORGUE)

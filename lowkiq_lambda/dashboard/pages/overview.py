@@ -1,4 +1,4 @@
-"""The first page: all queues at a glance."""
+"""The overview: all queues and the servers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, get_args
@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import Chart, chart, spark
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series, Span
 
@@ -16,23 +16,23 @@ SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 
 
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
-    """All queues together. The lag is that of the most lagging one."""
+    """Sums of all queues, and their largest lag."""
 
     lag: float
     in_flight: int
     length: int
     fresh: int
     retries: int
-    in_morgue: int
+    morgue_length: int
     done_rate: float
     failed_rate: float
     chart: Chart
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue. The spark is a path in the box of a chart; None where nothing happened. The query names it in links.
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
-    `failing`: more failed than was done. `paused`: what the badge says of it; empty where it is not.
+    `failing`: whether more ids failed than were done. `paused`: the text of the badge, or empty.
     """
 
     id: str
@@ -47,33 +47,33 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     paused: str
 
 
-def show(visit: Visit) -> Response:
-    """The page, or what changes on it."""
-    asked = visit.query.get("span", "")
-    span: Span = next((one for one in get_args(Span) if one == asked), "10m")
+def show(context: RequestContext) -> Response:
+    """The page, or its live region."""
+    wanted = context.query.get("span", "")
+    span: Span = next((each for each in get_args(Span) if each == wanted), "10m")
     queues: list[QueueOverview] = []
 
-    def rows(seen: Overview) -> Iterator[Row]:
-        for number, queue in enumerate(seen.queues):
+    def rows(overview: Overview) -> Iterator[QueueRow]:
+        for number, queue in enumerate(overview.queues):
             queues.append(queue)
             yield _row(number, queue)
 
-    # A row is written while the server is at work on the next, and what stands above them is made of all.
-    with visit.app.overview(span) as seen:
-        written = visit.part("overview_rows.html", rows=rows(seen))
-    return visit.page(
-        "overview_live.html" if visit.is_partial else "overview.html",
-        total=_total(seen.at, queues),
-        rows=written if queues else "",
-        servers=seen.servers,
-        address=without_password(visit.app.redis_url),
+    # Rows are rendered while further replies arrive; the totals above them need all.
+    with context.app.overview(span) as overview:
+        rendered = context.fragment("overview_rows.html", rows=rows(overview))
+    return context.render(
+        "overview_live.html" if context.is_partial else "overview.html",
+        total=_total(overview.at, queues),
+        rows=rendered if queues else "",
+        servers=overview.servers,
+        address=without_password(context.app.redis_url),
         span=span,
         spans=SPANS,
     )
 
 
 def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
-    # What the rows do not show is in no sum, either.
+    # Mismatched queues have no metrics.
     nows, pasts = [queue.now for queue in queues if not queue.mismatched], [queue.history for queue in queues]
     return Total(
         lag=max((now.lag for now in nows), default=0.0),
@@ -81,7 +81,7 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
         length=sum(now.length for now in nows),
         fresh=sum(now.fresh for now in nows),
         retries=sum(now.retries for now in nows),
-        in_morgue=sum(now.morgue_length for now in nows),
+        morgue_length=sum(now.morgue_length for now in nows),
         done_rate=sum(past.done_rate for past in pasts),
         failed_rate=sum(past.failed_rate for past in pasts),
         chart=chart(_together(at, [past.series for past in pasts])),
@@ -94,13 +94,13 @@ def _together(at: float, each: Sequence[Series]) -> Series:
     return Series(
         began_at=each[0].began_at,
         step=each[0].step,
-        done=tuple(map(sum, zip(*(one.done for one in each), strict=True))),
-        failed=tuple(map(sum, zip(*(one.failed for one in each), strict=True))),
+        done=tuple(map(sum, zip(*(series.done for series in each), strict=True))),
+        failed=tuple(map(sum, zip(*(series.failed for series in each), strict=True))),
     )
 
 
-def _row(number: int, queue: QueueOverview) -> Row:
-    return Row(
+def _row(number: int, queue: QueueOverview) -> QueueRow:
+    return QueueRow(
         id=f"queue-{number}",
         name=queue.name,
         query=f"queue={quote_plus(queue.name, errors='replace')}",

@@ -1,27 +1,27 @@
-"""Payloads as people read them: whatever they are, a text of a bounded length."""
+"""Payloads as texts of a bounded length."""
 
-import json
 import re
 from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import visible
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.payload_json import payload_json
 from lowkiq_lambda.job import ScoredPayload
 
 LARGEST: Final = 100_000
-"""Bytes that are shown of a payload."""
+"""Bytes of a payload on a page."""
 _DEEPEST: Final = 40
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _PREVIEW: Final = 160
 _TIME_WITHIN: Final = 5 * 365 * 86_400.0
-"""Seconds from now within which a score is taken for a time, too."""
+"""Seconds around now in which a score may be a time."""
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A payload. `cut`: bytes that are not shown. `looks_like`: the moment that its score may be, in Unix seconds."""
+class RenderedPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """A payload. `cut`: bytes that are left out. `looks_like`: the score, if it may be a time in Unix seconds."""
 
     text: str
     score: float
@@ -30,21 +30,21 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     looks_like: float | None = None
 
 
-class Reader:
-    """Makes texts of the payloads of one queue, through the mask that the app gave."""
+class PayloadRenderer:
+    """Renders the payloads of one queue, masked."""
 
-    def __init__(self, visit: Visit, queue_name: str) -> None:
-        self._masking = Masking(visit, queue_name)
-        self._now = visit.site.now()
+    def __init__(self, context: RequestContext, queue_name: str) -> None:
+        self._masking = Masking(context, queue_name)
+        self._now = context.site.now()
 
-    def whole(self, job_id: str, scored: ScoredPayload) -> Shown:
-        """As pretty JSON, where it can be."""
+    def whole(self, job_id: str, scored: ScoredPayload) -> RenderedPayload:
+        """The payload as indented JSON, if possible."""
         payload = self._masked(job_id, scored.payload)
         encoded = _encoded(payload)
         if len(encoded) <= LARGEST and not isinstance(payload, bytes):
             encoded = _pretty(encoded)
         text = encoded[:LARGEST].decode(errors="backslashreplace")
-        return Shown(
+        return RenderedPayload(
             text=visible(text),
             score=scored.score,
             cut=max(0, len(encoded) - LARGEST),
@@ -53,7 +53,7 @@ class Reader:
         )
 
     def line(self, job_id: str, scored: ScoredPayload) -> str:
-        """The beginning of it."""
+        """The beginning of the payload in one line."""
         encoded = _encoded(self._masked(job_id, scored.payload))
         return shortened(visible(encoded[: 4 * _PREVIEW].decode(errors="backslashreplace")))
 
@@ -65,46 +65,24 @@ class Reader:
 
 
 def shortened(text: str, length: int = _PREVIEW) -> str:
-    """In one line, of that length at most."""
+    """The text in one line, at most so long."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def _encoded(payload: object) -> bytes:
-    if isinstance(payload, bytes):
-        return payload
-    for way in _WAYS:
-        try:
-            return way(payload)
-        except Exception:  # noqa: BLE001, S112 - an app's codec makes what it likes, and the next way may do
-            continue
-    return b"(cannot be shown)"
-
-
-def _as_json(value: object) -> bytes:
-    return msgspec.json.encode(value, enc_hook=repr)
-
-
-def _as_escaped_json(value: object) -> bytes:
-    return json.dumps(value, default=repr).encode()
-
-
-def _as_python(value: object) -> bytes:
-    return repr(value).encode(errors="backslashreplace")
-
-
-_WAYS: Final = (_as_json, _as_escaped_json, _as_python)
+    return payload if isinstance(payload, bytes) else payload_json(payload)
 
 
 def _pretty(encoded: bytes) -> bytes:
     depth = deepest = 0
-    for found in _BRACKET.finditer(encoded):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(found[0], 0)
+    for match in _BRACKET.finditer(encoded):
+        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(match[0], 0)
         deepest = max(deepest, depth)
     if deepest > _DEEPEST:
-        # Indented, it would grow with the square of its depth.
+        # Indentation grows with the square of the depth.
         return encoded
     try:
         return msgspec.json.format(encoded, indent=2)
-    except Exception:  # noqa: BLE001 - not JSON: as it is
+    except Exception:  # noqa: BLE001 - not JSON
         return encoded

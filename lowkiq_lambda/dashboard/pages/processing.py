@@ -1,32 +1,32 @@
-"""The jobs of a queue that are in flight, and who has them."""
+"""The jobs in flight of a queue, and the holders of its shards."""
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen, no_queue
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
-from lowkiq_lambda.dashboard.visit import Visit
 
 
-def show(visit: Visit) -> Response:
-    """The page, or what changes on it."""
-    worker = chosen(visit)
+def show(context: RequestContext) -> Response:
+    """The page, or its live region."""
+    worker = chosen_worker(context)
     if worker is None:
-        return no_queue(visit)
-    after, queries = visit.query.get("after"), visit.app.queries(worker)
+        return no_queue(context)
+    after, queries = context.query.get("after"), context.app.queries(worker)
     shards = queries.shards()
     try:
-        found = queries.glimpse().processing_page(PAGE, after=after)
+        jobs = queries.glimpse().processing_page(PAGE, after=after)
     except ValueError as error:
-        return visit.refuse(400, str(error))
+        return context.refuse(400, str(error))
     here = {"queue": worker.queue_name}
-    return visit.page(
-        "processing_live.html" if visit.is_partial else "processing.html",
+    return context.render(
+        "processing_live.html" if context.is_partial else "processing.html",
         queue=worker.queue_name,
-        here=visit.to("processing", **here, **({"after": after} if after else {})),
+        here=context.link("processing", **here, **({"after": after} if after else {})),
         shards=shards,
         held=[shard for shard in shards if shard.is_held or shard.in_flight],
-        jobs=rows_of(visit, worker, found),
+        jobs=rows_of(context, worker, jobs),
         in_flight=sum(shard.in_flight for shard in shards),
-        first=visit.to("processing", **here) if after else None,
-        next=visit.to("processing", **here, after=found.next) if found.next else None,
+        first=context.link("processing", **here) if after else None,
+        next=context.link("processing", **here, after=jobs.next) if jobs.next else None,
     )

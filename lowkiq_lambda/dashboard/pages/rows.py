@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import quoted, visible
-from lowkiq_lambda.dashboard.pages.payloads import Reader, shortened
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, shard_for
 from lowkiq_lambda.worker import Worker
 
@@ -15,10 +15,10 @@ _LONGEST_ID: Final = 80
 _LONGEST_LINK: Final = 6_000
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `at`: when it is due, or when it died.
+class JobRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. `at`: its due time, or its burial time.
 
-    `link`: None for an id that no address takes. `preview`: of its first payload; None for a large one.
+    `link`: None for an id that is too long for an address. `preview`: of its first payload; None for a large one.
     """
 
     key: str
@@ -34,39 +34,44 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     preview: str | None
 
 
-def rows_of(visit: Visit, worker: type[Worker], jobs: Iterable[JobView | MorgueJob]) -> list[Row]:
+def rows_of(context: RequestContext, worker: type[Worker], jobs: Iterable[JobView | MorgueJob]) -> list[JobRow]:
     """A row for each job."""
-    reader, now = Reader(visit, worker.queue_name), visit.site.now()
-    return [_row(visit, worker, reader, now, number, job) for number, job in enumerate(jobs)]
+    renderer, now = PayloadRenderer(context, worker.queue_name), context.site.now()
+    return [_row(context, worker, renderer, now, number, job) for number, job in enumerate(jobs)]
 
 
-def _row(  # noqa: PLR0913, PLR0917 - what all rows share, and what one has of its own
-    visit: Visit, worker: type[Worker], reader: Reader, now: float, number: int, job: JobView | MorgueJob
-) -> Row:
+def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
+    context: RequestContext,
+    worker: type[Worker],
+    renderer: PayloadRenderer,
+    now: float,
+    number: int,
+    job: JobView | MorgueJob,
+) -> JobRow:
     at = job.updated_at if isinstance(job, MorgueJob) else job.perform_in
-    return Row(
+    return JobRow(
         key=f"job-{number}",
         id=job.id,
         name=shown_id(job.id),
-        link=visit.to("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= _LONGEST_LINK else None,
+        link=context.link("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= _LONGEST_LINK else None,
         shard=shard_for(job.id, worker.shards_count),
         at=at,
         ahead=at - now,
         retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,
         error=None if job.error is None else _line_of(job.error),
         payloads=len(job.payloads) + job.more_payloads,
-        preview=reader.line(job.id, job.payloads[0]) if job.payloads else None,
+        preview=renderer.line(job.id, job.payloads[0]) if job.payloads else None,
     )
 
 
 def _line_of(error: str) -> str:
-    """The line of an error's text that says most: the first, or the last of what is a traceback of Python's."""
+    """One line of an error: the last of a Python traceback, the first of any other text."""
     lines = error.strip().splitlines() or [""]
     return shortened(visible(lines[-1 if lines[0].startswith("Traceback (") else 0]))
 
 
 def shown_id(job_id: str, length: int = _LONGEST_ID) -> str:
-    """An id that can be seen, of that length at most."""
+    """A visible form of the id, at most so long."""
     if not job_id.strip():
         return f"“{visible(job_id)}”"
     text = visible(job_id[: length + 1])

@@ -1,21 +1,21 @@
-"""The shards of a queue: how much is in each, and who holds it."""
+"""The shards of a queue: their metrics and their holders."""
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.pages.queue import chosen, no_queue
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 
 
-def show(visit: Visit) -> Response:
-    """The page, or what changes on it."""
-    worker = chosen(visit)
+def show(context: RequestContext) -> Response:
+    """The page, or its live region."""
+    worker = chosen_worker(context)
     if worker is None:
-        return no_queue(visit)
-    queries = visit.app.queries(worker)
-    return visit.page(
-        "shards_live.html" if visit.is_partial else "shards.html",
+        return no_queue(context)
+    queries = context.app.queries(worker)
+    return context.render(
+        "shards_live.html" if context.is_partial else "shards.html",
         queue=worker.queue_name,
         shards=queries.shards(),
-        # Not their bytes: those may be of payloads, which a mask would hide.
+        # Without their bytes, which may be payloads that a mask hides.
         damaged=queries.damaged(largest=0),
     )

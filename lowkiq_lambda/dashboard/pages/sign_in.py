@@ -5,50 +5,50 @@ from math import ceil
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.security.cookies import Cookie, brought_by
-from lowkiq_lambda.dashboard.security.sources import source_of
-from lowkiq_lambda.dashboard.security.ways_back import checked
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.security.caller import caller_of
+from lowkiq_lambda.dashboard.security.cookies import Cookie, cookies_of
+from lowkiq_lambda.dashboard.security.return_path import checked
 
 
-def show(visit: Visit) -> Response:
+def show(context: RequestContext) -> Response:
     """The form."""
-    if visit.visitor is not None:
-        return visit.go("")
-    return _form(visit, checked(visit.query.get("next", "")))
+    if context.visitor is not None:
+        return context.redirect("")
+    return _form(context, checked(context.query.get("next", "")))
 
 
-def sign_in(visit: Visit) -> Response:
-    """A cookie for those who know a password, and on to where they wanted to go."""
-    site, scope, wanted = visit.site, visit.request.scope, checked(visit.form.get("next", ""))
-    source = source_of(scope)
-    before = site.auth.came_before_as(scope, [*brought_by(visit.request.headers)])
-    wait = site.throttle.seconds_to_wait(source, before)
+def sign_in(context: RequestContext) -> Response:
+    """Signs in by password, and redirects to the page that was requested."""
+    site, scope, wanted = context.site, context.request.scope, checked(context.form.get("next", ""))
+    caller = caller_of(scope)
+    before = site.auth.known_account(scope, [*cookies_of(context.request.headers)])
+    wait = site.throttle.seconds_to_wait(caller, before)
     if wait > 0:
-        audit.note_sign_in("locked out", source)
-        answer = _form(visit, wanted, 429, "Too many tries: wait a minute, then try again.")
+        audit.note_sign_in("locked out", caller)
+        answer = _form(context, wanted, 429, "Too many attempts. Wait a minute and try again.")
         answer.headers["retry-after"] = str(ceil(wait))
         return answer
-    found = site.auth.sign_in(scope, visit.form.get("password", ""), site.now())
-    if found is None:
-        audit.note_sign_in("wrong password", source)
-        return _form(visit, wanted, 401, "That is not the password.")
-    account, cookie = found
-    site.throttle.take_back(source, before)
-    audit.note_sign_in("signed in", source, account)
-    answer = visit.go_to(visit.root + wanted)
-    cookie.give(answer.headers, visit.request.url.scheme)
+    signed_in = site.auth.sign_in(scope, context.form.get("password", ""), site.now())
+    if signed_in is None:
+        audit.note_sign_in("wrong password", caller)
+        return _form(context, wanted, 401, "The password is wrong.")
+    account, cookie = signed_in
+    site.throttle.forget(caller, before)
+    audit.note_sign_in("signed in", caller, account)
+    answer = context.redirect_to(context.root + wanted)
+    cookie.set_on(answer.headers, context.request.url.scheme)
     return answer
 
 
-def sign_out(visit: Visit) -> Response:
-    """The cookie is taken back."""
-    answer = visit.go("sign-in")
-    if visit.visitor is not None and visit.visitor.signed_in is not None:
-        Cookie(visit.visitor.signed_in.cookie, "").give(answer.headers, visit.request.url.scheme)
+def sign_out(context: RequestContext) -> Response:
+    """Deletes the cookie."""
+    answer = context.redirect("sign-in")
+    if context.visitor is not None and context.visitor.signed_in is not None:
+        Cookie(context.visitor.signed_in.cookie, "").set_on(answer.headers, context.request.url.scheme)
     return answer
 
 
-def _form(visit: Visit, wanted: str, status: int = 200, sentence: str = "") -> Response:
-    has_password = bool(visit.site.auth.accounts)
-    return visit.page("sign_in.html", status, next=wanted, sentence=sentence, has_password=has_password)
+def _form(context: RequestContext, wanted: str, status: int = 200, sentence: str = "") -> Response:
+    has_password = bool(context.site.auth.accounts)
+    return context.render("sign_in.html", status, next=wanted, sentence=sentence, has_password=has_password)

@@ -1,14 +1,14 @@
-"""The jobs of a queue that wait."""
+"""The waiting jobs of a queue."""
 
 from typing import Final
 
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.pages.lists import List, show_list
-from lowkiq_lambda.dashboard.visit import Visit
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.lists import JobList, show_list
 from lowkiq_lambda.store.inspect.queries import Queries
 
-_WAITING: Final = List(
+_WAITING: Final = JobList(
     "waiting",
     {
         "perform_in": Queries.range_by_perform_in,
@@ -20,6 +20,6 @@ _WAITING: Final = List(
 )
 
 
-def show(visit: Visit) -> Response:
+def show(context: RequestContext) -> Response:
     """The page."""
-    return show_list(visit, _WAITING)
+    return show_list(context, _WAITING)

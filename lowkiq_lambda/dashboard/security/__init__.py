@@ -1,1 +1,1 @@
-"""Who may see the dashboard, and who may change anything: nobody, until it is shown who they are."""
+"""Authentication and authorization of the dashboard, and its protection against forged requests."""

@@ -1,4 +1,4 @@
-"""Who may come in: accounts with passwords, tokens for programs, callers that somebody else has checked."""
+"""Authentication: accounts with passwords, tokens for programs, and callers that a gateway or the app has checked."""
 
 import hashlib
 import hmac
@@ -21,16 +21,16 @@ Role: TypeAlias = Literal["operator", "reader"]
 Scope: TypeAlias = Mapping[str, Any]
 
 SESSION_LIFETIME: Final = 3_600.0
-"""Seconds without a look at a page, after which one has to sign in again."""
+"""Seconds without a request for a page, after which a session ends."""
 LONGEST_SESSION: Final = 12 * 3_600.0
-"""Seconds after which one has to, however much one looks; a lifetime that is longer counts alone."""
+"""The longest session in seconds; a configured lifetime that is longer wins."""
 _SHORTEST_TOKEN: Final = 16
 _BEARER: Final = "bearer"
 _HASHED: Final = "sha256:"
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Somebody who signs in by a password, plain or as the line that `hashed` makes of it."""
+    """A person who signs in by password. The password is plain, or the result of `hashed`."""
 
     name: str
     password: str
@@ -55,7 +55,7 @@ class Token(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who was let in. `signed_in` where a browser's cookie says so; then forms need its token."""
+    """An authenticated caller. `signed_in`: the session of a browser, whose forms need its token."""
 
     name: str
     role: Role
@@ -67,16 +67,16 @@ class Visitor:
         return self.role == "operator"
 
     def form_token(self) -> str:
-        """What a form must give back; empty where none is asked for."""
+        """The token for a form; empty without a session."""
         return self.signed_in.form_token() if self.signed_in else ""
 
 
 class Auth:
-    """Who may come in, and by what. Raises ConfigError where that is nobody.
+    """The authentication of a dashboard. Raises ConfigError without any.
 
-    `trust` is asked last, with the ASGI scope, and returns a `Visitor` or None: for an app that knows its users
-    already. `session_lifetime`: seconds without a look at a page, after which one has to sign in again.
-    `loopback_only`: callers from another machine are refused, whatever they know.
+    `trust` is called last, with the ASGI scope, and returns a `Visitor` or None: for an app that authenticates
+    its users itself. `session_lifetime`: seconds without a request for a page, after which a session ends.
+    `loopback_only`: callers from other machines are rejected, even with a password.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first by keyword
@@ -90,10 +90,7 @@ class Auth:
         loopback_only: bool = False,
     ) -> None:
         if not (accounts or tokens or claims or trust):
-            raise ConfigError(
-                "The dashboard has no authentication, so it serves nobody: set LOWKIQ_DASHBOARD_PASSWORD, "
-                "or give it an auth."
-            )
+            raise ConfigError("The dashboard has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or pass an auth.")
         self.accounts: Mapping[str, Account] = {account.name: account for account in accounts}
         self.session_lifetime = session_lifetime
         self.loopback_only = loopback_only
@@ -105,39 +102,39 @@ class Auth:
         _check([*accounts], [*tokens], session_lifetime)
 
     def visitor(self, scope: Scope, cookies: Sequence[Cookie], authorization: str | None, now: float) -> Visitor | None:
-        """Who sends the request; None where nobody knows."""
+        """The authenticated caller; None for strangers."""
         if authorization is not None and (visitor := self._by_token(authorization)):
             return visitor
         for account, signed_in in self._sessions(scope, cookies, now):
             return Visitor(account.name, account.role, signed_in)
-        if self._claims is not None and (found := self._claims.role_and_name(scope.get("aws.event"))):
-            role, name = found
+        if self._claims is not None and (claimed := self._claims.role_and_name(scope.get("aws.event"))):
+            role, name = claimed
             return Visitor(name, role)
         return self._trust(scope) if self._trust else None
 
-    def came_before_as(self, scope: Scope, cookies: Sequence[Cookie]) -> str | None:
-        """The account that the browser has signed in to before, though the session may have ended; None for others."""
+    def known_account(self, scope: Scope, cookies: Sequence[Cookie]) -> str | None:
+        """The account of the browser's cookie, even if the session has ended; None for other browsers."""
         return next((account.name for account, _ in self._sessions(scope, cookies, -math.inf)), None)
 
     def sign_in(self, scope: Scope, password: str, now: float) -> tuple[str, Cookie] | None:
-        """The account whose password it is, and a cookie of a session; None where nobody has it."""
-        # All are compared, so that the time it takes tells nothing.
-        found = [one for one in self.accounts.values() if passwords.matches(password, one.password)]
-        if not found:
+        """The account with this password, and a cookie with a new session; None for a wrong password."""
+        # All passwords are compared, so that the time reveals nothing.
+        matching = [account for account in self.accounts.values() if passwords.matches(password, account.password)]
+        if not matching:
             return None
-        account = found[0].name
+        account = matching[0].name
         key = self._key(account)
         session = new_session(account, now, now + self.session_lifetime)
         return account, Cookie(name_of(key, scope), as_cookie(session, key))
 
     def renewed(self, visitor: Visitor, now: float) -> Cookie | None:
-        """A cookie that lasts longer than the visitor's; None where theirs does, or can be no longer."""
+        """A renewed cookie; None if the session cannot be longer, or is long enough."""
         if visitor.signed_in is None:
             return None
         session = visitor.signed_in.session
         last = session.began_at + max(LONGEST_SESSION, self.session_lifetime)
         ends_at = min(now + self.session_lifetime, last)
-        # Not with each of the many answers to a page that refreshes itself.
+        # Pages refresh often; not each response needs a new cookie.
         if ends_at - session.ends_at < self.session_lifetime / 10:
             return None
         value = as_cookie(msgspec.structs.replace(session, ends_at=ends_at), visitor.signed_in.key)
@@ -145,12 +142,12 @@ class Auth:
 
     def _by_token(self, authorization: str) -> Visitor | None:
         scheme, _, secret = authorization.partition(" ")
-        given = hashlib.sha256(secret.strip().encode(errors="surrogatepass")).digest()
-        found = [token for digest, token in self._tokens if hmac.compare_digest(digest, given)]
-        return Visitor(found[0].name, found[0].role) if found and scheme.lower() == _BEARER else None
+        digest_of_secret = hashlib.sha256(secret.strip().encode(errors="surrogatepass")).digest()
+        matching = [token for digest, token in self._tokens if hmac.compare_digest(digest, digest_of_secret)]
+        return Visitor(matching[0].name, matching[0].role) if matching and scheme.lower() == _BEARER else None
 
     def _sessions(self, scope: Scope, cookies: Sequence[Cookie], now: float) -> Iterator[tuple[Account, SignedIn]]:
-        """The sessions that the cookies keep."""
+        """The valid sessions of the cookies."""
         for cookie in cookies:
             account = self.accounts.get(account_of(cookie.value) or "")
             if account is None:
@@ -168,7 +165,7 @@ class Auth:
 
 
 def generated() -> tuple[Auth, str]:
-    """For a machine of one's own, where no password is set: an auth for callers from it, and the one password."""
+    """An auth for local callers with a generated password, and that password."""
     password = secrets.token_urlsafe(12)
     return Auth([Account("operator", password, "operator")], loopback_only=True), password
 
@@ -178,7 +175,7 @@ def _check(accounts: Sequence[Account], tokens: Sequence[Token], session_lifetim
         passwords.check(account.password, f"The password of {account.name!r}")
     names = [*(account.name for account in accounts), *(token.name for token in tokens)]
     if len({*names}) < len(names):
-        raise ConfigError(f"Two accounts or tokens of the dashboard have one name: {', '.join(sorted(names))}.")
+        raise ConfigError(f"Two accounts or tokens of the dashboard have the same name: {', '.join(sorted(names))}.")
     if not (session_lifetime > 0 and math.isfinite(session_lifetime)):
         raise ConfigError(f"session_lifetime={session_lifetime!r} is refused: expected seconds above 0.")
 
@@ -190,8 +187,8 @@ def _token_digest(token: Token) -> bytes:
         except ValueError:
             digest = b""
         if len(digest) != hashlib.sha256().digest_size:
-            raise ConfigError(f"The secret of token {token.name!r} is no SHA-256 digest in hexadecimal.")
+            raise ConfigError(f"The secret of token {token.name!r} is not a SHA-256 digest in hexadecimal.")
         return digest
     if len(token.secret) < _SHORTEST_TOKEN:
-        raise ConfigError(f"The secret of token {token.name!r} has less than {_SHORTEST_TOKEN} characters.")
+        raise ConfigError(f"The secret of token {token.name!r} has fewer than {_SHORTEST_TOKEN} characters.")
     return hashlib.sha256(token.secret.encode()).digest()

@@ -1,6 +1,6 @@
-"""What API Gateway's own authorizer found out about a caller, where the configuration says to believe it.
+"""Claims that an authorizer of API Gateway has verified.
 
-It stands in the event that started the function, never in the request: no caller can write it.
+They are in the function's event, not in the request, so that callers cannot forge them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ Source = Literal["jwt", "iam"]
 
 
 class TrustedClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """Which claims let whom in.
+    """Rules on claims, for operators and readers.
 
-    `source`: `jwt`, the claims of a JWT or Cognito authorizer; `iam`, the caller of a signed request, whose claims are
-    `userArn`, `accountId` and so on. Rules are `claim=value`, where `*` and `?` stand for any letters: who has one of
-    `operators` may act, who has one of `readers` may look, nobody else may do either. `name` is the claim that an
-    audit line names somebody by.
+    `source`: `jwt`, the claims of a JWT or Cognito authorizer; `iam`, the caller of a signed request with claims like
+    `userArn` and `accountId`. A rule is `claim=value` with the wildcards `*` and `?`. Callers that match a rule of
+    `operators` may act, callers that match one of `readers` may look. `name`: the claim with the caller's name for
+    audit lines.
     """
 
     source: Source
@@ -29,22 +29,22 @@ class TrustedClaims(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse rules that let nobody in, or that are none."""
+        """Checks the rules. Raises ConfigError."""
         rules = [*self.operators, *self.readers]
         if not rules:
-            raise ConfigError("Claims are to be trusted, but no rule says whose: give operators or readers.")
+            raise ConfigError("TrustedClaims has no rule: set operators or readers.")
         for rule in rules:
             if not all(rule.partition("=")):
-                raise ConfigError(f"{rule!r} is no rule on a claim: write claim=value, as in email=*@example.org.")
+                raise ConfigError(f"{rule!r} is not a rule: expected claim=value, for example email=*@example.org.")
 
     def role_and_name(self, event: object) -> tuple[Literal["operator", "reader"], str] | None:
-        """The caller of an event, where the rules let them in."""
+        """The caller of an event; None if no rule matches."""
         claims = _claims(self.source, event)
-        found = [*_flat(claims)]
+        pairs = [*_flat(claims)]
         name = str(claims.get(self.name or _NAMES[self.source]) or claims.get("sub") or self.source)
-        if any(_fits(rule, found) for rule in self.operators):
+        if any(_fits(rule, pairs) for rule in self.operators):
             return "operator", name
-        if any(_fits(rule, found) for rule in self.readers):
+        if any(_fits(rule, pairs) for rule in self.readers):
             return "reader", name
         return None
 
@@ -72,17 +72,17 @@ def _part(whole: object, name: str) -> Mapping[str, Any]:
 
 
 def _flat(claims: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Claims and values; of a claim with several values, which API Gateway writes as `[a b]`, each."""
+    """Claims and their values. API Gateway writes several values as `[a b]`."""
     for claim, value in claims.items():
         if isinstance(value, list):
-            yield from ((claim, str(one)) for one in value)
+            yield from ((claim, str(item)) for item in value)
         elif value is not None:
             text = str(value)
             yield claim, text
             if text.startswith("[") and text.endswith("]"):
-                yield from ((claim, one) for one in text[1:-1].replace(",", " ").split())
+                yield from ((claim, item) for item in text[1:-1].replace(",", " ").split())
 
 
-def _fits(rule: str, found: Sequence[tuple[str, str]]) -> bool:
+def _fits(rule: str, pairs: Sequence[tuple[str, str]]) -> bool:
     claim, _, pattern = rule.partition("=")
-    return any(name == claim and fnmatchcase(value, pattern) for name, value in found)
+    return any(name == claim and fnmatchcase(value, pattern) for name, value in pairs)

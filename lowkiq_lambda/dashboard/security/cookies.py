@@ -1,7 +1,7 @@
-"""The cookies that keep sessions: what each is called, how it is given, and which of them a request brings.
+"""Session cookies: their names, and how they are set and read.
 
-A browser sends a host's cookies to each of its ports, and those of a folder to all the folders in it. So the name tells
-the dashboards of a host apart, by port, path and password; and where a name comes twice each value is looked at.
+A browser sends a host's cookies to all its ports, and a folder's cookies to all folders below. So the name identifies
+the dashboard by port, path and password; if a name comes twice, each value is checked.
 """
 
 import hmac
@@ -14,34 +14,34 @@ from starlette.datastructures import Headers, MutableHeaders
 PREFIX: Final = "lowkiq_session_"
 _PORT: Final = re.compile(r":([0-9]+)$")
 _SHORT: Final = 12
-"""Letters of the name that are its own."""
+"""Letters of the name's suffix."""
 
 
 class Cookie(NamedTuple):
-    """A cookie as a request brings it, or an answer gives it; with an empty value it is forgotten."""
+    """A cookie of a request or a response; an empty value deletes it."""
 
     name: str
     value: str
 
-    def give(self, headers: MutableHeaders, scheme: str) -> None:
-        """Put it on an answer.
+    def set_on(self, headers: MutableHeaders, scheme: str) -> None:
+        """Adds the cookie to a response.
 
-        Without a path it is good for the folder of the address that is answered, wherever that is mounted: so all
-        answers that give it must be of the same folder.
+        It has no path, so browsers use the folder of the requested address: all responses that set it must belong to
+        the same folder.
         """
         secure, gone = "; Secure" * (scheme == "https"), "; Max-Age=0" * (not self.value)
         headers.append("set-cookie", f"{self.name}={self.value}; HttpOnly; SameSite=lax{secure}{gone}")
 
 
 def name_of(key: bytes, scope: Mapping[str, Any]) -> str:
-    """What the cookie of an account with this key is called by the dashboard that is asked."""
+    """The cookie's name for an account with this key at the requested dashboard."""
     port = _PORT.search(Headers(raw=scope["headers"]).get("host", ""))
     place = f"{port[1] if port else ''} {scope.get('root_path', '')}"
     return PREFIX + hmac.digest(key, f"cookie\0{place}".encode(errors="surrogatepass"), "sha256").hex()[:_SHORT]
 
 
-def brought_by(headers: Headers) -> Iterator[Cookie]:
-    """Those of a request that may be ours, in its order: the nearest folder's come first."""
+def cookies_of(headers: Headers) -> Iterator[Cookie]:
+    """The session cookies of a request in its order, the nearest folder first."""
     for line in headers.getlist("cookie"):
         for pair in line.split(";"):
             name, _, value = pair.strip().partition("=")

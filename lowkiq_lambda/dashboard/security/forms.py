@@ -1,4 +1,4 @@
-"""The form of a request: read once, bounded, and given back to whoever reads the body again."""
+"""Reads a request's body and its form, up to a limit, and replays the body."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -15,7 +15,7 @@ NO_FORM: Final = Form()
 
 
 class BodyTooLarge(Exception):
-    """The body of the request is larger than any of ours."""
+    """The request's body is too large."""
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -32,7 +32,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """As `receive` was before the body was read."""
+    """A `receive` that delivers the body again."""
     left = [body]
 
     async def again() -> Message:
@@ -44,9 +44,9 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def form_of(content_type: str, body: bytes) -> Form:
-    """Its fields; none where it is no form. Raises ValueError where there are too many."""
+    """The fields of a form; none for other content types. Raises ValueError for too many fields."""
     if content_type.partition(";")[0].strip().lower() != FORM_TYPE:
         return NO_FORM
-    # What is no UTF-8 becomes marks that stand for nothing, as it does in a query.
+    # Invalid UTF-8 becomes replacement characters, as in a query string.
     fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, errors="replace", max_num_fields=MOST_FIELDS)
     return Form(fields)

@@ -1,6 +1,6 @@
-"""The one way in. Behind it nobody is unknown, no reader changes anything, and no page of another site acts.
+"""Checks every request before a handler: authentication, role, origin and the form's token.
 
-What is open to everybody is listed here; any other path, also one that does not exist, asks who is there.
+The paths that are open to everybody are listed here. All other paths need a visitor, also those that do not exist.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
-from lowkiq_lambda.dashboard.security.cookies import brought_by
+from lowkiq_lambda.dashboard.security.cookies import cookies_of
 from lowkiq_lambda.dashboard.security.forms import NO_FORM, BodyTooLarge, form_of, read_body, replayed
 from lowkiq_lambda.dashboard.security.origin import is_foreign, is_loopback
 from lowkiq_lambda.dashboard.security.paths import path_of
@@ -20,9 +20,9 @@ from lowkiq_lambda.dashboard.security.paths import path_of
 OPEN: Final = frozenset({"/sign-in", "/healthz"})
 OPEN_FOLDER: Final = "/static/"
 FOR_OPERATORS: Final = "/actions/"
-"""The folder of the pages that lead to a change."""
+"""The folder of the pages for actions."""
 FOR_READERS: Final = frozenset({"/sign-out"})
-"""What somebody who may only look may send, too."""
+"""Forms that readers may send."""
 PROOF_FIELD: Final = "csrf"
 PROOF_HEADER: Final = "x-csrf-token"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,7 +31,7 @@ Refuse = Callable[[Request, int, str], Response]
 
 
 class Gate:
-    """Lets a request through, with the visitor and the form in its state, or answers it by `refuse`."""
+    """Passes a request on with its visitor and form in the state, or responds by `refuse`."""
 
     def __init__(self, app: ASGIApp, auth: Auth, refuse: Refuse, now: Callable[[], float]) -> None:
         self._app = app
@@ -40,7 +40,7 @@ class Gate:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serves one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -53,9 +53,9 @@ class Gate:
                 body = scope["state"]["body"] = await read_body(receive)
                 scope["state"]["form"] = form_of(headers.get("content-type", ""), body)
             except BodyTooLarge:
-                answer = 413, "What was sent is larger than anything that the dashboard takes."
+                answer = 413, "The body is larger than the dashboard accepts."
             except ValueError:
-                answer = 400, "The form has more fields than the dashboard takes."
+                answer = 400, "The form has more fields than the dashboard accepts."
             else:
                 receive = replayed(body, receive)
                 answer = self._after_reading(scope, path, headers, visitor)
@@ -66,17 +66,17 @@ class Gate:
         await app(scope, receive, send)
 
     def _visitor(self, scope: Scope, headers: Headers) -> Visitor | None:
-        return self._auth.visitor(scope, [*brought_by(headers)], headers.get("authorization"), self._now())
+        return self._auth.visitor(scope, [*cookies_of(headers)], headers.get("authorization"), self._now())
 
     def _renewing(self, visitor: Visitor, scheme: str, send: Send) -> Send:
-        """Sends the visitor's cookie anew with the answer, where it is time for that."""
+        """Renews the visitor's cookie with the response, if it is due."""
         cookie = self._auth.renewed(visitor, self._now())
         if cookie is None:
             return send
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
-                cookie.give(MutableHeaders(scope=message), scheme)
+                cookie.set_on(MutableHeaders(scope=message), scheme)
             await send(message)
 
         return send_with_cookie
@@ -85,16 +85,16 @@ class Gate:
         self, scope: Scope, path: str, headers: Headers, visitor: Visitor | None
     ) -> tuple[int, str] | None:
         if self._auth.loopback_only and not _is_local(scope, headers):
-            return 403, "This dashboard has no password of its own, so it serves this machine only."
+            return 403, "This dashboard has no configured password, so it serves only the machine that it runs on."
         is_open = path in OPEN or path.startswith(OPEN_FOLDER)
         if visitor is None and not is_open:
             return 401, "Sign in first."
         is_safe = scope["method"] in _SAFE
         if not is_safe and is_foreign(headers):
-            return 403, "The request comes from another site's page."
-        leads_to_change = path.startswith(FOR_OPERATORS) or not (is_safe or path in FOR_READERS or is_open)
-        if visitor is not None and not visitor.may_act and leads_to_change:
-            return 403, "You may look, but not change anything."
+            return 403, "A page of another site sent this request."
+        needs_operator = path.startswith(FOR_OPERATORS) or not (is_safe or path in FOR_READERS or is_open)
+        if visitor is not None and not visitor.may_act and needs_operator:
+            return 403, "This account can view pages, but cannot change anything."
         return None
 
     def _after_reading(
@@ -103,21 +103,21 @@ class Gate:
         if path in OPEN or visitor is None or visitor.signed_in is None:
             return None
         token = headers.get(PROOF_HEADER) or scope["state"]["form"].get(PROOF_FIELD, "")
-        if not visitor.signed_in.has_given(token):
-            return 403, "The form did not come from a page of yours: go back, load the page again, and try once more."
+        if not visitor.signed_in.accepts(token):
+            return 403, "The form's token is invalid. Go back, reload the page and try again."
         return None
 
 
 def _is_page(scope: Scope, path: str) -> bool:
-    # A cookie has the folder of the address that gives it: further down it would be another one. And it is not given
-    # with the answer of an action, as that of signing out takes it back.
+    # A cookie belongs to the folder of its response, so deeper paths would make another one. Responses to forms never
+    # renew it, because signing out deletes it.
     return scope["method"] in _SAFE and path.count("/") == 1
 
 
 def _is_local(scope: Scope, headers: Headers) -> bool:
     client = scope.get("client")
-    # A proxy of this machine tells for whom it asks, whether its word is believed or not.
-    callers = [one.strip() for line in headers.getlist("x-forwarded-for") for one in line.split(",")]
-    # The name that was asked for, too: another site's name may lead here.
+    # A proxy on this machine forwards the addresses of its callers.
+    callers = [address.strip() for line in headers.getlist("x-forwarded-for") for address in line.split(",")]
+    # The requested host, too: another site's name may resolve to this machine (DNS rebinding).
     names = [client[0] if client else "", headers.get("host", ""), *callers]
     return all(is_loopback(name) for name in names)

@@ -1,4 +1,4 @@
-"""What every answer tells the browser: run nothing but ours, be framed by nobody, keep nothing, guess nothing."""
+"""Security headers of every response: content security policy, no framing, no caching, no sniffing."""
 
 import secrets
 from typing import Final
@@ -11,7 +11,7 @@ _HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    # With no referrer at all browsers would say of our own forms that they come from nowhere.
+    # With no-referrer, browsers would send "Origin: null" with the dashboard's own forms.
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -19,7 +19,7 @@ _HEADERS: Final = {
 
 
 def policy(nonce: str) -> str:
-    """The content security policy of one answer."""
+    """The content security policy of one response."""
     return (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -27,13 +27,13 @@ def policy(nonce: str) -> str:
 
 
 class SecurityHeaders:
-    """Puts them on every answer that has not said otherwise; the nonce is in the request's state."""
+    """Adds the headers that a response has not set; the nonce is in the request's state."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serves one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

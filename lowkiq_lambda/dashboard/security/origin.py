@@ -1,4 +1,4 @@
-"""Whether a request that changes something comes from our own pages, as far as the browser tells."""
+"""The origin of a request, as far as the browser reveals it."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def is_foreign(headers: Mapping[str, str]) -> bool:
-    """Whether a browser says that another site's page sends it. A program that is no browser says nothing."""
+    """Whether a browser says that another site sent the request. Other programs say nothing."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site != "same-origin"
@@ -16,12 +16,12 @@ def is_foreign(headers: Mapping[str, str]) -> bool:
     try:
         return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     except ValueError:
-        # Such as half an IPv6 address.
+        # For example half an IPv6 address.
         return True
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or a name is that of this machine for itself, with a port or without."""
+    """Whether a host, with or without a port, is a loopback address."""
     name = host.lower()
     if name.startswith("["):
         name = name[1:].partition("]")[0]

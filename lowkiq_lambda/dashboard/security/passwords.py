@@ -1,4 +1,4 @@
-"""Passwords as they are configured: plain, or as the line that `hashed` makes of one."""
+"""Configured passwords: plain, or hashed by `hashed`."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from typing import Final
 from lowkiq_lambda.errors import ConfigError
 
 LEAST: Final = 12
-"""Characters of a password: what a thousand guesses a minute do not find."""
+"""Characters of a password that a thousand guesses a minute do not find."""
 _SCHEME: Final = "scrypt"
 _COST: Final = 2**14
 _MOST_COST: Final = 2**20
@@ -20,7 +20,7 @@ _PARTS: Final = 4
 
 
 def hashed(password: str) -> str:
-    """A line to configure in place of the password, from which nobody can tell what it was.
+    """A salted hash to configure in place of the password.
 
     Raises ConfigError for a password that is too short.
 
@@ -32,32 +32,32 @@ def hashed(password: str) -> str:
     return ":".join([_SCHEME, str(_COST), _text(salt), _text(_scrypt(password.encode(), salt, _COST))])
 
 
-def matches(given: str, configured: str) -> bool:
-    """Whether it is the password; takes as long for a wrong one as for the right one."""
+def matches(password: str, configured: str) -> bool:
+    """Whether the password is right, in constant time."""
     if not is_hashed(configured):
-        return hmac.compare_digest(_digest(given), _digest(configured))
+        return hmac.compare_digest(_digest(password), _digest(configured))
     cost, salt, expected = _parts(configured)
-    return hmac.compare_digest(_scrypt(given.encode(errors="surrogatepass"), salt, cost), expected)
+    return hmac.compare_digest(_scrypt(password.encode(errors="surrogatepass"), salt, cost), expected)
 
 
 def check(configured: str, called: str, setting: str | None = None) -> None:
-    """Raises ConfigError where nobody could sign in with it, or everybody who guesses for long enough."""
+    """Raises ConfigError for an invalid hash or a password that is too short."""
     if not is_hashed(configured):
         _check_length(configured, called, setting)
         return
     try:
         cost, salt, expected = _parts(configured)
     except ValueError:
-        raise ConfigError(f"{called} looks like a hashed password, but is none.", setting=setting) from None
+        raise ConfigError(f"{called} looks like a hashed password, but is invalid.", setting=setting) from None
     if not (1 < cost <= _MOST_COST and cost & (cost - 1) == 0 and salt and len(expected) == _LENGTH):
-        raise ConfigError(f"{called} looks like a hashed password, but is none.", setting=setting)
+        raise ConfigError(f"{called} looks like a hashed password, but is invalid.", setting=setting)
 
 
 def signing_key(configured: str) -> bytes:
-    """A key that only those who have the configured line can have.
+    """A key derived from the configured password.
 
-    Who is shown something that was signed with it may try passwords against that; so a plain one is made costly to
-    try. Each account has a key of its own, so all that can be tried is the password that one knows already.
+    A holder of a signed cookie could try passwords against it, so a plain password goes through scrypt. Each account
+    has its own key, so a cookie reveals only the password that its owner knows.
     """
     if is_hashed(configured):
         return hmac.digest(configured.encode(), b"lowkiq session", "sha256")
@@ -65,14 +65,14 @@ def signing_key(configured: str) -> bytes:
 
 
 def is_hashed(configured: str) -> bool:
-    """Whether it is a line of `hashed`."""
+    """Whether the configured password is a hash."""
     return configured.startswith(f"{_SCHEME}:")
 
 
 def _check_length(password: str, called: str, setting: str | None = None) -> None:
     if len(password.strip()) < LEAST:
         raise ConfigError(
-            f"{called} has {len(password.strip())} characters: give it at least {LEAST}, or others could guess it.",
+            f"{called} has {len(password.strip())} characters: it needs at least {LEAST}, or others could guess it.",
             setting=setting,
         )
 

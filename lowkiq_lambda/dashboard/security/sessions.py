@@ -1,8 +1,7 @@
-"""Sessions: nothing is kept on the server; a signed cookie says who signed in, and until when that counts.
+"""Stateless sessions: a signed cookie holds the account and the end of the session.
 
-The account's own key signs, so another password ends all its sessions; signing out only has the browser forget. A
-form's token is signed by it too, and differs each time that it is shown: what is compressed together with it tells
-nothing of it.
+The account's key signs it, so a new password ends all sessions of the account; signing out only deletes the cookie. A
+form's token is signed with the same key and salted per response, against BREACH.
 """
 
 import secrets
@@ -19,7 +18,7 @@ _RANDOM: Final = 16
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
-    """Who signed in, when, and until when it counts (Unix seconds)."""
+    """An account with the begin and the end of its session, in Unix seconds."""
 
     account: str
     id: str
@@ -29,24 +28,24 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session that was verified, with the key that it was verified by, and the name of the cookie that keeps it."""
+    """A verified session, its key, and the name of its cookie."""
 
     session: Session
     key: bytes
     cookie: str
 
     def form_token(self) -> str:
-        """Proof that a form came from a page of this session."""
+        """A token that proves that a form came from a page of this session."""
         return sign(self.key, _FORM, secrets.token_bytes(_RANDOM) + self.session.id.encode())
 
-    def has_given(self, token: str) -> bool:
-        """Whether the token is one of this session's."""
+    def accepts(self, token: str) -> bool:
+        """Whether the token belongs to this session."""
         content = verified(self.key, _FORM, token)
         return content is not None and content[_RANDOM:] == self.session.id.encode()
 
 
 def new_session(account: str, began_at: float, ends_at: float) -> Session:
-    """A session like no other."""
+    """A session with a random id."""
     return Session(account, secrets.token_urlsafe(_RANDOM), began_at, ends_at)
 
 
@@ -56,13 +55,13 @@ def as_cookie(session: Session, key: bytes) -> str:
 
 
 def account_of(cookie: str) -> str | None:
-    """The account that the cookie says it is of: not to be believed yet."""
+    """The account that the cookie claims, unverified."""
     claimed = _decoded(content_of(cookie))
     return None if claimed is None else claimed.account
 
 
 def session_of(cookie: str, key: bytes, now: float) -> Session | None:
-    """The session, where the key has signed it and it has not ended."""
+    """The session; None if the signature is wrong or the session has ended."""
     session = _decoded(verified(key, _SESSION, cookie))
     return None if session is None or now >= session.ends_at else session
 

@@ -1,4 +1,4 @@
-"""What the environment says of the dashboard, and the auth that comes of it."""
+"""The dashboard's settings in the environment, and the auth made from them."""
 
 from collections.abc import Iterator
 from ipaddress import ip_network
@@ -14,29 +14,29 @@ from lowkiq_lambda.errors import ConfigError
 
 
 class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
-    """`LOWKIQ_DASHBOARD_…`: who may come in. Passwords are plain, or the lines that `hashed` makes of them."""
+    """The variables `LOWKIQ_DASHBOARD_…`. Passwords are plain, or results of `hashed`."""
 
     dashboard_password: str | None = None
-    """Of those who may act."""
+    """The password of operators."""
     dashboard_reader_password: str | None = None
-    """Of those who may look."""
+    """The password of readers."""
     dashboard_tokens: str | None = None
-    """Programs: `name:role:secret`, several after commas."""
+    """Tokens of programs: `name:role:secret`, separated by commas."""
     dashboard_claims: Literal["jwt", "iam"] | None = None
-    """Believe API Gateway's authorizer of this kind; `…_operators` and `…_readers` say whom."""
+    """The kind of API Gateway's authorizer whose claims are trusted; `…_operators` and `…_readers` have the rules."""
     dashboard_operators: str | None = None
-    """Rules `claim=value`, several after commas."""
+    """Rules `claim=value`, separated by commas."""
     dashboard_readers: str | None = None
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
-    """Seconds without a look at a page, after which one has to sign in again."""
+    """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""
-    """Addresses and networks, several after commas: the proxies whose `X-Forwarded-For` tells the daemon's port from
-    where a request comes, and whose `X-Forwarded-Proto` whether it came over TLS."""
+    """Addresses and networks of proxies, separated by commas. The daemon's port trusts their `X-Forwarded-For` and
+    `X-Forwarded-Proto`."""
     dashboard_base_path: str = ""
-    """The path in front of all of the dashboard's, where nobody takes it off on the way."""
+    """The path in front of the dashboard's paths, if the server does not strip it."""
 
     def __post_init__(self) -> None:
-        """Check each setting."""
+        """Checks each setting. Raises ConfigError."""
         super().__post_init__()
         for name in ("dashboard_password", "dashboard_reader_password"):
             if password := getattr(self, name):
@@ -44,7 +44,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
         self.trusted_proxies()
 
     def auth(self) -> Auth:
-        """Who may come in by these settings. Raises ConfigError where that is nobody."""
+        """The auth of these settings. Raises ConfigError if they have none."""
         people: tuple[tuple[str, str | None, Role], ...] = (
             ("operator", self.dashboard_password, "operator"),
             ("reader", self.dashboard_reader_password, "reader"),
@@ -57,11 +57,11 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
         )
 
     def trusted_proxies(self) -> list[str]:
-        """The networks of the proxies that may name a caller. Raises ConfigError."""
+        """The networks of the trusted proxies. Raises ConfigError."""
         return [_network(text) for text in _listed(self.dashboard_trusted_proxies)]
 
-    def names_anybody(self) -> bool:
-        """Whether there is an auth to be had."""
+    def has_auth(self) -> bool:
+        """Whether the settings configure any authentication."""
         return bool(
             self.dashboard_password or self.dashboard_reader_password or self.dashboard_tokens or self.dashboard_claims
         )
@@ -82,11 +82,11 @@ def _network(text: str) -> str:
         network = ip_network(text, strict=False)
     except ValueError:
         network = None
-    # With everybody trusted, callers could give any address as their own.
+    # If every address is trusted, callers can claim any address.
     if network is None or not network.prefixlen:
         raise ConfigError(
-            f"{variable_of('dashboard_trusted_proxies')} is refused at {text!r}: expected the address or the network "
-            "of a proxy, as in 127.0.0.1 or 10.1.0.0/16, several after commas.",
+            f"{variable_of('dashboard_trusted_proxies')} is refused at {text!r}: expected addresses or networks of "
+            "proxies, for example 127.0.0.1 or 10.1.0.0/16, separated by commas.",
             setting="dashboard_trusted_proxies",
         )
     return str(network)
@@ -103,6 +103,6 @@ def _tokens(text: str) -> Iterator[Token]:
         else:
             raise ConfigError(
                 "LOWKIQ_DASHBOARD_TOKENS is refused: expected name:operator:secret or name:reader:secret, "
-                "several after commas.",
+                "separated by commas.",
                 setting="dashboard_tokens",
             )

@@ -1,4 +1,4 @@
-"""Words that we gave away and take back only as they were."""
+"""Signed texts."""
 
 import base64
 import binascii
@@ -7,22 +7,22 @@ from hashlib import sha256
 
 
 def sign(key: bytes, purpose: str, content: bytes) -> str:
-    """The content with a signature, in letters that a cookie may hold; good for this purpose only."""
+    """The content with a signature that is valid for this purpose only, in characters that a cookie allows."""
     body = _text(content)
     return f"{body}.{_text(_signature(key, purpose, body))}"
 
 
 def content_of(signed: str) -> bytes | None:
-    """What was signed, whoever did it: enough to find out by which key it must be. None where it is nothing."""
+    """The content, unverified, to find its key. None if the text is malformed."""
     body, dot, _ = signed.partition(".")
     return _bytes(body) if dot else None
 
 
 def verified(key: bytes, purpose: str, signed: str) -> bytes | None:
-    """The content, where this key has signed it for this purpose."""
+    """The content; None unless this key has signed it for this purpose."""
     body, _, signature = signed.partition(".")
-    given = _bytes(signature)
-    if given is None or not hmac.compare_digest(given, _signature(key, purpose, body)):
+    digest = _bytes(signature)
+    if digest is None or not hmac.compare_digest(digest, _signature(key, purpose, body)):
         return None
     return _bytes(body)
 

@@ -1,5 +1,5 @@
 "use strict";
-// Pages act without this: it ticks all rows at once, and goes on with an action by itself until somebody interrupts it.
+// Actions work without this script. It selects all rows at once, and runs the steps of an action until a person pauses it.
 (() => {
   const boxes = () => [...document.querySelectorAll("input[name=ids][form=picked][type=checkbox]")];
 
@@ -20,7 +20,7 @@
     if (event.target.matches("input[type=checkbox]")) count();
   });
   document.addEventListener("htmx:afterSwap", count);
-  // A page that comes back from the browser's own store keeps its ticks.
+  // A page from the browser's back/forward cache keeps its selection.
   window.addEventListener("pageshow", count);
 
   let halted = false;
@@ -35,7 +35,7 @@
     form.querySelector("a.button").hidden = running;
   }
 
-  function goOn() {
+  function nextStep() {
     const form = document.querySelector("[data-going] [data-go-on]");
     if (!form) return;
     show(form, !halted);
@@ -48,17 +48,17 @@
     if (event.target.matches("[data-halt]")) { halted = true; event.target.disabled = true; }
     if (event.target.matches("button[type=submit]")) halted = false;
   });
-  document.addEventListener("htmx:afterSettle", (event) => { if (event.target.id === "sweep") goOn(); });
+  document.addEventListener("htmx:afterSettle", (event) => { if (event.target.id === "bulk-action") nextStep(); });
 
-  // The form stays where it is, with what goes on from there.
+  // The form keeps the state, so the action can continue.
   function stop(form, xhr) {
     halted = true;
     show(form, false);
-    // A refusal of ours has said why.
+    // The dashboard's own error is shown already.
     if (xhr.getResponseHeader("HX-Retarget")) return;
     const sentence = document.createElement("p");
     sentence.className = "notice";
-    sentence.textContent = `${xhr.status ? `The server gave no answer (${xhr.status})` : "The server cannot be reached"}: the action has stopped. Nothing is lost, and “${form.querySelector("button[type=submit]").textContent}” goes on from here.`;
+    sentence.textContent = `${xhr.status ? `The server responded with an error (${xhr.status})` : "The server is unreachable"}. The action has stopped without losing anything. “${form.querySelector("button[type=submit]").textContent}” continues it.`;
     notice.replaceChildren(sentence);
   }
 
@@ -69,12 +69,12 @@
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     const { successful, xhr } = event.detail;
-    // Who has to sign in again is on the way there.
+    // The browser is on its way to the sign-in page.
     if (event.target.matches("[data-go-on]") && !successful && !xhr.getResponseHeader("HX-Redirect")) stop(event.target, xhr);
   });
   document.addEventListener("DOMContentLoaded", count);
 
-  // A page that is an answer to a form is given an address that the browser can come back to.
+  // A page that is the response of a form gets an address that the browser can go back to.
   const answer = document.querySelector("[data-at]");
   if (answer) history.replaceState(null, "", answer.dataset.at);
 })();

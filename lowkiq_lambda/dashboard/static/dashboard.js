@@ -1,10 +1,10 @@
 "use strict";
-// Pages work without this: it keeps them fresh, and puts times into the viewer's zone.
+// Pages work without this script. It refreshes them, and converts times to the viewer's zone.
 (() => {
   const live = document.getElementById("live");
   const region = document.querySelector("[data-refresh]");
   const notice = document.getElementById("notice");
-  // Numbers and times have one form, whatever the browser's language: that of the page, and the one in which a time is typed.
+  // One format of numbers and times in every language of the browser, the same in which a person types a time.
   const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "your time";
   const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -28,11 +28,11 @@
     live.hidden = false;
     if (live.dataset.state !== state) live.dataset.state = state;
     const words = live.querySelector(".live-text");
-    // A screen reader is told of changes only.
+    // A screen reader announces changes only.
     if (words.textContent !== text) words.textContent = text;
   }
 
-  // A refusal of ours says where it belongs; any other, such as a gateway's, is put nowhere.
+  // The dashboard's own errors name their target; a gateway's error is not shown.
   const isOurs = (xhr) => Boolean(xhr.getResponseHeader("HX-Retarget"));
 
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -41,7 +41,7 @@
 
   function trouble(xhr) {
     if (!xhr.status) return "no connection";
-    return xhr.status === 503 && isOurs(xhr) ? "Redis is away" : `no answer (${xhr.status})`;
+    return xhr.status === 503 && isOurs(xhr) ? "Redis is unreachable" : `no answer (${xhr.status})`;
   }
 
   let waiting = false, timer;
@@ -58,11 +58,11 @@
 
   function refreshed(event) {
     const { elt, xhr, successful } = event.detail;
-    // Who has to sign in again is on the way there.
+    // The browser is on its way to the sign-in page.
     if (elt !== region || xhr.getResponseHeader("HX-Redirect")) return;
     waiting = false;
     region.classList.toggle("stale", !successful);
-    // What a refusal before this answer said.
+    // Clears the notice of an earlier error.
     if (!isOurs(xhr)) notice.replaceChildren();
     if (successful) {
       say("live", "live");
@@ -70,11 +70,11 @@
     } else {
       say("away", trouble(xhr));
     }
-    // What is away is asked less often.
+    // Fewer requests to a server that fails.
     next(Number(region.dataset.refresh) * (successful ? 1 : 3));
   }
 
-  // What a point of the chart stands for, beside the pointer.
+  // The values of the chart at the pointer.
   let tip, pointedAt;
 
   function point(chart, x) {
@@ -118,7 +118,7 @@
     if (proof && event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = proof.value;
   });
 
-  // A time is typed as it is shown, in the viewer's zone; the address has it in UTC, no more exact than it was typed.
+  // A person types a time in the viewer's zone; the address has it in UTC, with the same precision.
   const value = document.getElementById("value");
   const typing = /^(\d{4}-\d\d-\d\d)(?:[ T]+(\d\d:\d\d(:\d\d)?))?$/;
 
@@ -143,7 +143,7 @@
   if (value) {
     if (isTime()) value.value = asTyped(value.value);
     value.form.addEventListener("submit", () => { if (isTime()) value.value = inUtc(value.value.trim()); });
-    // Shown again as it was typed, when the browser comes back to this page.
+    // When the browser goes back to this page, the field shows the time in the viewer's zone again.
     window.addEventListener("pageshow", (event) => {
       if (event.persisted && isTime()) value.value = asTyped(value.value);
     });

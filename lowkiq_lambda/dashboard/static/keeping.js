@@ -1,5 +1,5 @@
 "use strict";
-// What a person is doing on a page outlives its refreshes: an open part, a field, a selected text.
+// A refresh keeps a person's open details, typed fields and selected text.
 (() => {
   const FIELDS = "input:not([type=hidden]), select, textarea";
 
@@ -14,12 +14,12 @@
     return Boolean(selection) && !selection.isCollapsed && selection.containsNode(text, true);
   }
 
-  // In place of a function that does nothing; false leaves what there is.
+  // Callbacks of idiomorph; false keeps the old node.
   Object.assign(Idiomorph.defaults.callbacks, {
     beforeNodeMorphed(old, fresh) {
       if (old.nodeType === Node.TEXT_NODE) return !isSelected(old);
       if (!(old instanceof Element)) return true;
-      // It is shown in the viewer's zone by now.
+      // The script has converted it to the viewer's zone.
       if (old.matches("time[datetime]") && old.dateTime === fresh.dateTime) return false;
       return !(old.matches(FIELDS) && isTyped(old));
     },

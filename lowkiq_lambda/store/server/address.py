@@ -111,7 +111,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
     except ValueError:
         # Its own message may hold a part of the password.
-        raise ValueError("the part between :// and / is no list of hosts: escape [ and ]") from None
+        raise ValueError("the part between :// and / is not a list of hosts: escape [ and ]") from None
     if parts.fragment:
         raise ValueError("it holds a #: write %23 where it belongs to the password")
     return parts
@@ -142,7 +142,7 @@ def _host(place: str, default_port: int) -> tuple[str, int]:
         return host or "localhost", default_port
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _LAST_PORT):
         # Not quoted: it is a part of the password where that holds an unescaped slash.
-        raise ValueError("a port is no number from 1 to 65535 (escape / ? and # in a password)")
+        raise ValueError("a port is not a number from 1 to 65535 (escape / ? and # in a password)")
     return host or "localhost", int(port)
 
 
@@ -155,7 +155,7 @@ def _path(path: str, kind: Kind) -> tuple[str, int]:
         service = steps.pop(0)
     db = steps.pop(0) if steps else "0"
     if steps or not (db.isascii() and db.isdigit()):
-        raise ValueError("the path is no number of a database")
+        raise ValueError("the path is not the number of a database")
     if kind == "cluster" and int(db):
         raise ValueError("a cluster has database 0 only")
     return service, int(db)

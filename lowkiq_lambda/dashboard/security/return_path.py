@@ -1,4 +1,4 @@
-"""The page that somebody is led back to when they have signed in: one of ours, whatever an address claims."""
+"""The page to return to after signing in: always a page of the dashboard."""
 
 import re
 from typing import Final
@@ -10,18 +10,18 @@ from starlette.types import Scope
 from lowkiq_lambda.dashboard.security.paths import path_of
 
 _OURS: Final = re.compile(r"([a-z][a-z0-9/-]*)?(\?[!-~]*)?", re.ASCII)
-"""A path of ours, as it stands in a link: no scheme, no host, no way out of the folder."""
+"""A relative path of the dashboard: without scheme, host or `..`."""
 _DEEPER: Final = re.compile(r"/(actions/(?:ask|done|queue))$")
-"""Pages in a folder of their own; all others are beside the overview."""
+"""Pages in the folder of actions; all others are in the overview's folder."""
 
 
-def checked(way: str) -> str:
-    """The path, with its query, relative to the overview; the overview's own, which is empty, where it is none."""
-    return way if _OURS.fullmatch(way) and "//" not in way.partition("?")[0] else ""
+def checked(path: str) -> str:
+    """The path and query relative to the overview; empty, for the overview itself, if it is not a page."""
+    return path if _OURS.fullmatch(path) and "//" not in path.partition("?")[0] else ""
 
 
-def way_back(scope: Scope) -> str:
-    """The page that is asked for; where an action or a part of a page is, the page that it is asked from."""
+def return_path(scope: Scope) -> str:
+    """The requested page; for an action or a fragment, the page that sent the request."""
     headers = Headers(scope=scope)
     is_page = scope["method"] in {"GET", "HEAD"} and headers.get("hx-request") != "true"
     if is_page:
@@ -32,7 +32,7 @@ def way_back(scope: Scope) -> str:
 
 
 def _page_at(address: str) -> tuple[str, str]:
-    """The path behind wherever the browser knows us to be mounted, and the query."""
+    """The path within the dashboard, wherever it is mounted, and the query."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from jinja2 import Environment, TemplateSyntaxError
 
-from lowkiq_lambda.dashboard import compiling
+from lowkiq_lambda.dashboard import template_build
 
 
 def run(folder: Path) -> dict[str, Any]:
     """The module's names, as a build runs it."""
-    return runpy.run_path(str(folder / "compiling.py"))
+    return runpy.run_path(str(folder / "template_build.py"))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A built dashboard, of which only this counts: two templates, and who compiles them."""
-    shutil.copy(compiling.__file__, tmp_path)
+    shutil.copy(template_build.__file__, tmp_path)
     templates = tmp_path / "templates"
     templates.mkdir()
     (templates / "base.html").write_text("<p>{% block text %}{% endblock %}</p>")
@@ -53,5 +53,5 @@ def test_a_template_that_cannot_be_compiled_leaves_none(folder: Path) -> None:
     with pytest.raises(TemplateSyntaxError):
         run(folder)["compile_all"]()
 
-    assert {"compiling.py", "templates"} == {path.name for path in folder.iterdir()}
+    assert {"template_build.py", "templates"} == {path.name for path in folder.iterdir()}
     assert "<p>&lt;&lt;hi&gt;&gt; &lt;a&gt;</p>" == page(folder)

@@ -1,4 +1,4 @@
-"""One request: who comes, what is asked, and the ways to answer."""
+"""One request: its visitor, its fields, and the ways to answer it."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -21,166 +21,172 @@ from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.dashboard.security.paths import path_of
+from lowkiq_lambda.dashboard.security.return_path import return_path
 from lowkiq_lambda.dashboard.security.throttle import Throttle
-from lowkiq_lambda.dashboard.security.ways_back import way_back
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.protocols import Mask
+from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
 
 API: Final = "/api/"
 FOR_PROGRAMS: Final = frozenset({"/metrics", "/healthz"})
-"""What has an address outside of the API and is read by programs all the same."""
+"""Paths outside of the API that programs read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is the same for every request."""
+    """The parts that all requests share."""
 
     load: Callable[[], Lowkiq]
     auth: Auth
     mask: Mask | None
-    """In place of the app's own."""
+    """Replaces the mask of the app's Config."""
     throttle: Throttle
     now: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """One request."""
+class RequestContext:
+    """One request, and the ways to answer it."""
 
     site: Site
     request: Request
 
     @property
     def app(self) -> Lowkiq:
-        """The app that is looked at. Raises LowkiqError where it cannot be loaded."""
+        """The app whose queues are shown. Raises LowkiqError if it cannot be loaded."""
         return self.site.load()
 
     @property
     def visitor(self) -> Visitor | None:
-        """Who comes; None only on the few paths that are open to everybody."""
+        """The authenticated visitor; None only on the few paths that are open to everybody."""
         visitor: Visitor | None = self.request.state.visitor
         return visitor
 
+    def worker_named(self, queue_name: str) -> type[Worker] | None:
+        """The worker of the queue; None if the app has no such queue."""
+        return next((worker for worker in self.app.workers if worker.queue_name == queue_name), None)
+
     @property
-    def who(self) -> str:
+    def visitor_name(self) -> str:
         """The visitor's name, for the audit line."""
         return self.visitor.name if self.visitor else "nobody"
 
     @property
     def form(self) -> Form:
-        """The fields that were sent; none where nothing was."""
+        """The fields of the form; empty without one."""
         form: Form = self.request.state.form
         return form
 
     @property
     def body(self) -> bytes:
-        """What was sent, as it came."""
+        """The body of the request."""
         body: bytes = self.request.state.body
         return body
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The fields of the address."""
+        """The fields of the query string."""
         return self.request.query_params
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of a page is asked for, to be put into one that is shown."""
+        """Whether htmx asks for a fragment of a page that is already open."""
         return self.request.headers.get("hx-request") == "true"
 
     @property
     def root(self) -> str:
-        """The way from the page that is asked for to the overview; put in front of any path of ours."""
+        """The relative path from the requested page to the overview, a prefix of every link."""
         return "../" * (path_of(self.request.scope).count("/") - 1) or "./"
 
-    def to(self, path: str, **query: object) -> str:
-        """A relative link to a path of ours, as `visit.to("waiting", queue=name)`."""
+    def link(self, path: str, **query: object) -> str:
+        """A relative link to a page of the dashboard, such as `context.link("waiting", queue=name)`."""
         return self.root + path + (f"?{urlencode({**query}, errors='replace')}" if query else "")
 
-    def page(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
-        """The template as an answer; it also knows `visit`, `to`, `nonce` and `static`."""
-        return HTMLResponse(self.part(template, **values), status)
+    def render(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        """The rendered template as a response; it also gets `visitor`, `link`, `nonce` and `static`."""
+        return HTMLResponse(self.fragment(template, **values), status)
 
-    def part(self, template: str, **values: object) -> Markup:
-        """The template as a part of another, which knows the same."""
-        known = {
-            "visit": self,
-            "to": self.to,
+    def fragment(self, template: str, **values: object) -> Markup:
+        """The rendered template, to be put into another one."""
+        shared = {
+            "visitor": self.visitor,
+            "link": self.link,
             "nonce": self.request.state.nonce,
             "static": f"{self.root}static/{assets().version}/",
         }
-        # Everything that the template is given is text, unless the template says otherwise.
-        return Markup(templates().get_template(template).render(**known, **values))  # noqa: S704 - as said above
+        return Markup(templates().get_template(template).render(**shared, **values))  # noqa: S704 - jinja2 escapes every value
 
     def refuse(self, status: int, sentence: str, code: Code | None = None) -> Response:
-        """Why there is no other answer."""
+        """An error response with this sentence."""
         return refusal(self.site, self.request, status, sentence, code)
 
-    def go(self, path: str, **query: object) -> Response:
-        """Sends the browser on to a path of ours, by GET."""
-        return self.go_to(self.to(path, **query))
+    def redirect(self, path: str, **query: object) -> Response:
+        """Redirects the browser to a page of the dashboard."""
+        return self.redirect_to(self.link(path, **query))
 
-    def go_to(self, link: str) -> Response:
-        """Sends the browser on to a relative link."""
+    def redirect_to(self, link: str) -> Response:
+        """Redirects the browser to a relative link."""
         if self.is_partial:
             return Response(status_code=204, headers={"hx-redirect": link})
         return Response(status_code=303, headers={"location": link})
 
 
-Handler = Callable[[Visit], Response]
+NO_QUEUE: Final = "The app has no queue of this name."
+
+Handler = Callable[[RequestContext], Response]
 
 
 def get(site: Site, path: str, handler: Handler) -> Route:
-    """A page, or a part of one."""
+    """The route of a page."""
     return Route(path, _endpoint(site, handler), methods=["GET"])
 
 
 def post(site: Site, path: str, handler: Handler) -> Route:
-    """An action. That the visitor may act, and means to, is known when the handler is called."""
+    """The route of an action. The gate has checked the visitor's role and the form's token."""
     return Route(path, _endpoint(site, handler), methods=["POST"])
 
 
 def refusal(site: Site, request: Request, status: int, sentence: str, code: Code | None = None) -> Response:
-    """Why there is no other answer: as a problem to programs, in place of a part, or as a page."""
-    visit = Visit(site, request)
+    """An error response: problem JSON for programs, a notice for htmx, or a page."""
+    context = RequestContext(site, request)
     title = HTTPStatus(status).phrase
     path = path_of(request.scope)
     if path.startswith(API) or path in FOR_PROGRAMS:
-        told = {"title": title, "status": status, "code": code or code_of(status), "detail": sentence}
-        problem = {"type": "about:blank", **told}
+        problem = {"type": "about:blank", "title": title, "status": status, "code": code or code_of(status)}
+        problem["detail"] = sentence
         headers = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
         return JSONResponse(problem, status, headers, media_type="application/problem+json")
     if status == HTTPStatus.UNAUTHORIZED:
-        return _to_sign_in(visit)
-    if visit.is_partial:
-        answer = visit.page("notice.html", status, sentence=sentence)
+        return _to_sign_in(context)
+    if context.is_partial:
+        answer = context.render("notice.html", status, sentence=sentence)
         answer.headers.update({"hx-retarget": "#notice", "hx-reswap": "innerHTML"})
         return answer
-    return visit.page("refusal.html", status, title=_TITLES.get(status, title), sentence=sentence)
+    return context.render("refusal.html", status, title=_TITLES.get(status, title), sentence=sentence)
 
 
 _TITLES: Final = {
-    400: "That cannot be read",
+    400: "Invalid request",
     403: "Not allowed",
-    404: "There is nothing here",
-    405: "That is not how to ask",
+    404: "Not found",
+    405: "Method not allowed",
     413: "Too large",
-    429: "Too many tries",
-    500: "Something broke",
-    503: "Not now",
+    429: "Too many attempts",
+    500: "Internal error",
+    503: "Unavailable",
 }
 
 
-def _to_sign_in(visit: Visit) -> Response:
-    back = way_back(visit.request.scope)
-    return visit.go("sign-in", **({"next": back} if back else {}))
+def _to_sign_in(context: RequestContext) -> Response:
+    back = return_path(context.request.scope)
+    return context.redirect("sign-in", **({"next": back} if back else {}))
 
 
 def _endpoint(site: Site, handler: Handler) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
-        # Redis is asked from a thread, so that other requests are served meanwhile.
+        # Handlers block on Redis, so they run in a thread.
         return await run_in_threadpool(partial(_answer, site, handler), request)
 
     return endpoint
@@ -188,9 +194,9 @@ def _endpoint(site: Site, handler: Handler) -> Callable[[Request], Any]:
 
 def _answer(site: Site, handler: Handler, request: Request) -> Response:
     try:
-        return handler(Visit(site, request))
+        return handler(RequestContext(site, request))
     except LowkiqError as error:
         return refusal(site, request, 503, str(error))
     except Exception:
-        logger.exception("the dashboard broke on %s %s", request.method, request.url.path)
-        return refusal(site, request, 500, "The dashboard broke on this request; its log says how.")
+        logger.exception("the dashboard failed on %s %s", request.method, request.url.path)
+        return refusal(site, request, 500, "The dashboard failed on this request. Its log has the error.")

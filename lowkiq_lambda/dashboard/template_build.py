@@ -1,7 +1,7 @@
-"""Templates as Python modules, made when a package is built: no cold start compiles them.
+"""Compiles the templates to Python modules when a package is built, so that no cold start has to.
 
-The machine that builds can import nothing of what was compiled for the function's own machine. So this module knows
-nothing but jinja2, not even the filters, which are looked up when a template is rendered; and it is run by its path.
+The build machine may be unable to import packages of the function's platform. So this module imports jinja2 alone and
+runs by its path; filters are looked up when a template is rendered.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ COMPILED: Final = Path(__file__).parent / "compiled"
 
 
 def environment() -> Environment:
-    """One without filters of ours, with the templates as a build has left them, or else as they are written."""
+    """An environment without the dashboard's filters, with compiled templates if there are any."""
     return _environment(ModuleLoader(COMPILED) if COMPILED.is_dir() else FileSystemLoader(TEMPLATES))
 
 
 def compile_all() -> None:
-    """Write a module for each template: all of them, or none."""
+    """Writes a module for each template; all of them, or none if one fails."""
     compiling = _environment(FileSystemLoader(TEMPLATES))
     compiling.filters = _AnyFilter(compiling.filters)
     rmtree(COMPILED, ignore_errors=True)
@@ -32,9 +32,9 @@ def compile_all() -> None:
 
 
 class _AnyFilter(dict[str, Callable[..., Any]]):
-    """Has a filter of any name. One that it does not know cannot be called, so that nothing is rendered ahead.
+    """Has a filter of any name. An unknown one raises, so that the compiler does not evaluate it for constants.
 
-    None of ours is given the context, which a template would have to know when it is compiled.
+    No filter of the dashboard gets the template's context, which the compiler would have to know.
     """
 
     def get(self, name: str, default: object = None) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ class _AnyFilter(dict[str, Callable[..., Any]]):
         return super().get(name, _unknown)
 
 
-def _unknown(*_given: object) -> None:
+def _unknown(*_args: object) -> None:
     raise NotImplementedError
 
 

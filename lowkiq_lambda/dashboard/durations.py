@@ -1,4 +1,4 @@
-"""Lengths of time as people type them."""
+"""Durations as people type them."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _PARTS: Final = re.compile(rf"{_PART.pattern}(?:,? ?(?:and )?{_PART.pattern})*",
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds; None for "until resumed". Raises ValueError, with a sentence, for what is no length.
+    """The seconds; None for "until resumed". Raises ValueError, with a sentence, for any other text.
 
     >>> [seconds_of(text) for text in ("90 s", "15 min", "2 h 30 min", "1d12h", "until resumed")]
     [90.0, 900.0, 9000.0, 129600.0, None]
@@ -21,8 +21,8 @@ def seconds_of(text: str) -> float | None:
     if plain in {"until resumed", "until it is resumed"}:
         return None
     if not _PARTS.fullmatch(plain):
-        raise ValueError(f"“{text.strip()[:40]}” is no length of time: write one such as 90 s, 15 min or 2 h 30 min.")
+        raise ValueError(f"“{text.strip()[:40]}” is not a duration. Examples: 90 s, 15 min, 2 h 30 min.")
     seconds = sum(float(number) * _UNITS[unit[0]] for number, unit in _PART.findall(plain))
     if not 0 < seconds <= _LONGEST:
-        raise ValueError("A time is longer than nothing, and not longer than a hundred years.")
+        raise ValueError("The duration must be above 0 and at most 100 years.")
     return seconds

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda.dashboard.why import Answer, why
+from lowkiq_lambda.dashboard.diagnosis import Diagnosis, diagnose
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 NOW = 1_800_000_000.0
@@ -28,13 +28,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "in flight": (
         {"shard": HELD, "in_flight": True},
         "in flight",
-        "box:7 has held its shard for 1m 30s, with 4 ids claimed",
+        "box:7 has held its shard for 1m 30s and has claimed 4 ids",
         None,
     ),
-    "in flight, let go": (
+    "in flight, fenced": (
         {"shard": LET_GO, "in_flight": True},
-        "let go",
-        "gave up, or was evicted. The shard is free in 20 s",
+        "fenced",
+        "which was evicted or gave up. The lease ends in 20 s",
         NOW + 20,
     ),
     "in flight, holder died": (
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "retry later": (
         {"shard": FREE, "perform_in": LATER, "retry_count": 1.0},
         "retry later",
-        "failed twice and is tried again in 5m",
+        "failed twice and will be retried in 5m",
         LATER,
     ),
     "paused": ({"shard": PAUSED, "perform_in": DUE}, "paused", "paused for another 10m; it is due", NOW + 600),
@@ -58,48 +58,48 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         NOW + 600,
     ),
     "due after the pause": ({"shard": PAUSED, "perform_in": NOW + 900}, "due later", "another 15m", NOW + 900),
-    "paused for good": ({"shard": STOPPED, "perform_in": DUE}, "paused", "until somebody resumes it", None),
+    "paused for good": ({"shard": STOPPED, "perform_in": DUE}, "paused", "until an operator resumes it", None),
     "held": (
         {"shard": HELD, "perform_in": DUE, "ahead": 3},
         "held",
         "held by box:7 for 1m 30s, and it waits behind 3 others",
         None,
     ),
-    "held, next in turn": ({"shard": HELD, "perform_in": DUE}, "held", "it is the next in turn", None),
-    "let go": (
+    "held, it is next": ({"shard": HELD, "perform_in": DUE}, "held", "it is next", None),
+    "fenced": (
         {"shard": LET_GO, "perform_in": DUE},
         "held",
-        "writes is accepted any more: it gave up, or was evicted. It is free in 20 s",
+        "Redis rejects the writes of the holder, box:7, which was evicted or gave up. The lease ends in 20 s",
         NOW + 20,
     ),
     "suspect": (
         {"shard": HELD, "perform_in": LATER, "suspects_ahead": 2},
         "suspect",
-        "as a suspect it waits for its turn behind 2 others",
+        "it waits behind 2 other suspects",
         None,
     ),
     "suspect of a free shard": (
         {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
         "suspect",
-        "been due for 1m. box:7 took its shard",
+        "been due for 1m. box:7 acquired its shard",
         None,
     ),
     "behind suspects": (
         {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
         "behind others",
-        "no free process has come since",
+        "No drain has acquired it since",
         None,
     ),
     "behind others": (
         {"shard": FREE, "perform_in": DUE, "ahead": 1},
         "behind others",
-        "box:7 took its shard 5.0 s ago and left it; no free process has come since",
+        "box:7 acquired its shard 5.0 s ago and released it. No drain has acquired it since",
         None,
     ),
     "next": (
         {"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48},
         "next",
-        "been due for 48 s, and no free process has come for its shard since",
+        "been due for 48 s, and no drain has acquired its shard since",
         None,
     ),
     "holder died": (
@@ -108,17 +108,17 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         "box:7, left with 4 ids in flight (its lease ended 30 s ago)",
         None,
     ),
-    "woken": ({"shard": WOKEN, "perform_in": DUE}, "woken", "a drain was just told to start", NOW + 8),
-    "nobody drains": (
+    "woken": ({"shard": WOKEN, "perform_in": DUE}, "woken", "a drain was just started", NOW + 8),
+    "not drained": (
         {"shard": QUIET, "perform_in": DUE},
-        "nobody drains",
-        "been due for 1m, and no free process has come for its shard since",
+        "not drained",
+        "been due for 1m, and no drain has acquired its shard since",
         None,
     ),
     "nobody ever drained": (
         {"shard": UNSEEN, "perform_in": DUE},
-        "nobody drains",
-        "nobody has ever drained its shard: no daemon",
+        "not drained",
+        "no drain has ever acquired its shard",
         None,
     ),
     "closed": ({"shard": FREE, "perform_in": DUE, "closed": True}, "closed", "its shard is closed", None),
@@ -130,7 +130,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     """Of the right kind, with what it is made of, and the next moment at which something is to be expected."""
     fields, kind, words, next_at = case
 
-    answer = why(JobExplanation(**fields))
+    answer = diagnose(JobExplanation(**fields))
 
     assert kind == answer.kind
     assert words.lower() in answer.sentence.lower()
@@ -143,47 +143,50 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     [
         ({"shard": HELD, "in_flight": True, "perform_in": DUE}, "More payloads wait under this id"),
         ({"shard": HELD, "perform_in": DUE}, "The lease ends in 20 s unless"),
-        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, ahead of"),
+        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),
         (
             {"shard": FREE, "perform_in": DUE, "suspects_ahead": 0, "strikes": 2},
-            "Nothing more was heard of its process t",
+            "Its process was lost twice",
         ),
-        ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "came to the morgue 1m 30s ago"),
+        ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "of this id were buried 1m 30s ago"),
         ({"shard": FREE, "perform_in": DUE, "least_version": 4}, "contract version 4 or newer"),
-        ({"shard": UNSEEN, "perform_in": DUE, "ahead": 2}, "When one comes, it waits behind 2 others."),
-        ({"shard": QUIET, "perform_in": DUE, "ahead": 1}, "When one comes, it waits behind 1 other."),
+        ({"shard": UNSEEN, "perform_in": DUE, "ahead": 2}, "In the next drain it waits behind 2 others."),
+        ({"shard": QUIET, "perform_in": DUE, "ahead": 1}, "In the next drain it waits behind 1 other."),
         (
             {"shard": msgspec.structs.replace(FREE, suspects=2), "perform_in": DUE, "ahead": 1_200},
             "behind 1,200 others, 2 of them suspects",
         ),
         (
             {"shard": FREE, "perform_in": DUE, "suspects_ahead": 1},
-            "as a suspect it waits for its turn behind 1 other.",
+            "it waits behind 1 other suspect.",
         ),
-        ({"shard": QUIET, "perform_in": DUE}, "box:7 took it last, 2h ago."),
+        ({"shard": QUIET, "perform_in": DUE}, "box:7 acquired it last, 2h ago."),
         (
             {"shard": msgspec.structs.replace(BUSY_ELSEWHERE, held_until=NOW - 20), "perform_in": NOW - 48},
-            "box:7 took it last, 50 s ago (its lease ended 20 s ago).",
+            "box:7 acquired it last, 50 s ago (its lease ended 20 s ago).",
         ),
-        ({"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48}, "all that may take this shard are busy with other shards"),
+        ({"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48}, "are busy with other shards"),
         (
             {"shard": msgspec.structs.replace(DIED, held_until=NOW - 600), "in_flight": True},
-            "Nobody has come for 2m: no daemon",
+            "No drain has acquired the shard for 2m",
         ),
-        ({"shard": msgspec.structs.replace(DIED, paused_until=math.inf), "in_flight": True}, "paused until somebody"),
+        (
+            {"shard": msgspec.structs.replace(DIED, paused_until=math.inf), "in_flight": True},
+            "until an operator resumes",
+        ),
     ],
 )
 def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
     """Beside the sentence."""
-    assert words in " ".join(why(JobExplanation(**fields)).more)
+    assert words in " ".join(diagnose(JobExplanation(**fields)).more)
 
 
 def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
     """Each job is due for a moment before somebody takes it."""
-    more = why(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
+    more = diagnose(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
 
     assert not any("busy with other shards" in one for one in more)
-    assert any("next in turn" in one for one in more)
+    assert any("it is next" in one for one in more)
 
 
 def test_every_situation_has_an_answer() -> None:
@@ -205,4 +208,4 @@ def test_every_situation_has_an_answer() -> None:
         for suspects_ahead in (None, 0, 1)
         for buried_at in (None, DUE)
     ]
-    assert all(isinstance(why(situation), Answer) for situation in situations)
+    assert all(isinstance(diagnose(situation), Diagnosis) for situation in situations)

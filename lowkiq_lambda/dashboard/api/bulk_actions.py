@@ -1,0 +1,133 @@
+"""Operations that change all jobs of a list, or all that match a filter.
+
+They run in steps: a response has a `next` until the action is done, and the next call sends it back. Jobs that were
+pushed after the first call do not change.
+"""
+
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, WaitingFilter, filter_of, worker_named
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, pack, unpack
+from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.bulk_actions import prepare
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
+
+PATIENCE: Final = 5.0
+"""Seconds of work before a response."""
+
+
+class WholeList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All jobs of a list. With the `next` of the last response the action continues.
+
+    All calls of one action must have the same queue and filter.
+    """
+
+    queue: QueueName
+    next: Annotated[str, Meta(description="The `next` of the last response.")] | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=1_000_000, description="About how many jobs one call examines.")] = 10_000
+
+
+class WaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Waiting jobs; with a filter those that match it."""
+
+    filter: WaitingFilter | UnsetType = UNSET
+
+
+class MorgueList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs in the morgue; with a filter those that match it."""
+
+    filter: MorgueFilter | UnsetType = UNSET
+
+
+class FilteredWaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Waiting jobs that match the filter, which must not be empty."""
+
+    filter: Annotated[WaitingFilter, Meta(extra_json_schema={"minProperties": 1})]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress: all calls so far examined `handled` of about `total` ids and changed `changed`.
+
+    `next`: the value for the next call; null when the action is done.
+    """
+
+    total: int
+    handled: int
+    changed: int
+    next: str | None
+
+
+def expedite_all(context: RequestContext, params: WaitingList) -> Step:
+    """Make waiting jobs due now, in their order."""
+    return _step(context, params, "expedite", filter_of(params.filter))
+
+
+def kill_all_failed(context: RequestContext, params: WaitingList) -> Step:
+    """Bury waiting jobs that have failed."""
+    return _step(context, params, "kill", filter_of(params.filter))
+
+
+def delete_all_failed(context: RequestContext, params: WaitingList) -> Step:
+    """Delete waiting jobs that have failed."""
+    return _step(context, params, "delete_failed", filter_of(params.filter))
+
+
+def delete_found(context: RequestContext, params: FilteredWaitingList) -> Step:
+    """Delete waiting jobs that match the filter, also those that have not failed."""
+    if params.filter == WaitingFilter():
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "empty_filter", "The filter is empty: this operation does not delete a whole list."
+        )
+    return _step(context, params, "delete", filter_of(params.filter))
+
+
+def requeue_all(context: RequestContext, params: MorgueList) -> Step:
+    """Requeue jobs from the morgue, due now."""
+    return _step(context, params, "requeue", filter_of(params.filter))
+
+
+def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
+    """Delete jobs from the morgue."""
+    return _step(context, params, "delete_buried", filter_of(params.filter))
+
+
+def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: IdFilter) -> Step:
+    actions = context.app.actions(worker_named(context, params.queue))
+    before = _state(params, act, wanted) or BulkActionState(
+        queue=params.queue, action=prepare(actions, act, filter=wanted)
+    )
+    most, ends_at = before.action.handled + params.limit, time.monotonic() + PATIENCE
+    try:
+        after, failure = run_steps(
+            context, actions, before, lambda action: action.handled >= most or time.monotonic() >= ends_at
+        )
+    except ValueError as error:
+        raise ApiError(HTTPStatus.CONFLICT, "shards_changed", str(error)) from error
+    action = after.action
+    if failure and action is before.action:
+        raise failure
+    following = None if action.is_done else pack(after)
+    return Step(total=action.total, handled=action.handled, changed=action.changed, next=following)
+
+
+def _state(params: WholeList, act: ActionName, wanted: IdFilter) -> BulkActionState | None:
+    if isinstance(params.next, UnsetType):
+        return None
+    with suppress(ValueError):
+        state = unpack(params.next, BulkActionState)
+        if (state.queue, state.action.act, state.action.filter) == (params.queue, act, wanted):
+            return state
+    raise ApiError(
+        HTTPStatus.BAD_REQUEST,
+        "bad_next",
+        "The action cannot continue: send the `next` of its last response, with the same queue and filter.",
+    )

@@ -1,0 +1,174 @@
+"""Parameters of the API's operations. msgspec validates them before an operation runs."""
+
+from http import HTTPStatus
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.times import NUMBER, TimeBound, in_seconds
+from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter
+from lowkiq_lambda.worker import Worker
+
+MOST_IDS: Final = 1_000
+"""In one call."""
+
+QueueName: TypeAlias = Annotated[str, Meta(description="The name of a queue of the app.")]
+NumberBound: TypeAlias = Annotated[
+    str,
+    Meta(pattern=f"^({NUMBER})$", description="A number (inclusive), `(` and a number (exclusive), `-inf` or `+inf`."),
+]
+IdBound: TypeAlias = Annotated[
+    str,
+    Meta(
+        description="An id (inclusive), `(` and an id (exclusive), or `-` and `+` for no bound. "
+        "An id that begins with one of these signs needs `[` before it."
+    ),
+]
+Order: TypeAlias = Annotated[Literal["asc", "desc"], Meta(description="Ascending or descending.")]
+Limit: TypeAlias = Annotated[
+    int, Meta(ge=1, le=1_000, description="The largest number of jobs; fewer if they are large.")
+]
+Cursor: TypeAlias = Annotated[str, Meta(description="The `next` of the page before.")]
+LONGEST_TEXT: Final = 1_000
+"""Characters of a search text."""
+IdPrefix: TypeAlias = Annotated[
+    str,
+    Meta(min_length=1, max_length=LONGEST_TEXT, description="The prefix of the ids; any id if absent."),
+]
+ErrorText: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=LONGEST_TEXT,
+        description="A text in the last errors, in any case; any error or none if absent.",
+    ),
+]
+FilterIdBound: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[(\[]",
+        max_length=LONGEST_TEXT,
+        description="`[` and an id (inclusive), or `(` and an id (exclusive).",
+    ),
+]
+Ids: TypeAlias = Annotated[list[str], Meta(min_length=1, max_length=MOST_IDS)]
+
+
+_FILTERED: Final = {
+    "prefix": "prefix",
+    "error": "error",
+    "min_id": "least_id",
+    "max_id": "most_id",
+    "min_perform_in": "least",
+    "max_perform_in": "most",
+    "min_updated_at": "least",
+    "max_updated_at": "most",
+    "min_retry_count": "least_count",
+    "max_retry_count": "most_count",
+}
+"""The names of the fields in the store's filter."""
+_TIMES: Final = frozenset(name for name, of_store in _FILTERED.items() if of_store in {"least", "most"})
+
+
+class QueueParams(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue."""
+
+    queue: QueueName
+
+
+class JobParams(QueueParams, frozen=True, kw_only=True):
+    """One job."""
+
+    id: Annotated[str, Meta(description="The id of the job.")]
+
+
+class PageParams(QueueParams, frozen=True, kw_only=True):
+    """A page of a queue's jobs."""
+
+    limit: Limit = 100
+    cursor: Cursor | UnsetType = UNSET
+
+
+class NumberRangeParams(PageParams, frozen=True, kw_only=True):
+    """A range of jobs by a number."""
+
+    min: NumberBound = "-inf"
+    max: NumberBound = "+inf"
+    order: Order = "asc"
+
+
+class TimeRangeParams(PageParams, frozen=True, kw_only=True):
+    """A range of jobs by a time."""
+
+    min: TimeBound = "-inf"
+    max: TimeBound = "+inf"
+    order: Order = "asc"
+
+
+class IdRangeParams(PageParams, frozen=True, kw_only=True):
+    """A range of jobs by the bytes of their ids."""
+
+    min: IdBound = "-"
+    max: IdBound = "+"
+    order: Order = "asc"
+
+
+class SearchParams(PageParams, frozen=True, kw_only=True):
+    """Jobs that match all given conditions, in no order."""
+
+    prefix: IdPrefix | UnsetType = UNSET
+    error: ErrorText | UnsetType = UNSET
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions on a job; all must hold."""
+
+    prefix: IdPrefix | UnsetType = UNSET
+    error: ErrorText | UnsetType = UNSET
+    min_id: FilterIdBound | UnsetType = UNSET
+    max_id: FilterIdBound | UnsetType = UNSET
+
+
+class WaitingFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions on a waiting job; all must hold."""
+
+    min_perform_in: TimeBound | UnsetType = UNSET
+    max_perform_in: TimeBound | UnsetType = UNSET
+    min_retry_count: NumberBound | UnsetType = UNSET
+    max_retry_count: NumberBound | UnsetType = UNSET
+
+
+class MorgueFilter(JobFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions on a job in the morgue; all must hold."""
+
+    min_updated_at: TimeBound | UnsetType = UNSET
+    max_updated_at: TimeBound | UnsetType = UNSET
+
+
+class JobIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Jobs of one queue by their ids."""
+
+    queue: QueueName
+    ids: Ids
+
+
+def worker_named(context: RequestContext, name: str) -> type[Worker]:
+    """The worker of the queue. Raises ApiError."""
+    worker = context.worker_named(name)
+    if worker is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_queue", NO_QUEUE)
+    return worker
+
+
+def filter_of(job_filter: JobFilter | UnsetType) -> IdFilter:
+    """The filter of the store."""
+    if isinstance(job_filter, UnsetType):
+        return ALL
+    bounds: dict[str, str] = {}
+    for name, value in msgspec.structs.asdict(job_filter).items():
+        if value is not UNSET:
+            bounds[_FILTERED[name]] = in_seconds(value) if name in _TIMES else value
+    return IdFilter(**bounds)

@@ -1,0 +1,70 @@
+"""Metrics of queues and shards."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from lowkiq_lambda.dashboard.api.operations import NoParams
+from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.views import Metrics, ShardDetails, Stats
+
+
+class QueueStats(Metrics, frozen=True, kw_only=True):
+    """Metrics of a queue; its lag is the largest lag of its shards."""
+
+    name: str
+    shards_count: int
+
+
+class Queues(msgspec.Struct, frozen=True):
+    """All queues of the app, in declaration order."""
+
+    queues: list[QueueStats]
+
+
+class ShardStats(ShardDetails, frozen=True, kw_only=True):
+    """Metrics of a shard and its holder at the time `at`. Times are Unix seconds by the server's clock.
+
+    `suspects`: ids that run first, each alone. `due_at`: the earliest due time of the waiting ids. `owner`,
+    `acquired_at`, `token`: of the current or the last holder. `held_until`: the end of the lease; 0 after a release.
+    `gave_up`: Redis rejects the holder's writes, because an operator evicted it or its process is about to exit.
+    `paused_until`: the end of the current or the last pause; null without a pause or for one without an end.
+    `woken_until`: a drain was started, and has to acquire the shard before this time.
+    """
+
+    paused: Annotated[
+        bool, Meta(description="Whether the shard is paused; without a `paused_until` the pause has no end.")
+    ]
+
+
+class Shards(msgspec.Struct, frozen=True):
+    """The shards of a queue by number, and their holders."""
+
+    shards: list[ShardStats]
+
+
+def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 - every operation has parameters
+    """Length, morgue length and lag, in total and by queue, in Lowkiq's format."""
+    return context.app.stats()
+
+
+def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters
+    """Metrics of all queues."""
+    return Queues(
+        [
+            QueueStats(name=name, shards_count=len(metrics.shards), **_numbers(metrics))
+            for name, metrics in context.app.metrics().items()
+        ]
+    )
+
+
+def shards(context: RequestContext, params: QueueParams) -> Shards:
+    """Metrics of a queue's shards, and their holders."""
+    details = context.app.queries(worker_named(context, params.queue)).shards()
+    return Shards([ShardStats(**msgspec.structs.asdict(shard), paused=shard.is_paused) for shard in details])
+
+
+def _numbers(metrics: Metrics) -> dict[str, Any]:
+    return {field.name: getattr(metrics, field.name) for field in msgspec.structs.fields(Metrics)}

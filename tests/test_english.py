@@ -1,0 +1,141 @@
+"""Texts for people are plain English: pages, errors, log lines, help texts and documents."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "lowkiq_lambda"
+LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+HELP_KEYWORDS = {"help", "description", "sentence", "effect", "title"}
+WORDS = re.compile(r"[A-Za-z]+ [A-Za-z]+")
+"""A text for people has two words in a row."""
+
+BANNED = {
+    "a pronoun in place of a person's role (an operator, they)": r"\b([Hh]e|[Hh]is|[Hh]im|himself)\b(?! page)",
+    "“is no” in place of “is not a”": r"(?<!\b[Tt]here )\b(is|are|was|were) no\b(?! (longer|more|other)\b)",
+    "“whoever”, “whatever is” in place of a noun": r"\b([Ww]hoever|[Ww]homever|[Ww]hatever (is|was|it|they))\b",
+    "“who looks” in place of “visitors that look”": r"(^|[.:;,] )([Ww]ho) (?!is\b[^.]*\?)[a-z]+(?![^.]*\?)",
+    "a sentence that begins with a free relative": (
+        r"(^|[.:] )What [a-z]+(?: [a-z]+){0,4} (is|are|was|were|has|have|goes|waits|stays)\b(?![^.]*\?)"
+    ),
+    "“nothing of” in place of “no” and a noun": r"\bnothing of\b",
+    "“is done to” in place of a verb": r"\bis done to\b",
+    "“out of reach” in place of “unreachable”": r"\bout of reach\b",
+    "“so long, … so long” in place of a percentile": r"\bat most so long\b",
+    "“of one's own” in place of a possessive": r"\bof one's own\b",
+}
+
+BAD = [
+    "That is no length of time.",
+    "Whoever drains the shard next puts it back first.",
+    "What it holds is not shown.",
+    "What is being performed stays as it is.",
+    "Paused: who holds one finishes it.",
+    "An operator sees it when he signs in.",
+    "Redis is out of reach, trying on",
+    "half at most so long",
+]
+GOOD = [
+    "What is it doing?",
+    "The shard is no longer held.",
+    "This server evicts keys when its memory is full.",
+    "Redis is unreachable, retrying",
+    "The operator who paused the queue resumes it.",
+]
+
+
+class Text(NamedTuple):
+    """A text for people, and its place."""
+
+    place: str
+    text: str
+
+
+def faults(text: str) -> list[str]:
+    """What is wrong with a text."""
+    return [fault for fault, pattern in BANNED.items() if re.search(pattern, text)]
+
+
+def of_template(path: Path) -> Iterator[Text]:
+    """The texts between tags, and the attributes that browsers show or read aloud."""
+    source = re.sub(r"\{#.*?#\}|<svg.*?</svg>", "", path.read_text(), flags=re.DOTALL)
+    source = re.sub(r"\{%.*?%\}|\{\{.*?\}\}", "…", source, flags=re.DOTALL)
+    for attribute in re.findall(r'(?:title|aria-label)="([^"]*)"', source):
+        yield Text(path.name, attribute)
+    for text in re.split(r"</?(?!b\b|/b\b|code|strong|span|data|time)[^>]*>", source):
+        yield Text(path.name, " ".join(re.sub(r"<[^>]*>", "", text).split()))
+
+
+def of_module(path: Path) -> Iterator[Text]:
+    """The texts of errors, log lines and help, and the constants that hold sentences."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            yield from of_expression(path, node.exc)
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in LOG_METHODS | {"refuse"}:
+                yield from of_expression(path, node)
+            for keyword in node.keywords:
+                if keyword.arg in HELP_KEYWORDS:
+                    yield from of_expression(path, keyword.value)
+
+
+def of_expression(path: Path, node: ast.AST) -> Iterator[Text]:
+    """The texts in an expression; what is formatted into them stands as an ellipsis."""
+    inside: set[int] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.JoinedStr):
+            inside |= {id(value) for value in part.values}
+            joined = "".join(str(value.value) if isinstance(value, ast.Constant) else "…" for value in part.values)
+            yield Text(f"{path.name}:{part.lineno}", joined)
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and id(part) not in inside:
+            yield Text(f"{path.name}:{part.lineno}", part.value)
+
+
+def of_document(path: Path) -> Iterator[Text]:
+    """The paragraphs of a document, without its code."""
+    source = re.sub(r"```.*?```|<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
+    for number, paragraph in enumerate(re.split(r"\n\n|\n(?=[-|#] ?)", source)):
+        yield Text(f"{path.name}, part {number}", " ".join(re.sub(r"`[^`]*`", "…", paragraph).split()).lstrip("-*|# "))
+
+
+def wrong(texts: Iterator[Text]) -> list[str]:
+    """The texts with a fault, each with its place."""
+    readable = [text for text in texts if WORDS.search(text.text)]
+    return [f"{text.place}: {text.text!r}: {fault}" for text in readable for fault in faults(text.text)]
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_banned_pattern_is_found(text: str) -> None:
+    """Each example of a review has a fault."""
+    assert faults(text)
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_plain_english_has_no_fault(text: str) -> None:
+    """Questions and ordinary sentences pass."""
+    assert [] == faults(text)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("dashboard/templates/*.html")), ids=lambda path: path.stem)
+def test_pages_are_plain_english(path: Path) -> None:
+    """Every text of a template, also titles and labels."""
+    assert [] == wrong(of_template(path))
+
+
+@pytest.mark.parametrize("folder", ["aws", "dashboard", "duties", "engine", "local", "push", "store", "cli", "."])
+def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
+    """Every literal text of an error, of a log line and of a command's help."""
+    files = sorted(PACKAGE.glob("*.py") if folder == "." else (PACKAGE / folder).rglob("*.py"))
+
+    assert [] == [fault for path in files for fault in wrong(of_module(path))]
+
+
+@pytest.mark.parametrize("name", ["docs/dashboard.md", "README.md"])
+def test_documents_are_plain_english(name: str) -> None:
+    """Every paragraph outside of code."""
+    assert [] == wrong(of_document(ROOT / name))
