@@ -52,6 +52,11 @@ class Lowkiq:
     """
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
+        given: object = config
+        if not (given is None or isinstance(given, Config)):
+            raise ConfigError(
+                f"Lowkiq takes a Config, not {type(given).__name__}: write Lowkiq(Config(redis_url=...))."
+            )
         self._config = config
         self._redis_url: str | None = None
         self._clock: Clock = clock or SystemClock()

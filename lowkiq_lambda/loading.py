@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.config import is_embedded
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import LowkiqError
 
 
@@ -20,6 +22,11 @@ def load_app(spec: str) -> Lowkiq:
     Raises AppNotFound, in a sentence; from the module's own error where importing it failed.
     """
     module_name, colon, attribute = spec.partition(":")
+    if "://" in spec or (is_embedded(spec) and not attribute.isidentifier()):
+        raise AppNotFound(
+            f"{without_password(spec)!r} names a server, not an app: give the app as MODULE:APP, such as "
+            "shop.jobs:app, and the server in LOWKIQ_REDIS_URL."
+        )
     if not (colon and module_name and attribute):
         raise AppNotFound(f"{spec!r} names no app: expected MODULE:APP, such as shop.jobs:app.")
     module = _import(module_name)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict
 
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import MorgueJob, Pushed, is_number
 from lowkiq_lambda.retry import default_retry_in
 
@@ -57,6 +57,8 @@ class Worker:
         """
         if cls.app is None:
             raise DeclarationError(f"{cls.__name__} is not bound to an app: decorate it with @app.worker.")
+        if isinstance(jobs, dict):
+            raise JobError("perform_async takes a list of jobs, not one job: write perform_async([{...}])")
         return cls.app.push(cls, list(jobs))
 
 
@@ -72,6 +74,10 @@ def check_declaration(worker: type[Worker]) -> None:
     """Refuses, with DeclarationError, what cannot work."""
     name = worker.__name__
     _check_handlers(worker, name)
+    if own := {*dir(worker)} - {*dir(Worker), "perform", "perform_job"}:
+        from lowkiq_lambda.misspelling import refuse_misspelt  # noqa: PLC0415 - few workers have names of their own
+
+        refuse_misspelt(name, {attribute: getattr(worker, attribute) for attribute in sorted(own)})
     _check_whole_number(name, "shards_count", worker.shards_count, 1, MAX_SHARDS)
     _check_whole_number(name, "batch_size", worker.batch_size, 1, MAX_BATCH_SIZE)
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
@@ -197,7 +203,7 @@ def register(app: "Lowkiq", target: object, options: Mapping[str, Any], others: 
 
     Raises DeclarationError where it cannot work.
     """
-    if isinstance(target, type) and not issubclass(target, Worker):
+    if isinstance(target, type) and (target is Worker or not issubclass(target, Worker)):
         raise DeclarationError(f"{target.__name__} must be a subclass of lowkiq_lambda.Worker.")
     if isinstance(target, type) and not options:
         _bind_class(app, target, others)

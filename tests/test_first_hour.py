@@ -90,6 +90,16 @@ def test_the_blocks_of_the_readme_run_in_one_file_and_again(newcomer: Newcomer) 
         assert (0, "1 [{'status': 'new'}, {'status': 'paid'}]\n3\n") == (code, output), errors
 
 
+def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
+    """Whoever installs the package has `lowkiq`, and it teaches its commands."""
+    done = subprocess.run(
+        [installed.with_name("lowkiq"), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "Usage: lowkiq COMMAND" in done.stdout
+
+
 def test_the_first_block_asks_for_a_real_server_for_development() -> None:
     """Its line for the app is the one that all programs of a project can share."""
     assert 'app = Lowkiq(Config(redis_url="embedded:"))  # a real Valkey for development\n' in blocks()[0]

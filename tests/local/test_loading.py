@@ -42,6 +42,9 @@ def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
     [
         ("shop.jobs", "'shop.jobs' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (":app", "':app' names no app: expected MODULE:APP, such as shop.jobs:app."),
+        ("embedded:", "'embedded:' names a server, not an app: {write}"),
+        ("embedded:~/data", "'embedded:~/data' names a server, not an app: {write}"),
+        ("redis://:secret@db/0", "'redis://***@db/0' names a server, not an app: {write}"),
         ("shop.jobz:app", "There is no module 'shop.jobz', not in {cwd} either."),
         ("shap.jobs:app", "There is no module 'shap.jobs', not in {cwd} either."),
         ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
@@ -55,4 +58,5 @@ def test_what_is_wrong_is_told_in_a_sentence(shop: Path, spec: str, sentence: st
     with pytest.raises(AppNotFound) as caught:
         load_app(spec)
 
-    assert sentence.format(cwd=shop) == str(caught.value)
+    write = "give the app as MODULE:APP, such as shop.jobs:app, and the server in LOWKIQ_REDIS_URL."
+    assert sentence.format(cwd=shop, write=write) == str(caught.value)

@@ -220,3 +220,27 @@ def test_a_callable_that_is_no_function_is_refused(app: Lowkiq) -> None:
     """What has no name of its own gives no queue one: the refusal says what it takes."""
     with pytest.raises(DeclarationError, match=r"@app\.worker takes a class or a function, not functools\.partial"):
         app.worker(partial(generator, Worker()))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "option"),
+    [("shard_count", 3, "shards_count"), ("batchsize", 10, "batch_size"), ("queue_nane", "Orders", "queue_name")],
+)
+def test_an_attribute_that_is_nearly_an_option_is_refused(
+    app: Lowkiq, attribute: str, value: object, option: str
+) -> None:
+    """It would have no effect: the sentence names the option that was meant, also where a parent class has it."""
+    parent = type("Parent", (Worker,), {attribute: value})
+    child = type("Child", (parent,), {"perform": perform})
+
+    with pytest.raises(DeclarationError, match=rf"Child\.{attribute} is not an option: did you mean {option}\?"):
+        app.worker(child)
+
+
+def test_attributes_of_ones_own_are_free(app: Lowkiq) -> None:
+    """Another name, another type, or a private one is the worker's own business."""
+    body = {"timeout": 5, "shards": 3, "queue_names": ["a"], "_batchsize": 3, "perform": perform}
+
+    app.worker(type("Own", (Worker,), body))
+
+    assert ["Own"] == [worker.queue_name for worker in app.workers]

@@ -233,3 +233,11 @@ def test_a_push_tells_what_became_of_each_job(app: Lowkiq, queue_name: str) -> N
     pushed = worker.perform_async(jobs_of("abca"))
 
     assert [("a", False), ("b", True), ("c", False), ("a", True)] == [(one.id, one.merged) for one in pushed]
+
+
+def test_one_job_in_place_of_a_list_is_refused_with_what_to_write(app: Lowkiq, queue_name: str) -> None:
+    """A mapping is a job, and its names would be taken for jobs."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=r"takes a list of jobs, not one job: write perform_async\(\[\{\.\.\.\}\]\)"):
+        worker.perform_async({"id": 1})  # type: ignore[dict-item]  # wrong on purpose

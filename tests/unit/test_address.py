@@ -121,6 +121,8 @@ def test_tls_options_are_taken_over() -> None:
         ("http://db", "expected redis://, redis"),
         ("unix:///tmp/redis.sock", "expected redis://, redis"),
         ("redis+proxy://db", "expected redis://, redis"),
+        ("embeded:", "or embedded: for development"),
+        ("reddis://db", "redis+cluster://, the same with rediss for TLS, or embedded: for development"),
         ("redis://a,b", "several hosts need"),
         ("redis://db:port", "not a number from 1 to 65535"),
         ("redis://db:0", "not a number from 1 to 65535"),

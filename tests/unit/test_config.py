@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config, do_nothing, variable_of
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
@@ -256,3 +257,11 @@ def test_plugs_are_kept_as_given() -> None:
     assert config.build_splitter is not None
     assert config.build_splitter().split([1, 2], 2) == [[2, 1], []]
     assert config.build_scheduler is None
+
+
+def test_an_app_takes_settings_and_no_url() -> None:
+    """A URL in place of the settings is refused with what to write, and without its password."""
+    with pytest.raises(ConfigError) as caught:
+        Lowkiq(f"redis://:{SECRET}@db")  # type: ignore[arg-type]  # wrong on purpose
+
+    assert "Lowkiq takes a Config, not str: write Lowkiq(Config(redis_url=...))." == str(caught.value)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
+from lowkiq_lambda.config import EMBEDDED
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 
@@ -39,6 +40,9 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "redis+sentinel": "sentinel",
     "redis+cluster": "cluster",
 }
+_FORMS: Final = (
+    f"{', '.join(f'{known}://' for known in _KINDS)}, the same with rediss for TLS, or {EMBEDDED} for development"
+)
 _PORT: Final = 6379
 _SENTINEL_PORT: Final = 26379
 _LAST_PORT: Final = 65_535
@@ -106,7 +110,7 @@ def _parse(url: str) -> Address:
 
 def _split(url: str) -> SplitResult:
     if "://" not in url:
-        raise ValueError("expected redis://host:port/0 or one of its other forms")
+        raise ValueError(f"expected redis://host:port/0; the forms are {_FORMS}")
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -121,8 +125,7 @@ def _kind(scheme: str) -> tuple[Kind, bool]:
     tls = scheme.startswith("rediss")
     kind = _KINDS.get(scheme.replace("rediss", "redis", 1))
     if kind is None:
-        forms = ", ".join(f"{known}://" for known in _KINDS)
-        raise ValueError(f"expected {forms}, or the same with rediss for TLS")
+        raise ValueError(f"expected {_FORMS}")
     return kind, tls
 
 
