@@ -183,8 +183,8 @@ def test_a_visit_to_an_empty_shard_is_one_round_trip(app: Lowkiq, clock: ManualC
     assert cost.commands.total() <= 8
 
 
-def test_a_push_of_many_jobs_is_one_round_trip_and_one_bell(app: Lowkiq, cost_of: CostOf) -> None:
-    """All shards are written to in one round trip, each by one call, and one bell rings for all of them."""
+def test_a_push_of_many_jobs_is_one_round_trip_and_one_notification(app: Lowkiq, cost_of: CostOf) -> None:
+    """All shards are written to in one round trip, each by one call, and one notification names all of them."""
     worker = warm_worker(app, nothing)
 
     cost = cost_of(lambda: worker.perform_async(jobs()))
@@ -193,7 +193,7 @@ def test_a_push_of_many_jobs_is_one_round_trip_and_one_bell(app: Lowkiq, cost_of
     assert cost.commands.total() <= 56
 
 
-def test_a_push_behind_others_rings_no_bell(app: Lowkiq, cost_of: CostOf) -> None:
+def test_a_push_behind_others_notifies_nobody(app: Lowkiq, cost_of: CostOf) -> None:
     """Where work waits already, nobody is told of more."""
     worker = warm_worker(app, nothing)
     worker.perform_async(jobs())
@@ -203,8 +203,8 @@ def test_a_push_behind_others_rings_no_bell(app: Lowkiq, cost_of: CostOf) -> Non
     assert (1, 5, 0) == (cost.round_trips, cost.scripts, cost.commands["publish"])
 
 
-def test_a_single_push_is_one_call_and_a_bell(app: Lowkiq, cost_of: CostOf) -> None:
-    """A push of one job is one call of a script, which rings the bell itself where the shard had nothing to do."""
+def test_a_single_push_is_one_call_and_a_notification(app: Lowkiq, cost_of: CostOf) -> None:
+    """A push of one job is one call of a script, which publishes the notification where the shard had nothing to do."""
     worker = warm_worker(app, nothing, shards_count=1)
 
     first = cost_of(lambda: worker.perform_async(jobs(1)))
@@ -216,7 +216,7 @@ def test_a_single_push_is_one_call_and_a_bell(app: Lowkiq, cost_of: CostOf) -> N
 
 
 def test_a_push_that_wakes_costs_one_call_more_and_later_ones_nothing(app: Lowkiq, cost_of: CostOf) -> None:
-    """Where the bell rings the shard is asked whether a drain is to be started; behind what waits nobody asks."""
+    """With a notification the shard is asked whether a drain is to be started; behind what waits nobody asks."""
     woken: list[tuple[str, int]] = []
     app.configure(start_drain=lambda queue_name, shard: woken.append((queue_name, shard)))
     worker = warm_worker(app, nothing, shards_count=1)

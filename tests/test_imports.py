@@ -93,7 +93,16 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
     found = loaded(DRAIN.module)
 
     assert set() == others(found.imported)
-    unused = ("cli", "local", "dashboard", "testing", "store.inspect", "store.shard.bell", "aws.iam", "aws.invoker")
+    unused = (
+        "cli",
+        "local",
+        "dashboard",
+        "testing",
+        "store.inspect",
+        "store.shard.notifications",
+        "aws.iam",
+        "aws.invoker",
+    )
     beginnings = tuple(f"lowkiq_lambda.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
     ours = [name for name in found.imported if name.startswith("lowkiq_lambda")]

@@ -120,11 +120,13 @@ def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
         drain.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
-    from lowkiq_lambda.store.shard.bell import Bell  # noqa: PLC0415 - as above
+    from lowkiq_lambda.store.shard.notifications import Notifications  # noqa: PLC0415 - as above
 
     config = warm.app.config
-    bell = Bell(warm.app.redis_url, drain.shards, timeout=config.redis_timeout, credentials=config.credentials)
-    Linger(bell).run(drain, budget)
+    subscription = Notifications(
+        warm.app.redis_url, drain.shards, timeout=config.redis_timeout, credentials=config.credentials
+    )
+    Linger(subscription).run(drain, budget)
 
 
 def _go_on(warm: Environment, event: Any, context: Context, drain: Drain) -> bool:  # noqa: ANN401 - checked already

@@ -11,8 +11,8 @@ from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 class Linger:
     """Lets a drain run for as long as its budget lasts."""
 
-    bell: Bell
+    subscription: Notifications
     _has_warned: bool = False
 
     def run(self, drain: Drain, budget: Budget) -> None:
         """Drain the shards until the budget is over."""
-        with self.bell:
+        with self.subscription:
             self._open(drain)
             drain.run(budget, self._wait)
 
@@ -47,9 +47,9 @@ class Linger:
             drain.drainer.clock.sleep(at_most(seconds))
             return []
         try:
-            heard = more = self.bell.hear(seconds)
+            heard = more = self.subscription.receive(seconds)
             while more:
-                more = self.bell.hear(0.0)
+                more = self.subscription.receive(0.0)
                 heard = [*heard, *more]
         except BackendError as error:
             self._lost(error, drain)
@@ -58,7 +58,7 @@ class Linger:
 
     def _open(self, drain: Drain) -> bool:
         try:
-            self.bell.open()
+            self.subscription.open()
         except BackendError as error:
             self._lost(error, drain)
         else:
@@ -70,4 +70,4 @@ class Linger:
         if self._has_warned:
             return
         self._has_warned = True
-        logger.warning("the doorbell is not heard, work is found by polling: %s", error)
+        logger.warning("notifications are not received, work is found by polling: %s", error)

@@ -26,8 +26,8 @@ from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.local.splitters import ByNodeSplitter
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
 from lowkiq_lambda.store.server.health import check_server
-from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +161,9 @@ class Daemon:
             Listener(
                 drainer=self._app.drainer,
                 boards=boards,
-                bell=Bell(self._app.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials),
+                subscription=Notifications(
+                    self._app.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials
+                ),
                 outage=outage,
                 poll_interval=config.poll_interval,
                 clock=self._clock,

@@ -17,8 +17,8 @@ from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.server.faults import backoff
-from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.state import ProbeResult
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Listener:
 
     drainer: Drainer
     boards: Sequence[ShardBoard]
-    bell: Bell
+    subscription: Notifications
     outage: Outage
     poll_interval: float
     clock: Clock
@@ -56,10 +56,10 @@ class Listener:
     def run(self) -> None:
         """Listen and look until `stopping` is set."""
         attempt = 0
-        with self.bell:
+        with self.subscription:
             while not self.stopping.is_set():
                 try:
-                    self.bell.open()
+                    self.subscription.open()
                     attempt = 0
                     self._listen()
                 except BackendError as error:
@@ -69,13 +69,13 @@ class Listener:
 
     def _listen(self) -> None:
         if self._is_deaf:
-            logger.info("the doorbell is heard again")
+            logger.info("notifications are received again")
         self._is_deaf = False
         # What was pushed before, nobody heard.
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
         while not self.stopping.is_set():
             self._probe_if_due()
-            if heard := self.bell.hear(min(SLICE, self._until_probe())):
+            if heard := self.subscription.receive(min(SLICE, self._until_probe())):
                 for board in self.boards:
                     board.notify(heard)
 
@@ -84,10 +84,10 @@ class Listener:
         is_passing = isinstance(error, BackendUnavailable) and (attempt == 0 or self.outage.is_on)
         if not (self._is_deaf or is_passing):
             self._is_deaf = True
-            logger.warning("the doorbell is not heard, work is found by polling: %s", error)
+            logger.warning("notifications are not received, work is found by polling: %s", error)
 
     def _sit_out(self, seconds: float) -> None:
-        """Wait before the bell is opened again; polls go on meanwhile."""
+        """Wait before the next subscription; polls go on meanwhile."""
         ends_at = self.clock.monotonic() + seconds
         while not self.stopping.is_set():
             self._probe_if_due()

@@ -1,4 +1,4 @@
-"""LOWKIQ_LINGER: an invocation that listens at the doorbell until its time is over."""
+"""LOWKIQ_LINGER: an invocation that listens for pushes until its time is over."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def app(server_url: str) -> Lowkiq:
 def lingering(
     drain: DrainFunction, app: Lowkiq, *, seconds: float = 2.0, event: object = None
 ) -> Iterator[Future[dict[str, Any]]]:
-    """An invocation with so much time, that waits at the bell by now."""
+    """An invocation with so much time, that is subscribed by now."""
     before = listeners(app)
     with ThreadPoolExecutor(1) as pool:
         invocation = pool.submit(drain, event, 3.0 + seconds)
@@ -39,7 +39,7 @@ def lingering(
 
 
 def listeners(app: Lowkiq) -> int:
-    """How many listen at bells."""
+    """How many are subscribed."""
     return int(app.backend.client.info("clients")["pubsub_clients"])
 
 
@@ -57,7 +57,7 @@ def test_what_is_pushed_meanwhile_is_drained_at_once(drain: DrainFunction, app: 
 
 
 def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
-    """A delayed job, and a retry, that come due within the invocation's time need no bell."""
+    """A delayed job, and a retry, that come due within the invocation's time need no notification."""
     failures, performed = iter([True, False]), list[float]()
 
     def fail_once(batch: Batch) -> None:
@@ -76,7 +76,7 @@ def test_what_becomes_due_meanwhile_is_drained_in_time(drain: DrainFunction, app
 
 
 def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
-    """P5: no sooner than its budget says, and well before Lambda would end it; the connection of the bell is closed."""
+    """P5: no sooner than its budget says, and well before Lambda would end it; its subscription is closed."""
     worker = declare(app, queue_name, Notes())
     worker.perform_async(overdue("a"))
     drain.install(app, linger=1)
@@ -91,7 +91,7 @@ def test_it_ends_when_its_time_is_over_and_leaves_no_lease(drain: DrainFunction,
 
 
 def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowkiq, queue_name: str) -> None:
-    """A push to another shard of the queue rings the same bell, and is left to others."""
+    """A push to another shard of the queue comes on the same channel, and is left to others."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     mine = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 1)
     others = next(job_id for job_id in "abcdefgh" if shard_of(app, worker, job_id).index == 0)
@@ -105,7 +105,7 @@ def test_only_what_was_selected_is_listened_for(drain: DrainFunction, app: Lowki
     assert {"due": 1, "jobs": 1} == left_behind(app, worker)
 
 
-def test_a_bell_that_is_lost_is_opened_again(drain: DrainFunction, server: Server, queue_name: str) -> None:
+def test_a_subscription_that_is_lost_is_made_again(drain: DrainFunction, server: Server, queue_name: str) -> None:
     """A connection that breaks costs at most a poll."""
     app, performed = Lowkiq(Config(redis_url=server.url, poll_interval=0.2)), Event()
     worker = declare(app, queue_name, Notes(lambda _batch: performed.set()))
@@ -120,7 +120,7 @@ def test_a_bell_that_is_lost_is_opened_again(drain: DrainFunction, server: Serve
     assert [] == [line for line in drain.logs if line["level"] == "ERROR"]
 
 
-def test_work_is_found_by_polling_where_bells_are_forbidden(
+def test_work_is_found_by_polling_where_subscriptions_are_forbidden(
     drain: DrainFunction, make_server: MakeServer, queue_name: str
 ) -> None:
     """A user that may not subscribe lingers too, and the log says what is missing."""
@@ -139,7 +139,7 @@ def test_work_is_found_by_polling_where_bells_are_forbidden(
         assert performed.wait(1.5)
         assert {"done": 1} == invocation.result()["counts"]
     (warning,) = (line["message"] for line in drain.logs if line["level"] == "WARNING")
-    assert warning.startswith("the doorbell is not heard, work is found by polling: ")
+    assert warning.startswith("notifications are not received, work is found by polling: ")
 
 
 def test_a_shard_that_breaks_meanwhile_is_no_busy_loop(

@@ -16,8 +16,8 @@ from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.bell import Bell
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
@@ -106,10 +106,10 @@ def test_everything_works_for_that_user(
     managed_cache.admin.config_resetstat()
 
     shards = app.drainer.shards()
-    with Bell(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as bell:
-        bell.open()
+    with Notifications(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as subscription:
+        subscription.open()
         worker.perform_async([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
-        assert set(eventually(lambda: bell.hear(0.1))) == set(shards)
+        assert set(eventually(lambda: subscription.receive(0.1))) == set(shards)
     assert 100 == len(app.queries(worker).range_by_id())
     assert 50 == app.drain()["failed"]
     assert 50 == app.stats()["total"]["morgue_length"]
@@ -243,7 +243,7 @@ def check_scripts(asked: list[Asked]) -> None:
             assert 1 == len({key_slot(key) for key in given})
         elif each.name == "publish":
             # A channel is no key: nothing is kept under it, and every node of a cluster takes the message.
-            assert each.first.endswith(b":bell")
+            assert each.first.endswith(b":notify")
         elif each.by_script:
             assert each.name not in CHANCE
             assert each.first in given

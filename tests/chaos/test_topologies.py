@@ -143,13 +143,13 @@ def test_a_missing_or_wrong_password_is_said_at_once(
             assert "wrong@" not in str(raised.value)
 
 
-def test_a_user_who_may_not_ring_the_bell_pushes_all_the_same(make_server: MakeServer, stage: Stage) -> None:
+def test_a_user_who_may_not_publish_pushes_all_the_same(make_server: MakeServer, stage: Stage) -> None:
     """A refused message undoes nothing: the job is there, and who looks instead of listening finds it."""
     server = make_server()
     silent = on(server.add_user("silent", "~lowkiq:*", "resetchannels", "+@all"), stage)
     with opened(silent) as app:
         (pushed,) = app.push(app.workers[0], numbered("a", 1))
     assert ("a", False) == (pushed.id, pushed.merged)
-    assert any("bell" in str(entry["object"]) for entry in server.admin.acl_log())
+    assert any("notify" in str(entry["object"]) for entry in server.admin.acl_log())
     with opened(on(server.url, stage)) as app:
         assert 1 == app.drain(10.0)["done"]

@@ -70,7 +70,7 @@ def test_a_probe_says_since_when_and_from_when_on(board: ShardBoard, clock: Manu
     assert {A: 5.0, B: 0.0} == lags(board)
 
 
-def test_a_bell_counts_more_than_a_probe_that_was_asked_before(board: ShardBoard, clock: ManualClock) -> None:
+def test_a_notification_counts_more_than_a_probe_that_was_asked_before(board: ShardBoard, clock: ManualClock) -> None:
     """A probe may have been answered before the push: its older word must not silence the shard."""
     asked = board.events
     clock.advance(0.01)
@@ -84,7 +84,7 @@ def test_a_bell_counts_more_than_a_probe_that_was_asked_before(board: ShardBoard
     assert {} == lags(board)
 
 
-def test_a_bell_during_a_visit_brings_another_visit(board: ShardBoard) -> None:
+def test_a_notification_during_a_visit_brings_another_visit(board: ShardBoard) -> None:
     """The visit's last claim may have come before the push."""
     board.notify([A])
     assert A == board.next()
@@ -97,7 +97,7 @@ def test_a_bell_during_a_visit_brings_another_visit(board: ShardBoard) -> None:
     assert {} == lags(board)
 
 
-def test_a_bell_does_not_shorten_the_lag(board: ShardBoard) -> None:
+def test_a_notification_does_not_shorten_the_lag(board: ShardBoard) -> None:
     """A shard that has waited keeps its place before those that have not."""
     board.update([probed(A, -3.0)], board.events)
     board.notify([A])
@@ -105,7 +105,7 @@ def test_a_bell_does_not_shorten_the_lag(board: ShardBoard) -> None:
     assert {A: 3.0} == lags(board)
 
 
-def test_a_shard_that_failed_rests_whoever_rings(board: ShardBoard, clock: ManualClock) -> None:
+def test_a_shard_that_failed_rests_whoever_pushes(board: ShardBoard, clock: ManualClock) -> None:
     """What goes wrong each time is no busy loop."""
     board.notify([A])
     board.failed(A, BackendError())
@@ -238,7 +238,7 @@ class Waiting(threading.Thread):
 
 
 @pytest.mark.parametrize("scheduler", [None, LagScheduler()])
-def test_a_thread_that_waits_is_woken_by_bell_probe_and_end(
+def test_a_thread_that_waits_is_woken_by_notification_probe_and_end(
     board: ShardBoard, clock: ManualClock, scheduler: Scheduler | None
 ) -> None:
     """Nothing is polled here: each kind of news reaches the thread."""
@@ -256,7 +256,7 @@ def test_a_thread_that_waits_is_woken_by_bell_probe_and_end(
 
 @pytest.mark.parametrize("ready_in", [1e9, 3e11, 1e300])
 def test_a_thread_waits_for_what_is_due_in_a_far_year(ready_in: float) -> None:
-    """No platform waits for so long at once, and the thread must neither die of it nor miss the bell."""
+    """No platform waits for so long at once, and the thread must neither die of it nor miss a notification."""
     board = board_of(SystemClock(), A, B)
     board.update([probed(A, ready_in), probed(B, None)], board.events)
     waiting = Waiting(board, None)

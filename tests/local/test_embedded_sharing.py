@@ -139,7 +139,7 @@ def test_the_daemon_tells_the_line_that_lets_others_in(project: Project, tmp_pat
     assert access.password not in daemon.log
 
 
-def test_the_bell_of_an_embedded_server_is_heard(project: Project) -> None:
+def test_notifications_of_an_embedded_server_are_received(project: Project) -> None:
     """A push starts the daemon's work at once, long before it would look by itself."""
     project.write(poll_interval=600.0)
     daemon, prompt = project.daemon(), project.prompt()
@@ -149,7 +149,7 @@ def test_the_bell_of_an_embedded_server_is_heard(project: Project) -> None:
     prompt.run(PUSH % "second")
 
     project.await_greeted("first", "second")
-    assert "doorbell" not in daemon.log
+    assert "notifications are not received" not in daemon.log
 
 
 def test_who_uses_the_server_keeps_it_when_the_daemon_stops(project: Project) -> None:

@@ -67,17 +67,17 @@ def test_p8_an_idle_tick_over_all_shards_is_one_round_trip(counted: Counted, que
     assert 1 == counted.round_trips - trips
 
 
-def test_p8_a_push_is_one_round_trip_and_a_ring(counted: Counted, queue_name: str) -> None:
-    """P8: jobs for all shards travel together; the bell is the second trip, only where somebody waits for it."""
+def test_p8_a_push_is_one_round_trip_and_a_notification(counted: Counted, queue_name: str) -> None:
+    """P8: jobs for all shards travel together; the notification is the second trip, only where somebody waits."""
     worker = declare(counted.app, queue_name, Notes(), shards_count=10)
     worker.perform_async([{"id": "warm"}])
     trips = counted.round_trips
 
     worker.perform_async({"id": n} for n in range(100))
-    rung = counted.round_trips - trips
+    notified = counted.round_trips - trips
     worker.perform_async({"id": n, "payload": 1} for n in range(100))
 
-    assert (2, 3) == (rung, counted.round_trips - trips)
+    assert (2, 3) == (notified, counted.round_trips - trips)
 
 
 @pytest.mark.parametrize(("batch_size", "most"), [(1, 0.05), (10, 0.05), (100, 0.05)])

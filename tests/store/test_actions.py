@@ -302,9 +302,9 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
     desk = make_desk({"shards_count": 3})
     desk.fail([{"id": "a", "payload": "old"}])
     push: Callable[[], object] = lambda: desk.push([{"id": "a", "payload": "new"}])  # noqa: E731 - a short one
-    with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
-        bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
-        bell.get_message(timeout=5)
+    with desk.admin.pubsub(ignore_subscribe_messages=True) as subscription:
+        subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
+        subscription.get_message(timeout=5)
         match name:
             case "perform now":
                 desk.actions.perform_all_jobs_now()
@@ -314,7 +314,7 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
             case _:
                 desk.before("kill", push)
                 desk.actions.kill_all_failed_jobs()
-        heard = bell.get_message(timeout=5)
+        heard = subscription.get_message(timeout=5)
 
     (shard,) = {one.shard for one in desk.push([{"id": "a"}])}
     assert heard is not None
@@ -324,12 +324,12 @@ def test_who_is_due_sooner_is_heard_of(make_desk: MakeDesk, name: str) -> None:
 def test_nothing_is_rung_for_what_became_due_no_sooner(desk: Desk) -> None:
     """Deleting wakes nobody."""
     desk.push([{"id": "a", "delay": 5}, {"id": "b", "delay": 6}])
-    with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
-        bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
-        bell.get_message(timeout=5)
+    with desk.admin.pubsub(ignore_subscribe_messages=True) as subscription:
+        subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
+        subscription.get_message(timeout=5)
         desk.actions.delete(["a"])
-        desk.admin.publish(f"lowkiq:{desk.worker.queue_name}:bell", "the end")
-        heard = bell.get_message(timeout=5)
+        desk.admin.publish(f"lowkiq:{desk.worker.queue_name}:notify", "the end")
+        heard = subscription.get_message(timeout=5)
 
     assert heard is not None
     assert b"the end" == heard["data"]

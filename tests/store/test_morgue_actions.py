@@ -210,11 +210,11 @@ def test_very_much_comes_back_in_parts(make_desk: MakeDesk) -> None:
 def test_who_comes_back_is_heard_of(desk: Desk) -> None:
     """A daemon that waits is told, as by a push."""
     desk.bury([{"id": "a"}])
-    with desk.admin.pubsub(ignore_subscribe_messages=True) as bell:
-        bell.subscribe(f"lowkiq:{desk.worker.queue_name}:bell")
-        bell.get_message(timeout=5)
+    with desk.admin.pubsub(ignore_subscribe_messages=True) as subscription:
+        subscription.subscribe(f"lowkiq:{desk.worker.queue_name}:notify")
+        subscription.get_message(timeout=5)
         desk.actions.morgue_queue_up(["a"])
-        heard = bell.get_message(timeout=5)
+        heard = subscription.get_message(timeout=5)
 
     assert heard is not None
     assert b"0" == heard["data"]

@@ -37,11 +37,11 @@ def test_nobody_takes_a_paused_shard(desk: Desk) -> None:
     desk.drain()
     assert ([], 3) == (desk.handler.batches, len(desk.state()["waiting"]))
 
-    rung: list[tuple[Any, ...]] = []
-    desk.app.backend.publish = lambda *bell: rung.append(bell)  # type: ignore[method-assign]  # to be heard here
+    sent: list[tuple[Any, ...]] = []
+    desk.app.backend.publish = lambda *message: sent.append(message)  # type: ignore[method-assign]  # to be heard here
     desk.actions.resume()
     desk.actions.resume()
-    assert {(f"lowkiq:{desk.worker.queue_name}:bell", "0")} == {*rung}
+    assert {(f"lowkiq:{desk.worker.queue_name}:notify", "0")} == {*sent}
     desk.drain()
     assert desk.is_empty()
 

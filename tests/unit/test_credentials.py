@@ -14,8 +14,8 @@ from lowkiq_lambda.protocols import Credentials
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.credentials import LONGEST
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
-from lowkiq_lambda.store.shard.bell import Bell
-from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.testing import ManualClock
 from tests.apps import close_app
 from tests.servers import Cluster, MakeServer, ManagedCache, SentinelSetup, Server, TlsProxy
@@ -290,14 +290,14 @@ def test_an_app_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_n
 
 
 @pytest.mark.parametrize("kind", ["server", "tls cluster"])
-def test_a_bell_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_name: str) -> None:
+def test_a_subscription_signs_in_with_the_plug(kind: str, make_place: MakePlace, queue_name: str) -> None:
     """The connection that hears of pushes is the user's too."""
     url, login = make_place(kind)
     shard = ShardRef(queue_name, 1, 0)
-    with Bell(url, [shard], timeout=5.0, credentials=login) as bell:
-        bell.open()
-        login._admins[0].publish(bell_channel(queue_name), "0")
-        heard: list[Any] = eventually(lambda: bell.hear(0.1))
+    with Notifications(url, [shard], timeout=5.0, credentials=login) as subscription:
+        subscription.open()
+        login._admins[0].publish(notification_channel(queue_name), "0")
+        heard: list[Any] = eventually(lambda: subscription.receive(0.1))
 
     assert [shard] == heard
     assert login.asked

@@ -12,7 +12,7 @@ from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, 
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.backend import Argument, Reply
-from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -265,9 +265,9 @@ class Actions:
         args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
         reply = self.source.backend.run(order.script, look.shard, args, patience=self.source.patience)
-        _, more, finished, resume, bell = reply
-        if bell:
-            self._ring(look.shard)
+        _, more, finished, resume, is_sooner = reply
+        if is_sooner:
+            self._notify(look.shard)
         return ActionProgress(more, finished, resume)
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
@@ -275,8 +275,8 @@ class Actions:
         for shard in source.shards:
             _, due = source.backend.run("pause", shard, [until], patience=source.patience)
             if due and not until:
-                self._ring(shard)
+                self._notify(shard)
         return float(until or 0)
 
-    def _ring(self, shard: ShardRef) -> None:
-        self.source.backend.publish(bell_channel(shard.queue_name), str(shard.index))
+    def _notify(self, shard: ShardRef) -> None:
+        self.source.backend.publish(notification_channel(shard.queue_name), str(shard.index))

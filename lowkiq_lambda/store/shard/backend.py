@@ -155,7 +155,7 @@ class Backend:
         self._along.extend(commands)
 
     def publish(self, channel: str, message: str) -> None:
-        """Ring a bell; that nobody hears it costs at most one poll, so no error comes of it."""
+        """Publish a notification; that nobody receives it costs at most one poll, so no error comes of it."""
         with suppress(*REDIS_ERRORS):
             self.client.publish(channel, message)
 

@@ -149,6 +149,6 @@ def declaration_key(queue_name: str) -> str:
     return f"{PREFIX}:{{{escape(queue_name)}}}:declaration"
 
 
-def bell_channel(queue_name: str) -> str:
+def notification_channel(queue_name: str) -> str:
     """The channel on which a push says that a shard has work sooner than before."""
-    return f"{PREFIX}:{escape(queue_name)}:bell"
+    return f"{PREFIX}:{escape(queue_name)}:notify"

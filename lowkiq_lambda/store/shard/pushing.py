@@ -16,7 +16,7 @@ from lowkiq_lambda.errors import (
 )
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
-from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job: managed Valkey refuses a call with more than 3,999."""
@@ -80,7 +80,7 @@ class Pusher:
     ) -> None:
         self._backend = backend
         self._shards = shards
-        self._channel = bell_channel(shards[0].queue_name)
+        self._channel = notification_channel(shards[0].queue_name)
         self._merge = merge
         self._patience = min(patience, TOKEN_LIFE / 2)
         self._declare = declare

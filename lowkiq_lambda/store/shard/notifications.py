@@ -1,7 +1,7 @@
 """Hears which shards have work sooner than before: one connection of its own for all queues.
 
-A bell that nobody heard costs at most one poll, so nothing here tries hard: a connection that broke is an error,
-and whoever listens opens the bell again and looks at what was pushed meanwhile.
+A notification that nobody receives costs at most one poll, so nothing here tries hard: a connection that broke is an
+error, and whoever listens subscribes again and looks at what was pushed meanwhile.
 """
 
 import random
@@ -19,7 +19,7 @@ from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.protocols import Credentials
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.faults import translated
-from lowkiq_lambda.store.shard.keys import ShardRef, bell_channel
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 
 if TYPE_CHECKING:
     from redis.client import PubSub
@@ -30,7 +30,7 @@ SILENCE: Final = 10.0
 _MAX_DIGITS: Final = 10
 
 
-class Bell:
+class Notifications:
     """Subscribes to the channels of these shards' queues. For one thread."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Bell:
         self._credentials = credentials
         self._shards: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
         for shard in shards:
-            self._shards[bell_channel(shard.queue_name).encode()][shard.index] = shard
+            self._shards[notification_channel(shard.queue_name).encode()][shard.index] = shard
         self._client: Client | None = None
         self._pubsub: PubSub | None = None
         self._heard_at = 0.0
@@ -65,8 +65,8 @@ class Bell:
                 if self._next(self._timeout) is None:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
 
-    def hear(self, seconds: float) -> list[ShardRef]:
-        """The shards that the next message rings for; none after `seconds`, or the longest wait, without one.
+    def receive(self, seconds: float) -> list[ShardRef]:
+        """The shards that the next message names; none after `seconds`, or the longest wait, without one.
 
         Raises BackendError where the connection is lost, or the server silent though it was asked.
         """
@@ -95,7 +95,7 @@ class Bell:
 
     def _next(self, seconds: float) -> dict[str, Any] | None:
         if self._pubsub is None:
-            raise BackendUnavailable("The bell is not open.")
+            raise BackendUnavailable("The subscription is not open.")
         message: dict[str, Any] | None = self._pubsub.get_message(timeout=at_most(seconds))
         if message is not None:
             self._heard_at, self._asked_at = monotonic(), None
@@ -115,7 +115,7 @@ class Bell:
             return
         if self._asked_at is not None:
             if monotonic() - self._asked_at > self._timeout:
-                raise BackendUnavailable("The server does not answer on the bell's connection.")
+                raise BackendUnavailable("The server does not answer on the connection of notifications.")
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
             self._pubsub.ping()

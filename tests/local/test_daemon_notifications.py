@@ -1,4 +1,4 @@
-"""How a daemon learns of work: by the bell, by the clock, and at the latest by its poll."""
+"""How a daemon learns of work: by notifications, by the clock, and at the latest by its poll."""
 
 import threading
 from collections.abc import Callable
@@ -52,8 +52,8 @@ class Notes:
 
 
 def listening(server: Server, queue_name: str) -> bool:
-    """Whether somebody has subscribed to the queue's bell."""
-    (_, number) = server.admin.execute_command("PUBSUB", "NUMSUB", f"lowkiq:{queue_name}:bell")
+    """Whether somebody has subscribed to the queue's channel."""
+    (_, number) = server.admin.execute_command("PUBSUB", "NUMSUB", f"lowkiq:{queue_name}:notify")
     return bool(number)
 
 
@@ -91,7 +91,7 @@ def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str,
 
 
 def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:
-    """The visit that failed tells when the shard has work again: for a retry nobody rings."""
+    """The visit that failed tells when the shard has work again: of a retry nobody notifies."""
     app = make_app(poll_interval=NEVER)
     notes = Notes(app, queue_name, failures=1)
     with Daemon(app):
@@ -102,7 +102,9 @@ def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, serve
     assert 0.2 <= notes.runs[1][1] - notes.runs[0][1]
 
 
-def test_a_bell_that_nobody_rings_costs_one_poll(make_app: MakeApp, make_server: MakeServer, queue_name: str) -> None:
+def test_a_notification_that_nobody_sends_costs_one_poll(
+    make_app: MakeApp, make_server: MakeServer, queue_name: str
+) -> None:
     """A producer that may not publish is served within a poll interval."""
     server = make_server()
     app = make_app(redis_url=server.url, poll_interval=0.3)
@@ -128,10 +130,10 @@ def test_a_daemon_that_may_not_subscribe_polls(
             notes.worker.perform_async([{"id": number}])
             notes.await_runs(number + 1)
 
-    assert 1 == caplog.text.count("the doorbell is not heard")
+    assert 1 == caplog.text.count("notifications are not received")
 
 
-def test_what_is_pushed_while_the_bell_is_lost_is_found_when_it_is_back(
+def test_what_is_pushed_while_the_subscription_is_lost_is_found_when_it_is_back(
     make_app: MakeApp, queue_name: str, fault_proxy: FaultProxy, server: Server
 ) -> None:
     """After the connection broke the daemon subscribes anew, and looks at what it may have missed."""
