@@ -110,7 +110,7 @@ def test_an_action_of_many_steps_is_asked_for_again_half_way(  # noqa: PLR0913, 
     steps = iter(["confirmed"])
     page.route("**/actions/step", lambda route: route.continue_() if next(steps, None) else route.abort())
     confirm(page, "Requeue")
-    expect(page.locator("#notice")).to_contain_text("goes on from here")
+    expect(page.locator("#notice")).to_contain_text("continues it")
     complaints.clear()
     done = lengths(app, worker)[0]
     assert 0 < done < 60

@@ -36,7 +36,7 @@ class KeyedPayload(RenderedPayload, frozen=True, kw_only=True):
     key: str
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a job that is in one state. `at`: its due time, or its burial time."""
 
     place: str
@@ -92,7 +92,7 @@ def _meant(queries: Queries, job_id: str) -> tuple[JobExplanation, str]:
     return explanation, job_id
 
 
-def _parts(context: RequestContext, queue_name: str, queries: Queries, job_id: str) -> Iterator[Part]:
+def _parts(context: RequestContext, queue_name: str, queries: Queries, job_id: str) -> Iterator[JobPart]:
     renderer = PayloadRenderer(context, queue_name)
     for job in queries.processing_fetch([job_id]):
         yield _part("flight", "In flight", renderer, job)
@@ -116,9 +116,9 @@ def _shown(renderer: PayloadRenderer, job: JobView | MorgueJob) -> list[KeyedPay
     return shown
 
 
-def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | MorgueJob) -> Part:
+def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | MorgueJob) -> JobPart:
     payloads = _shown(renderer, job)
-    return Part(
+    return JobPart(
         place=place,
         title=title,
         at=job.updated_at if isinstance(job, MorgueJob) else job.perform_in,
