@@ -5,27 +5,22 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.config import Config
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.engine.perform import Chain
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.middleware import ClientMiddleware, ServerMiddleware, compose
-from lowkiq_lambda.protocols import StartDrain
-from lowkiq_lambda.push.client import Checker, push
-from lowkiq_lambda.store.server.connection import connect
+from lowkiq_lambda.protocols import ClientMiddleware, ServerMiddleware, compose
+from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import load_json
-from lowkiq_lambda.store.shard.pushing import Pusher, Wake
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.wiring import connect_backend, new_wake, reset_advice, server_url
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, register, worker_of
 
 if TYPE_CHECKING:
@@ -35,7 +30,9 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.store.inspect.actions import Actions
+    from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.queries import Queries
+    from lowkiq_lambda.store.shard.pushing import Wake
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
@@ -64,6 +61,8 @@ class Lowkiq:
         self._queues: dict[str, Queue] = {}
         self._lock = threading.RLock()
         self._client_backend: Backend | None = None
+        self._inspector: Inspector | None = None
+        self._clients: dict[str, PushClient] = {}
         self._wake: Wake | None = None
         self._drainer: Drainer | None = None
         self.server_middlewares: list[ServerMiddleware] = []
@@ -96,7 +95,7 @@ class Lowkiq:
         with self._lock:
             if self._redis_url is None:
                 # Found once: the folder of an embedded server may depend on the current one.
-                self._redis_url = _server_of(self.config)
+                self._redis_url = server_url(self.config)
             return self._redis_url
 
     @property
@@ -145,53 +144,30 @@ class Lowkiq:
 
         Raises QueueMismatch, BackendError.
         """
-        from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_totals  # noqa: PLC0415 - a drain has no use for it
-
-        queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        measured = queue_totals(self._reader(), [*queues.values()])
-        by_worker = {name: numbers(metrics) for name, metrics in zip(queues, measured, strict=True)}
-        return {"total": in_total(list(by_worker.values())), "by_worker": by_worker}
+        return self.inspector.stats(self._agreed_shards())
 
     def metrics(self) -> "dict[str, QueueMetrics]":
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.inspect.metrics import queue_metrics  # noqa: PLC0415 - a drain has no use for it
-
-        queues = {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-        return dict(zip(queues, queue_metrics(self._reader(), [*queues.values()]), strict=True))
+        return self.inspector.metrics(self._agreed_shards())
 
     def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
-        """All queues, what they did of late, and the servers, in a `with` block: one round trip for each node.
+        """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
 
-        The queues come one by one, once, and no more when the block ends; one of the app's connections is in use
-        until then. Raises BackendError, there and from the queues.
+        The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
+        Raises BackendError, there and from the queues.
         """
-        from lowkiq_lambda.store.inspect.overview import overview  # noqa: PLC0415 - a drain has no use for it
-
-        codec = self.config.codec_name
         queues = {name: queue.shards for name, queue in self._queues.items()}
-        declarations = [queue.declaration(codec) for queue in self._queues.values()]
-        return overview(self._reader(), queues, declarations, span)
+        declarations = [queue.declaration(self.config.codec_name) for queue in self._queues.values()]
+        return self.inspector.overview(queues, declarations, span)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.inspect.id_ranges import Source  # noqa: PLC0415 - nor for this
-        from lowkiq_lambda.store.inspect.jobs import JobReader  # noqa: PLC0415 - nor for this
-        from lowkiq_lambda.store.inspect.queries import Queries  # noqa: PLC0415 - a drain has no use for it
-
-        config, queue = self.config, self.queue_of(worker)
-        load = config.load_payload or load_json
-        source = Source(self.backend, queue.shards, config.patience)
-        return Queries(JobReader(source, load, config.load_error))
+        return self.inspector.queries(self.queue_of(worker).shards)
 
     def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
-        """What an operator may do to the worker's jobs. Raises QueueMismatch, BackendError."""
-        from lowkiq_lambda.store.inspect.actions import Actions  # noqa: PLC0415 - a drain has no use for it
-        from lowkiq_lambda.store.inspect.id_ranges import Source  # noqa: PLC0415 - nor for this
-
-        config, queue = self.config, self.queue_of(worker)
-        limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
-        source = Source(self.backend, queue.shards, config.patience)
-        return Actions(source, queue.worker.merge, limits)
+        """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
+        queue = self.queue_of(worker)
+        return self.inspector.actions(queue.shards, queue.worker.merge)
 
     def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
@@ -224,9 +200,9 @@ class Lowkiq:
         with self._lock:
             if self._drainer is None:
                 config = self.config
-                connections = config.threads_per_node + SPARE_CONNECTIONS
-                backend = self._connect(connections, config.lease_timeout)
-                self._drainer = Drainer(config, self._clock, backend, self._queues, self._with_middlewares)
+                backend = self._connect(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
+                around = partial(compose, self.server_middlewares)
+                self._drainer = Drainer(config, self._clock, backend, self._queues, around)
             return self._drainer
 
     @property
@@ -238,9 +214,24 @@ class Lowkiq:
             return self._client_backend
 
     @property
+    def inspector(self) -> "Inspector":
+        """Reads queues, and changes them, for people."""
+        with self._lock:
+            if self._inspector is None:
+                from lowkiq_lambda.store.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
+
+                self._inspector = Inspector(self.backend, self.config)
+            return self._inspector
+
+    @property
     def queues(self) -> Mapping[str, Queue]:
         """The queue of each worker by its name, whether Redis agrees with its declaration or not."""
         return self._queues
+
+    def worker_named(self, queue_name: str) -> type[Worker] | None:
+        """The worker of the queue; None if the app has no queue of that name."""
+        queue = self._queues.get(queue_name)
+        return None if queue is None else queue.worker
 
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
@@ -248,8 +239,8 @@ class Lowkiq:
         queue.ensure_declared(self.backend, self.config.codec_name, self.config.patience)
         return queue
 
-    def _reader(self) -> Reader:
-        return Reader(self.backend, self.config.patience)
+    def _agreed_shards(self) -> dict[str, list[ShardRef]]:
+        return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
 
     def _declared(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         declared = worker_of(worker)
@@ -262,81 +253,21 @@ class Lowkiq:
         with self._lock:
             declared = register(self, target, options, self.workers)
             worker = worker_of(declared)
-            self._queues[worker.queue_name] = Queue(worker, self._advice)
+            self._queues[worker.queue_name] = Queue(worker, lambda queue_name: reset_advice(self.config, queue_name))
             return declared
 
     def _push(self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        config, queue, backend = self.config, self.queue_of(worker), self.backend
-        checker = Checker(
-            worker.shards_count,
-            config.dump_payload,
-            config.max_payload_bytes,
-            config.max_id_bytes,
-            now=lambda: backend.now(queue.shards[0]),
-        )
-        declare = partial(queue.declare_anew, backend, config.codec_name, 0.0)
-        wake = self._wake or self._new_wake()
-        pusher = Pusher(backend, queue.shards, worker.merge, config.patience, declare=declare, wake=wake)
-        return push(checker, pusher, jobs)
+        queue = self.queue_of(worker)
+        client = self._clients.get(worker.queue_name) or self._new_client(queue)
+        return client.push(jobs)
 
-    def _new_wake(self) -> Wake | None:
-        """What starts drains for shards that are pushed to, where the settings ask for it."""
-        config = self.config
-        if config.start_drain is None and config.wake_function is None:
-            return None
-        from lowkiq_lambda.store.shard.waking import Waker  # noqa: PLC0415 - most apps have no use for it
-
+    def _new_client(self, queue: Queue) -> PushClient:
         with self._lock:
-            if self._wake is None:
-                start = config.start_drain or _starter(str(config.wake_function))
-                self._wake = Waker(self.backend, start, config.wake_window).pushed
-            return self._wake
-
-    def _with_middlewares(self, handler: Chain) -> Chain:
-        return compose(self.server_middlewares, handler)
-
-    def _advice(self, queue_name: str) -> str | None:
-        """How to be rid of a queue that is declared otherwise, where nothing is lost with it."""
-        if not is_embedded(self.config.redis_url):
-            return None
-        from lowkiq_lambda.local.embedded.shared import reset_command  # noqa: PLC0415 - only where it is used
-
-        return f"as this is the embedded server, run `{reset_command(queue_name, self.config, os.environ)}`"
+            if not self._clients:
+                self._wake = new_wake(self.config, self.backend)
+            declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
+            client = PushClient(self.config, self.backend, queue.worker, queue.shards, declare=declare, wake=self._wake)
+            return self._clients.setdefault(queue.worker.queue_name, client)
 
     def _connect(self, connections: int, timeout: float) -> Backend:
-        config = self.config
-        client = connect(
-            self.redis_url,
-            max_connections=connections,
-            timeout=timeout,
-            pool_timeout=config.pool_timeout,
-            credentials=config.credentials,
-            clock=self._clock,
-        )
-        # Spreads attempts in time, protects nothing.
-        rng = Random()  # noqa: S311 - as said above
-        backend = Backend(client, self._clock, partial(self._new_time, self._clock), self._clock.sleep, rng)
-        backend.lease_ttl = config.lease_ttl
-        return backend
-
-
-def _server_of(config: Config) -> str:
-    if config.redis_url is None:
-        raise ConfigError(
-            f"No Redis is named. For development set LOWKIQ_REDIS_URL={EMBEDDED} (starts a real Valkey for this "
-            "project); else set it to your server.",
-            setting="redis_url",
-        )
-    if not is_embedded(config.redis_url):
-        return config.redis_url
-    from lowkiq_lambda.development import refuse_in_deployment  # noqa: PLC0415 - a deployment has no use for it
-    from lowkiq_lambda.local.embedded.shared import attach  # noqa: PLC0415 - nor for this
-
-    refuse_in_deployment(f"redis_url={config.redis_url!r} is for development", os.environ)
-    return attach(config, os.environ).url
-
-
-def _starter(function: str) -> StartDrain:
-    from lowkiq_lambda.aws.waking import LambdaStarter  # noqa: PLC0415 - only where a function is named
-
-    return LambdaStarter(function)
+        return connect_backend(self.config, self.redis_url, self._clock, self._new_time, connections, timeout)

@@ -1,4 +1,7 @@
-"""Where time is read, everything else is given a `Clock`, so that tests can move it; and how long waits may be."""
+"""Where time is read, and how long a thread may wait.
+
+Everything else is given a `Clock`, so that tests can move it.
+"""
 
 from time import monotonic, sleep, time
 from typing import Final, Protocol

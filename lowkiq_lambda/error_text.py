@@ -23,7 +23,7 @@ _LEAVES: Final = 5
 _CAUSES: Final = 3
 _RELATED: Final = 1_000
 """Exceptions that are looked at: a group may hold any number, and a chain may be a circle."""
-_OURS: Final = frozenset({"lowkiq_lambda.forks", "lowkiq_lambda.middleware", "lowkiq_lambda.engine.perform"})
+_OURS: Final = frozenset({"lowkiq_lambda.forks", "lowkiq_lambda.protocols", "lowkiq_lambda.engine.perform"})
 """What calls a handler: its frames are the same in every traceback."""
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
 

@@ -1,9 +1,12 @@
-"""The shapes of what a user may plug into the settings."""
+"""The shapes of what a user may plug into the settings, and of middlewares."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 S = TypeVar("S")
+Worker = TypeVar("Worker")
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
 class Splitter(Protocol):
@@ -100,3 +103,28 @@ StartDrain: TypeAlias = Callable[[str, int], object]
 """Given the queue's name and the number of a shard: starts its drain somewhere, and does not wait for it."""
 BuildSplitter: TypeAlias = Callable[[], Splitter]
 BuildScheduler: TypeAlias = Callable[[], Scheduler]
+
+ServerMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
+"""Around perform: `(worker, batch, call_next)`. It calls `call_next()` once and returns what that returned.
+
+`Any`, because a function that names its own worker's type must fit too.
+"""
+ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
+"""Around a push, where `batch` is the list of jobs."""
+
+
+def compose(
+    middlewares: Sequence[Callable[[Worker, Batch, Callable[..., Result]], Result]],
+    inner: Callable[[Worker, Batch], Result],
+) -> Callable[[Worker, Batch], Result]:
+    """`inner` wrapped in the middlewares; without any, `inner` itself."""
+    for middleware in reversed(middlewares):
+        inner = _around(middleware, inner)
+    return inner
+
+
+def _around(
+    middleware: Callable[[Worker, Batch, Callable[..., Result]], Result],
+    inner: Callable[[Worker, Batch], Result],
+) -> Callable[[Worker, Batch], Result]:
+    return lambda worker, batch: middleware(worker, batch, lambda *other: inner(*(other or (worker, batch))))

@@ -7,10 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
+from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_number, shard_for
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, packed
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, Wake, packed
+from lowkiq_lambda.worker import Worker
 
 FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
 EARLIEST: Final = 1_000_000_000.0
@@ -82,6 +86,36 @@ class Checker(msgspec.Struct, frozen=True):
         return at
 
 
+class PushClient:
+    """Pushes the jobs of one worker. `declare` and `wake` are told of in `Pusher`."""
+
+    def __init__(  # noqa: PLR0913 - the settings, the queue, and two hooks
+        self,
+        config: Config,
+        backend: Backend,
+        worker: type[Worker],
+        shards: Sequence[ShardRef],
+        *,
+        declare: Callable[[], None],
+        wake: Wake | None,
+    ) -> None:
+        self._checker = Checker(
+            worker.shards_count,
+            config.dump_payload,
+            config.max_payload_bytes,
+            config.max_id_bytes,
+            now=lambda: backend.now(shards[0]),
+        )
+        self._pusher = Pusher(backend, shards, worker.merge, config.patience, declare=declare, wake=wake)
+
+    def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+        """Check all jobs, then write them: a bad one fails the call before anything is written."""
+        # A middleware may hand on an iterator.
+        jobs = list(jobs)
+        by_shard = self._checker.check_all(jobs)
+        return self._pusher.push(by_shard, len(jobs)) if by_shard else []
+
+
 def _score(score: object) -> bytes:
     if not is_number(score) or not isinstance(score, int | float):
         raise JobError(f"must be a finite number, not {_shown(score)}", field="score")
@@ -122,11 +156,3 @@ def _shown(given: object) -> str:
         return repr(given)
     except ValueError:
         return "a number of thousands of digits"
-
-
-def push(checker: Checker, pusher: Pusher, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-    """Check all jobs, then write them: a bad one fails the call before anything is written."""
-    # A middleware may hand on what can be gone through but once.
-    given = list(jobs)
-    by_shard = checker.check_all(given)
-    return pusher.push(by_shard, len(given)) if by_shard else []

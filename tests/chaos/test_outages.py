@@ -12,8 +12,9 @@ import pytest
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, LowkiqError, PushInterrupted, QueueMismatch
 from lowkiq_lambda.store.server.faults import is_transient
 from lowkiq_lambda.store.shard import backend
-from lowkiq_lambda.store.shard.backend import Backend, Call, Reply
+from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Reply
 from tests.chaos.stage import Stage
 from tests.chaos.support import (
     IDS,

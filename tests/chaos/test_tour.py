@@ -7,7 +7,6 @@ import pytest
 
 import lowkiq_lambda.store
 from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.inspect.jobs import JobReader
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.inspect.queries import Queries
@@ -15,7 +14,7 @@ from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.store.shard.state import probe
 from tests.chaos.support import is_empty
@@ -134,8 +133,8 @@ def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     """All that only reads."""
-    source = Source(connected, [shard], 0.0)
-    queries = Queries(JobReader(source, load_json, bytes.decode))
+    reader = ShardReader(connected, 0.0, [shard])
+    queries = Queries(JobReader(reader, load_json, bytes.decode))
     queries.fetch(["a", "b"])
     queries.morgue_fetch(["a", "b"])
     queries.range_by_id()
@@ -144,12 +143,12 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_range_by_id()
     queries.morgue_range_by_updated_at()
     queries.processing()
-    source.ask("filter_ids", {shard: ["morgue", "", "", "", "", "", "", "a", "b"]})
-    source.ask("damaged_records", {shard: [100]})
+    reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "a", "b"])])
+    reader.ask_each("damaged_records", [(shard, [100])])
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")
     queries.shards()
     queries.explain("a")
-    queue_metrics(Reader(connected, patience=0.0), [[shard]])
+    queue_metrics(ShardReader(connected, patience=0.0), [[shard]])
     probe(connected, [shard], 0.0)

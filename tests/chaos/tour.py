@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.server.server_time import GivenTime
-from lowkiq_lambda.store.shard.backend import Argument, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.session import Acquired
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
@@ -42,7 +42,7 @@ class Tour:
         )
         self._lease_key = shard.key("lease")
         self._admin = server.admin
-        self.operator = Actions(Source(self.holders.backend, [shard], PATIENCE), "min", (100, 100_000, 1_000.0))
+        self.operator = Actions(ShardReader(self.holders.backend, PATIENCE, [shard]), "min", (100, 100_000, 1_000.0))
         self._holder = self.holders.new()
         self._shard = shard
         self._nonce = ""

@@ -13,8 +13,9 @@ from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.inspect.actions import Actions, ShardSnapshot
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
-from lowkiq_lambda.store.shard.backend import Backend, Call, Reply
+from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.store.shard.session import (
     ClaimLimits,
     LeaseSession,
@@ -72,7 +73,7 @@ class Shard:
     def actions(self, seen: ShardSnapshot | None = None) -> "LateActions":
         """What an operator may do, with a look that was taken before."""
         actions = self._app.actions(self._worker)
-        late = LateActions(actions.source, self._terms.merge, self._morgue)
+        late = LateActions(actions.reader, self._terms.merge, self._morgue)
         late.seen = seen
         return late
 

@@ -9,7 +9,7 @@ import redis
 from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.shard.backend import Reply
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.observed import State, stored
 

@@ -10,7 +10,7 @@ import pytest
 from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
 from lowkiq_lambda.store.inspect import id_ranges
 from lowkiq_lambda.store.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
 from tests.apps import MakeApp
@@ -135,13 +135,13 @@ def test_a_page_of_many_payloads_comes_in_several_calls(desk: Desk, monkeypatch:
     """No script shows more than its share, so that what is to be performed never waits long for who looks."""
     desk.push([{"id": job_id, "payload": n} for job_id in range(30) for n in range(1_000)])
     calls: list[str] = []
-    ask = Reader.ask_each
+    ask = ShardReader.ask_each
 
-    def count(reader: Reader, name: str, *args: Any) -> Any:
+    def count(reader: ShardReader, name: str, *args: Any) -> Any:
         calls.append(name)
         return ask(reader, name, *args)
 
-    monkeypatch.setattr(Reader, "ask_each", count)
+    monkeypatch.setattr(ShardReader, "ask_each", count)
     found = desk.queries.fetch(range(30))
 
     assert [1_000] * 30 == [len(job.payloads) for job in found]
@@ -366,14 +366,14 @@ def test_what_goes_away_between_two_looks_is_left_out(
     """A page never shows a job that is not there, and still goes on."""
     worker = declare(app, queue_name, Handler())
     worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
-    queries, actions, ask = app.queries(worker), app.actions(worker), Reader.ask_each
+    queries, actions, ask = app.queries(worker), app.actions(worker), ShardReader.ask_each
 
-    def ask_after_a_deletion(reader: Reader, name: str, *args: Any) -> Any:
+    def ask_after_a_deletion(reader: ShardReader, name: str, *args: Any) -> Any:
         if name == "read_jobs":
             actions.delete(["1"])
         return ask(reader, name, *args)
 
-    monkeypatch.setattr(Reader, "ask_each", ask_after_a_deletion)
+    monkeypatch.setattr(ShardReader, "ask_each", ask_after_a_deletion)
     page = queries.range_by_perform_in(limit=3)
 
     assert ["0", "2"] == ids_of(page)

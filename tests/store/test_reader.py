@@ -15,7 +15,7 @@ from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.apps import MakeApp
@@ -185,7 +185,7 @@ def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(
     assert isinstance(client, redis.Redis)
     backend = Backend(client, clock, lambda: ServerTime(clock), clock.sleep, Random(1))
     reader, shard, get = (
-        Reader(backend, patience=0.0),
+        ShardReader(backend, patience=0.0),
         ShardRef(queue_name, 1, 0),
         client.connection_pool.get_connection,
     )

@@ -7,9 +7,8 @@ from typing import TypeAlias
 import pytest
 
 from lowkiq_lambda.store.shard import backend as backend_module
-from lowkiq_lambda.store.shard.backend import Backend, evalsha
 from lowkiq_lambda.store.shard.keys import GROUPS, ShardGroup, ShardRef
-from lowkiq_lambda.store.shard.scripts import Linker, Script, script
+from lowkiq_lambda.store.shard.scripts import Linker, Script, evalsha, script
 from tests.servers import Server
 from tests.store.support import Desk
 
@@ -83,7 +82,7 @@ def test_a_queue_that_uses_a_group_is_called_with_its_script(
     """The shard says which groups its queue uses, and each call goes by that."""
     write("drain/own", "--! keys due marks\nreturn {'OK', has_tracking and marks or due}")
     monkeypatch.setattr(backend_module, "script", linker.script)
-    backend: Backend = desk.app.backend
+    backend = desk.app.backend
     plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("tracking",))
 
     assert plain.key("due").encode() == backend.run("own", plain, [], patience=0.0)[1]

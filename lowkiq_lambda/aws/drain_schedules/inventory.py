@@ -8,7 +8,7 @@ from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.declarations import HASH, LAYOUT, Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
 from lowkiq_lambda.worker import MAX_SHARDS
 
@@ -25,7 +25,7 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     shards = {name: _shards(name, made_with) for name, made_with in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
-    measured = queue_metrics(Reader(app.backend, app.config.patience), list(readable.values()))
+    measured = queue_metrics(ShardReader(app.backend, app.config.patience), list(readable.values()))
     held = {name: tuple(map(_held, numbers.shards)) for name, numbers in zip(readable, measured, strict=True)}
     return [QueueFound(name, made_with, held.get(name)) for name, made_with in declared.items()]
 

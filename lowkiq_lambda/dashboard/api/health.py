@@ -10,7 +10,7 @@ from starlette.responses import Response
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 
 CACHE_SECONDS: Final = 1.0
 """A result is served for so long, so that strangers cannot load Redis with requests."""
@@ -58,10 +58,10 @@ def check(context: RequestContext) -> Health:
 
 def _answers(app: Lowkiq) -> bool:
     try:
-        reader = Reader(app.backend, patience=0.0)
+        reader = ShardReader(app.backend, patience=0.0)
         shards = [shard for queue in app.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
-        with reader.look("shard_state", [], pings) as (told, _):
-            return not any(isinstance(answer, Exception) for answer in told)
+        with reader.replies("shard_state", [], pings) as (answers, _):
+            return not any(isinstance(answer, Exception) for answer in answers)
     except LowkiqError:
         return False

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.shard.declarations import agrees
 from lowkiq_lambda.store.shard.keys import declaration_key
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
 
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -69,7 +69,7 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     """Compares declarations first: a mismatched queue must not hide the others."""
     queues = {name: queue.shards for name, queue in app.queues.items()}
     keys = map(declaration_key, queues)
-    reader, codec = Reader(app.backend, app.config.patience), app.config.codec_name
+    reader, codec = ShardReader(app.backend, app.config.patience), app.config.codec_name
     with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
             name: metrics if agrees(queue.declaration(codec), stored) else None

@@ -151,7 +151,7 @@ def actions_of(context: RequestContext, queue: str) -> Actions | None:
         return None
     actions = context.app.actions(worker)
     # An operator waits for the response, and can try again.
-    actions.source = actions.source._replace(patience=min(PATIENCE, actions.source.patience))
+    actions.reader = actions.reader._replace(patience=min(PATIENCE, actions.reader.patience))
     return actions
 
 

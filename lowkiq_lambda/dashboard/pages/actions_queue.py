@@ -39,7 +39,7 @@ def ask(context: RequestContext) -> Response:
     do, _, target = query.get("do", "").partition(":")
     if do not in _ACTIONS:
         return context.refuse(400, "The dashboard has no such action.")
-    shards = shard_details(actions.source)
+    shards = shard_details(actions.reader)
     if do == "resume" and not any(shard.is_paused for shard in shards):
         return _nothing(context, queue, do, "Nothing to do: the queue is not paused.")
     if do == "evict" and not any(_would_evict(shard, target) for shard in shards):
@@ -86,19 +86,19 @@ def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
         return context.refuse(400, "The duration must be in seconds above 0. Without one the pause has no end.")
     actions.pause(seconds)
     what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(context, "pause", queue, what, len(actions.source.shards))
+    audit.note(context, "pause", queue, what, len(actions.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 
 def _resume(context: RequestContext, actions: Actions, queue: str) -> Response:
-    paused = sum(shard.is_paused for shard in shard_details(actions.source))
+    paused = sum(shard.is_paused for shard in shard_details(actions.reader))
     actions.resume()
     audit.note(context, "resume", queue, "all shards", paused)
     return context.redirect(_back(context.form), queue=queue)
 
 
 def _evict(context: RequestContext, actions: Actions, queue: str) -> Response:
-    shards = actions.source.shards
+    shards = actions.reader.shards
     try:
         index, token = (int(part) for part in context.form.get("do", "").split(":")[1:])
     except ValueError:

@@ -8,11 +8,12 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
-from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, Source, at_once, list_positions
+from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
-from lowkiq_lambda.store.shard.backend import Argument, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -86,8 +87,8 @@ class Actions:
     where Redis cannot serve: a note on it tells how many ids were changed, and a second call goes on from there.
     """
 
-    def __init__(self, source: Source, merge: str, morgue_limits: tuple[int, int, float]) -> None:
-        self.source = source
+    def __init__(self, reader: ShardReader, merge: str, morgue_limits: tuple[int, int, float]) -> None:
+        self.reader = reader
         self._merge = merge
         self._kill = ActionScript("kill", lambda _look, _changed: morgue_limits)
         self._orders: dict[ActionName, ActionScript] = {
@@ -182,8 +183,8 @@ class Actions:
         return self._to_holder("quiet", shard, token)
 
     def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
-        held = self.source.shards[shard] if isinstance(shard, int) else shard
-        reply = self.source.backend.run(name, held, [str(token)], patience=self.source.patience)
+        held = self.reader.shards[shard] if isinstance(shard, int) else shard
+        reply = self.reader.backend.run(name, held, [str(token)], patience=self.reader.patience)
         return bool(reply[0] == b"OK")
 
     def repair(self) -> int:
@@ -191,12 +192,12 @@ class Actions:
 
         Whoever meets such a record does that by itself. Here it is done for those that nobody meets.
         """
-        mender = self.source.backend.mender
-        return sum(mender.repair(shard) for shard in self.source.shards)
+        mender = self.reader.backend.mender
+        return sum(mender.repair(shard) for shard in self.reader.shards)
 
     def delete_damaged(self, last: int | None = None) -> int:
         """Delete what was set aside (`queries.damaged` shows it), up to a number; how many records that were."""
-        return delete_damaged(self.source, UNLIMITED if last is None else last)
+        return delete_damaged(self.reader, UNLIMITED if last is None else last)
 
     def call_once(
         self, act: ActionName, look: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
@@ -206,15 +207,15 @@ class Actions:
 
     def look(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """What is there before the first change."""
-        chosen = self.source.shards if shards is None else shards
-        return self.source.read("snapshot", dict.fromkeys(chosen, ()), self._look)
+        chosen = self.reader.shards if shards is None else shards
+        return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._look)
 
     def _look(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
         arrival, seen_at, *counts = reply
-        return ShardSnapshot(shard, self.source.backend.now(shard), int(arrival), float(seen_at), *counts)
+        return ShardSnapshot(shard, self.reader.backend.now(shard), int(arrival), float(seen_at), *counts)
 
     def _to_ids(self, order: ActionScript, ids: Iterable[object]) -> int:
-        of_shard = by_shard(id_texts(ids), self.source.shards)
+        of_shard = by_shard(id_texts(ids), self.reader.shards)
         return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
 
     def _to_all_buried(self, order: ActionScript) -> int:
@@ -233,8 +234,8 @@ class Actions:
 
     def _listed(self, shard: ShardRef, listed: ListName, within: Range) -> Iterator[list[str]]:
         """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
-        source = self.source._replace(shards=[shard])
-        while places := list_positions(source, listed, within, IDS_AT_ONCE):
+        reader = self.reader._replace(shards=[shard])
+        while places := list_positions(reader, listed, within, IDS_AT_ONCE):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])
 
@@ -264,19 +265,19 @@ class Actions:
     ) -> ActionProgress:
         args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
-        reply = self.source.backend.run(order.script, look.shard, args, patience=self.source.patience)
+        reply = self.reader.backend.run(order.script, look.shard, args, patience=self.reader.patience)
         _, more, finished, resume, is_sooner = reply
         if is_sooner:
             self._notify(look.shard)
         return ActionProgress(more, finished, resume)
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
-        source, until = self.source, until_of(self.source.backend.now(self.source.shards[0]))
-        for shard in source.shards:
-            _, due = source.backend.run("pause", shard, [until], patience=source.patience)
+        reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
+        for shard in reader.shards:
+            _, due = reader.backend.run("pause", shard, [until], patience=reader.patience)
             if due and not until:
                 self._notify(shard)
         return float(until or 0)
 
     def _notify(self, shard: ShardRef) -> None:
-        self.source.backend.publish(notification_channel(shard.queue_name), str(shard.index))
+        self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.index))

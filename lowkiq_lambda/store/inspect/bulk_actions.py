@@ -81,7 +81,7 @@ def prepare(
     filter: IdFilter = ALL,  # noqa: A002 - it is one
 ) -> BulkAction:
     """The sweep that would be made, after a look. Raises JobError for what can be no id, BackendError."""
-    shards = actions.source.shards
+    shards = actions.reader.shards
     ids = None if chosen is None else id_texts(chosen)
     of_shard = {} if ids is None else by_shard(ids, shards)
     looks = actions.look([*of_shard] if ids is not None else None)
@@ -102,7 +102,7 @@ def count(actions: Actions, sweep: BulkAction, go_on: Callable[[], bool]) -> tup
         return sweep.total, True
     number = 0
     for seen in sweep.looks:
-        look = seen.look(actions.source.shards)
+        look = seen.look(actions.reader.shards)
         while go_on():
             found = _fetch(actions, sweep, look)
             if found is None:
@@ -121,7 +121,7 @@ def steps(actions: Actions, sweep: BulkAction) -> Iterator[BulkAction]:
     Raises BackendError (the last sweep that came goes on from there), ValueError where the queue's shards are others
     by now.
     """
-    shards = actions.source.shards
+    shards = actions.reader.shards
     if sweep.shards_count != len(shards) or any(seen.index >= len(shards) for seen in sweep.looks):
         raise ValueError("The queue has another number of shards than it had when the action began.")
     if not sweep.begun:
@@ -135,7 +135,7 @@ def _begin(actions: Actions, sweep: BulkAction) -> BulkAction:
     """What becomes due does so when the action begins, not when the operator was asked: no lag comes of that."""
     if sweep.act != "expedite" or not sweep.looks:
         return msgspec.structs.replace(sweep, begun=True)
-    shards = actions.source.shards
+    shards = actions.reader.shards
     now = {look.shard.index: look for look in actions.look([shards[seen.index] for seen in sweep.looks])}
     looks = [
         msgspec.structs.replace(seen, at=now[seen.index].at, waiting=now[seen.index].waiting) for seen in sweep.looks
@@ -144,7 +144,7 @@ def _begin(actions: Actions, sweep: BulkAction) -> BulkAction:
 
 
 def _act(actions: Actions, sweep: BulkAction) -> BulkAction:
-    look = sweep.looks[0].look(actions.source.shards)
+    look = sweep.looks[0].look(actions.reader.shards)
     done = actions.call_once(sweep.act, look, sweep.pending, sweep.changed_here, sweep.resume)
     return msgspec.structs.replace(
         sweep,
@@ -158,7 +158,7 @@ def _act(actions: Actions, sweep: BulkAction) -> BulkAction:
 
 
 def _find(actions: Actions, sweep: BulkAction) -> BulkAction:
-    found = _fetch(actions, sweep, sweep.looks[0].look(actions.source.shards))
+    found = _fetch(actions, sweep, sweep.looks[0].look(actions.reader.shards))
     if found is None:
         return msgspec.structs.replace(sweep, looks=sweep.looks[1:], after=None, changed_here=0)
     handled = sweep.handled + found.listed - len(found.ids)
@@ -175,17 +175,17 @@ class _Found(NamedTuple):
 
 def _fetch(actions: Actions, sweep: BulkAction, look: ShardSnapshot) -> _Found | None:
     """The next ids of the shard; None where there are no more."""
-    source = actions.source._replace(shards=[look.shard])
+    reader = actions.reader._replace(shards=[look.shard])
     if sweep.chosen is not None:
-        chosen = by_shard(sweep.chosen, actions.source.shards).get(look.shard, ())
+        chosen = by_shard(sweep.chosen, actions.reader.shards).get(look.shard, ())
         return None if sweep.after is not None else _Found([*chosen], len(chosen), "")
     within = _within(sweep, look)
-    places = list_positions(source, _list_of(sweep), within, IDS_AT_ONCE)
+    places = list_positions(reader, _list_of(sweep), within, IDS_AT_ONCE)
     if not places:
         return None
     ids = [place.id for place in places]
     where: Where = "morgue" if sweep.act in _OF_MORGUE else "waiting"
-    return _Found(filter_ids(source, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
+    return _Found(filter_ids(reader, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
 
 
 def _list_of(sweep: BulkAction) -> ListName:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from lowkiq_lambda.store.server.faults import is_wrong_type
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import is_other_type, registered
+from lowkiq_lambda.store.shard.declarations import registered
 from lowkiq_lambda.store.shard.keys import declaration_key
 
 _BEFORE, _AFTER = declaration_key("\0").split("%00")
@@ -30,6 +31,6 @@ def _name_of(key: str) -> str:
 
 
 def _decoded(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Exception) and not is_other_type(value):
+    if isinstance(value, Exception) and not is_wrong_type(value):
         raise value
     return registered(value).made_with

@@ -7,7 +7,7 @@ from itertools import accumulate, repeat
 from operator import add
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.store.shard.backend import Beside
+from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Kind, bounds
 from lowkiq_lambda.views import Quantiles, QueueHistory, Series, Span
 
@@ -43,7 +43,7 @@ def windows(span: Span, now: float) -> list[Window]:
     ]
 
 
-def command(queue_name: str, wanted: Sequence[Window]) -> Beside:
+def command(queue_name: str, wanted: Sequence[Window]) -> ExtraCommand:
     """Reads these windows of a queue."""
     keys = [kind.key(queue_name, number * kind.window) for kind, number in wanted]
     return keys[0], ("MGET", *keys)

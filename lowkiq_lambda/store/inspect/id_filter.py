@@ -5,7 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.inspect.id_ranges import Bound, Source
+from lowkiq_lambda.store.inspect.id_ranges import Bound
+from lowkiq_lambda.store.shard.reader import ShardReader
 
 Where: TypeAlias = Literal["waiting", "morgue"]
 
@@ -45,16 +46,16 @@ ALL: Final = IdFilter()
 """Everything."""
 
 
-def filter_ids(source: Source, where: Where, wanted: IdFilter, ids: Sequence[str]) -> list[str]:
+def filter_ids(reader: ShardReader, where: Where, wanted: IdFilter, ids: Sequence[str]) -> list[str]:
     """Those of the ids, all of the source's one shard, that the filter wants apart from its range.
 
     Raises BackendError.
     """
     if not any(wanted.sifts):
         return [*ids]
-    (shard,) = source.shards
+    (shard,) = reader.shards
     asked = {shard: [where, *wanted.sifts, *ids]}
-    (found,) = source.read("filter_ids", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
+    (found,) = reader.read("filter_ids", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
     return found
 
 

@@ -1,17 +1,16 @@
 """Lists of ids by a number, merged over shards: in order of the number, then of the shard, then of the id."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
 from lowkiq_lambda.job import is_number
-from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
-Result = TypeVar("Result")
 ListName: TypeAlias = Literal["due", "retry", "morgue"]
 
 IDS_AT_ONCE: Final = 500
@@ -20,42 +19,6 @@ ID_BYTES_AT_ONCE: Final = 1024 * 1024
 
 
 _INFINITE: Final = {"-": "-inf", "+": "inf"}
-
-
-Read: TypeAlias = Callable[[ShardRef, Reply], Result]
-
-
-class Source(NamedTuple):
-    """Where people's looks go: a queue's shards, asked for `patience` seconds while Redis cannot serve."""
-
-    backend: Backend
-    shards: Sequence[ShardRef]
-    patience: float
-
-    def ask(self, script: str, args_of: Mapping[ShardRef, Sequence[Argument]]) -> list[tuple[ShardRef, Reply]]:
-        """What a script that only reads answers for each of these shards. Raises BackendError."""
-        return list(
-            zip(args_of, Reader(self.backend, self.patience).ask_each(script, list(args_of.items())), strict=True)
-        )
-
-    def read(self, script: str, args_of: Mapping[ShardRef, Sequence[Argument]], read: Read[Result]) -> list[Result]:
-        """What is read from these answers. A shard where that fails is mended, and asked again. Raises BackendError."""
-        return [self._read(script, args_of, read, *answer) for answer in self.ask(script, args_of)]
-
-    def _read(
-        self,
-        script: str,
-        args_of: Mapping[ShardRef, Sequence[Argument]],
-        read: Read[Result],
-        shard: ShardRef,
-        reply: Reply,
-    ) -> Result:
-        replies = iter([reply])
-
-        def run() -> Reply:
-            return next(replies, None) or self.ask(script, {shard: args_of[shard]})[0][1]
-
-        return self.backend.read(run, shard, lambda answer: read(shard, answer))
 
 
 class ListPosition(NamedTuple):
@@ -118,10 +81,10 @@ class Range(NamedTuple):
         return above and (value < self.most.value or (value == self.most.value and not self.most.exclusive))
 
 
-def list_positions(source: Source, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
+def list_positions(reader: ShardReader, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
     """The first `limit` places of the range (the last, if it is reversed). Raises BackendError."""
-    asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in source.shards}
-    places = chain.from_iterable(source.read("ids_by_value", asked, _places))
+    asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in reader.shards}
+    places = chain.from_iterable(reader.read("ids_by_value", asked, _places))
     return sorted(places, reverse=within.reverse)[:limit]
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from lowkiq_lambda.store.inspect.id_ranges import ListPosition, Source
-from lowkiq_lambda.store.shard.backend import Reply
+from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 
 STEP: Final = 10_000
 """About how many ids are looked at in one round trip, over all shards."""
@@ -32,17 +33,17 @@ class IdScan:
         return choose(self.most, places, key=self.key)
 
 
-def scan_ids(source: Source, search: IdScan, at_most: int) -> tuple[list[ListPosition], bool]:
+def scan_ids(reader: ShardReader, search: IdScan, at_most: int) -> tuple[list[ListPosition], bool]:
     """What was found among about `at_most` ids, and whether there are more that were not looked at.
 
     Ids that are there from the beginning to the end are surely seen. Raises BackendError.
     """
     found: set[ListPosition] = set()
-    cursors, looked = dict.fromkeys(source.shards, b"0"), 0
+    cursors, looked = dict.fromkeys(reader.shards, b"0"), 0
     while cursors and looked < at_most:
         count, fresh = max(10, STEP // len(cursors)), "fresh" if search.fresh else ""
         asked = {shard: [search.listed, cursor, count, fresh] for shard, cursor in cursors.items()}
-        for shard, cursor, seen, ids in source.read("scan_ids", asked, _scanned):
+        for shard, cursor, seen, ids in reader.read("scan_ids", asked, _scanned):
             cursors[shard] = cursor
             looked += seen
             places = (ListPosition(search.value, shard.index, job_id) for job_id in ids)

@@ -2,9 +2,9 @@
 
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
-from lowkiq_lambda.store.inspect.id_ranges import Source
-from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 
 SearchableList: TypeAlias = Literal["waiting", "morgue"]
 
@@ -43,15 +43,15 @@ class SearchPosition(NamedTuple):
         return spot
 
 
-def search_ids(source: Source, sought: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
+def search_ids(reader: ShardReader, sought: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
     """Up to `limit` ids, and where to go on, if there is more to look at.
 
     Ids that are there from the beginning to the end are surely found; some may be found twice. Raises BackendError,
     and ValueError for an `after` that is none.
     """
-    spot, looked, found = _begin(after, len(source.shards)), 0, list[str]()
+    spot, looked, found = _begin(after, len(reader.shards)), 0, list[str]()
     while spot and len(found) < limit and looked < LOOKED_AT_ONCE:
-        ids, seen, following = _step(source, sought, spot)
+        ids, seen, following = _step(reader, sought, spot)
         looked += seen
         ids = [job_id for job_id in ids if spot.behind is None or job_id > spot.behind]
         left = limit - len(found)
@@ -69,16 +69,16 @@ def _begin(after: str | None, shards: int) -> SearchPosition | None:
         raise ValueError(f"after={after!r} is not the `next` of a search.") from error
 
 
-def _step(source: Source, sought: IdSearch, spot: SearchPosition) -> tuple[list[str], int, SearchPosition | None]:
+def _step(reader: ShardReader, sought: IdSearch, spot: SearchPosition) -> tuple[list[str], int, SearchPosition | None]:
     """The step's ids in order, how many were looked at, and where the next step begins."""
     # As the server makes letters small: those of ASCII only.
     small = sought.text.encode().lower()
-    asked = {source.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
-    ((cursor, seen, ids),) = source.read("search_ids", asked, _found)
+    asked = {reader.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
+    ((cursor, seen, ids),) = reader.read("search_ids", asked, _found)
     if cursor != b"0":
         following: SearchPosition | None = SearchPosition(spot.shard, cursor.decode())
     else:
-        following = SearchPosition(spot.shard + 1) if spot.shard + 1 < len(source.shards) else None
+        following = SearchPosition(spot.shard + 1) if spot.shard + 1 < len(reader.shards) else None
     return ids, max(seen, 1), following
 
 

@@ -15,9 +15,10 @@ from lowkiq_lambda.job import (
     score_of,
     shard_for,
 )
-from lowkiq_lambda.store.inspect.id_ranges import Source, at_once
-from lowkiq_lambda.store.shard.backend import Reply
+from lowkiq_lambda.store.inspect.id_ranges import at_once
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 
 PAYLOADS_SHOWN: Final = 1_000
 """Of one job."""
@@ -64,33 +65,33 @@ class JobReader:
 
     def __init__(
         self,
-        source: Source,
+        reader: ShardReader,
         load_payload: Callable[[bytes], object],
         load_error: Callable[[bytes], str],
         *,
         glimpse: bool = False,
     ) -> None:
-        self.source = source
+        self.reader = reader
         self._load_payload = load_payload
         self._load_error = load_error
         self._glimpse = glimpse
 
     def glimpse(self) -> "JobReader":
         """One who shows of each job only the first payload, and that only where it is small."""
-        return JobReader(self.source, self._load_payload, self._load_error, glimpse=True)
+        return JobReader(self.reader, self._load_payload, self._load_error, glimpse=True)
 
     def look_up(
         self, where: Where, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
     ) -> dict[str, View]:
         """What is there now, by id; with `failures` each tells the last ones."""
-        left = by_shard(ids, self.source.shards)
+        left = by_shard(ids, self.reader.shards)
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
             of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
             told = [where, *of_one, payloads, size, "1" if failures else ""]
             asked = {shard: [*told, *at_once(ids)] for shard, ids in left.items()}
-            for shard, looked_up, jobs in self.source.read("read_jobs", asked, _shower(view)):
+            for shard, looked_up, jobs in self.reader.read("read_jobs", asked, _shower(view)):
                 views |= {one.id: one for one in jobs}
                 left[shard] = left[shard][looked_up:]
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
@@ -98,8 +99,8 @@ class JobReader:
 
     def in_flight(self) -> list[JobView]:
         """What is in flight, in no order."""
-        asked = dict.fromkeys(self.source.shards, ())
-        replies = self.source.read("in_flight_jobs", asked, lambda _shard, reply: [self.job(found) for found in reply])
+        asked = dict.fromkeys(self.reader.shards, ())
+        replies = self.reader.read("in_flight_jobs", asked, lambda _shard, reply: [self.job(found) for found in reply])
         return [job for jobs in replies for job in jobs]
 
     def job(self, found: JobReply) -> JobView:

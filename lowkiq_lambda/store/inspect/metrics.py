@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.shard.backend import Beside, Reply
+from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
-from lowkiq_lambda.store.shard.reader import Question, Reader
+from lowkiq_lambda.store.shard.reader import Request, ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
@@ -26,30 +27,29 @@ _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _L
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
 
-def queue_metrics(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
+def queue_metrics(reader: ShardReader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
     """The numbers of each queue, given by its shards, and of each shard. Raises BackendError."""
-    asked = _Asked.of(reader, queues, together=False)
+    call = _CountsCall.of(reader, queues, together=False)
     return [
         QueueMetrics(**_named(_united(shards)), shards=tuple([Metrics(**_named(values)) for values in shards]))
-        for shards in asked.answered(reader, reader.ask_each("counts", asked.questions))
+        for shards in call.parsed(reader, reader.ask_each("counts", call.requests))
     ]
 
 
-def queue_totals(reader: Reader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
+def queue_totals(reader: ShardReader, queues: Sequence[Sequence[ShardRef]]) -> list[Metrics]:
     """As `queue_metrics`, without the shards, for less."""
-    asked = _Asked.of(reader, queues, together=True)
-    found = asked.answered(reader, reader.ask_each("counts", asked.questions))
-    return [Metrics(**_named(_united(values))) for values in found]
+    call = _CountsCall.of(reader, queues, together=True)
+    return [*call.totals(reader, reader.ask_each("counts", call.requests))]
 
 
 @contextmanager
 def stream_totals(
-    reader: Reader, queues: Sequence[Sequence[ShardRef]], beside: Sequence[Beside]
+    reader: ShardReader, queues: Sequence[Sequence[ShardRef]], extra_commands: Sequence[ExtraCommand]
 ) -> Iterator[tuple[Sequence[Any], Iterator[Metrics]]]:
-    """The answers, or redis-py errors, to commands; and what `queue_totals` has, as it comes, until the block ends."""
-    asked = _Asked.of(reader, queues, together=True)
-    with reader.look("counts", asked.questions, beside) as (told, replies):
-        yield told, (Metrics(**_named(_united(values))) for values in asked.answered(reader, replies))
+    """The answers, or redis-py errors, to extra commands; and the totals of each queue, one by one inside the block."""
+    call = _CountsCall.of(reader, queues, together=True)
+    with reader.replies("counts", call.requests, extra_commands) as (answers, replies):
+        yield answers, call.totals(reader, replies)
 
 
 def numbers(metrics: Metrics) -> Numbers:
@@ -66,14 +66,14 @@ def in_total(each: Sequence[Numbers]) -> Numbers:
     }
 
 
-class _Asked(NamedTuple):
-    """The shards of queues, as a script is asked for them: one by one, or by those that lie together."""
+class _CountsCall(NamedTuple):
+    """The requests for the counts of queues: of each shard, or of those that one call can add up."""
 
     queues: list[list[ShardGroup]]
     args: Sequence[str]
 
     @classmethod
-    def of(cls, reader: Reader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
+    def of(cls, reader: ShardReader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
         return cls([reader.groups(queue) for queue in queues], ("1" if together else "",))
 
     @property
@@ -81,14 +81,18 @@ class _Asked(NamedTuple):
         return [group for queue in self.queues for group in queue]
 
     @property
-    def questions(self) -> list[Question]:
+    def requests(self) -> list[Request]:
         return [(group, self.args) for group in self.groups]
 
-    def answered(self, reader: Reader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
-        """The values of each queue's shards, or of those that lie together."""
+    def parsed(self, reader: ShardReader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
+        """The values of each queue's shards, or of those that were added up."""
         nows = reader.backend.now_each([group.shards[0] for group in self.groups])
-        found = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
-        return ([*chain.from_iterable(islice(found, len(queue)))] for queue in self.queues)
+        rows = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
+        return ([*chain.from_iterable(islice(rows, len(queue)))] for queue in self.queues)
+
+    def totals(self, reader: ShardReader, replies: Iterable[Reply]) -> Iterator[Metrics]:
+        """The metrics of each queue."""
+        return (Metrics(**_named(_united(values))) for values in self.parsed(reader, replies))
 
 
 def _values(line: _Line, now: float) -> _Values:

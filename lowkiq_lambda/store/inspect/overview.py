@@ -8,7 +8,7 @@ from lowkiq_lambda.store.inspect.history import command, history, windows
 from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.shard.declarations import Declaration, agrees
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Overview, QueueOverview, ServerView, Span
 
 _INFO: Final = ("INFO",)
@@ -16,7 +16,7 @@ _INFO: Final = ("INFO",)
 
 @contextmanager
 def overview(
-    reader: Reader, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
+    reader: ShardReader, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
 ) -> Iterator[Overview]:
     """The queues, given by their shards, with so much of their past; they come one by one until the block ends.
 
@@ -27,13 +27,13 @@ def overview(
     # History is written by the clocks of those who drain, and read by this one: a few seconds do not matter to it.
     asked_at = reader.backend.clock.time()
     wanted = windows(span, asked_at)
-    beside = [
+    extra_commands = [
         *((key, _INFO) for key in nodes.values()),
         *((key, ("GET", key)) for key in map(declaration_key, queues)),
         *(command(name, wanted) for name in queues),
     ]
-    with stream_totals(reader, [*queues.values()], beside) as (told, measured):
-        infos, declared, pasts = _parted(told, len(nodes), len(queues))
+    with stream_totals(reader, [*queues.values()], extra_commands) as (answers, measured):
+        infos, declared, pasts = _parted(answers, len(nodes), len(queues))
 
         def each() -> Iterator[QueueOverview]:
             known = zip(queues.items(), declarations, declared, pasts, strict=True)
@@ -51,8 +51,8 @@ def overview(
         yield Overview(at=at, servers=tuple(map(server_view, infos, nodes)), queues=each())
 
 
-def _parted(told: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-    return told[:first], told[first : first + second], told[first + second :]
+def _parted(answers: Sequence[Any], first: int, second: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    return answers[:first], answers[first : first + second], answers[first + second :]
 
 
 def server_view(answer: object, address: str) -> ServerView:

@@ -12,8 +12,8 @@ from lowkiq_lambda.store.inspect.id_scan import IdScan, scan_ids
 from lowkiq_lambda.store.inspect.id_search import IdSearch, SearchableList, search_ids
 from lowkiq_lambda.store.inspect.jobs import JobReader, JobReply, View, Where, id_texts
 from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
-from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails
 
 LARGEST_PAGE: Final = 10_000
@@ -135,9 +135,9 @@ class Queries:
 
     def processing_page(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
         """What is in flight, by shard and id."""
-        behind, shards = _place(after), self._viewer.source.shards
+        behind, shards = _place(after), self._viewer.reader.shards
         in_flight = chain.from_iterable(
-            self._viewer.source.read("in_flight_ids", dict.fromkeys(shards, ()), _in_flight)
+            self._viewer.reader.read("in_flight_ids", dict.fromkeys(shards, ()), _in_flight)
         )
         places = heapq.nsmallest(_and_one(limit), (place for place in in_flight if behind is None or place > behind))
         return self._page("flight", places, limit, self._viewer.job)
@@ -152,7 +152,7 @@ class Queries:
         In no order. A step of it looks at a bounded number of ids, so a page may be empty and yet have a `next`.
         """
         places, following = search_ids(
-            self._viewer.source, IdSearch("waiting", prefix, text), _and_one(limit) - 1, after
+            self._viewer.reader, IdSearch("waiting", prefix, text), _and_one(limit) - 1, after
         )
         return self._found("waiting", places, following, self._viewer.job)
 
@@ -161,7 +161,7 @@ class Queries:
     ) -> Page[MorgueJob]:
         """As `search`, jobs in the morgue."""
         places, following = search_ids(
-            self._viewer.source, IdSearch("morgue", prefix, text), _and_one(limit) - 1, after
+            self._viewer.reader, IdSearch("morgue", prefix, text), _and_one(limit) - 1, after
         )
         return self._found("morgue", places, following, self._viewer.morgue_job)
 
@@ -169,20 +169,20 @@ class Queries:
         self, where: SearchableList, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
     ) -> Page[str]:
         """As `search`, only the ids."""
-        ids, following = search_ids(self._viewer.source, IdSearch(where, prefix, text), _and_one(limit) - 1, after)
+        ids, following = search_ids(self._viewer.reader, IdSearch(where, prefix, text), _and_one(limit) - 1, after)
         return Page(ids, following)
 
     def shards(self) -> list[ShardDetails]:
         """The shards, and who holds them."""
-        return shard_details(self._viewer.source)
+        return shard_details(self._viewer.reader)
 
     def explain(self, job_id: object) -> JobExplanation:
         """What decides when the id runs. Raises JobError for what can be no id."""
-        return explain_job(self._viewer.source, id_text(job_id))
+        return explain_job(self._viewer.reader, id_text(job_id))
 
     def damaged(self, largest: int = 64 * 1024) -> list[DamagedRecord]:
         """What was set aside, as nobody could read it, by shard, the oldest first: of each record `largest` bytes."""
-        return damaged_records(self._viewer.source, largest)
+        return damaged_records(self._viewer.reader, largest)
 
     def glimpse(self) -> "Queries":
         """The same, for lists: of each job only the first payload is shown, and that only where it is small."""
@@ -200,7 +200,7 @@ class Queries:
         return [found[job_id] for job_id in asked if job_id in found]
 
     def _list(self, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
-        return list_positions(self._viewer.source, listed, within, limit)
+        return list_positions(self._viewer.reader, listed, within, limit)
 
     def _by_id(
         self, listed: Literal["due", "morgue"], wants: Callable[[ListPosition], bool], limit: int, *, reverse: bool
@@ -216,7 +216,7 @@ class Queries:
         return self._scan(IdScan("due", wants, lambda place: place, reverse, limit, NEVER_FAILED, fresh=True))
 
     def _scan(self, search: IdScan) -> tuple[list[ListPosition], bool]:
-        return scan_ids(self._viewer.source, search, self.scan_at_most)
+        return scan_ids(self._viewer.reader, search, self.scan_at_most)
 
     def _page(
         self,

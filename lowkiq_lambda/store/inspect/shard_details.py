@@ -7,31 +7,31 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda.job import NEVER_FAILED, shard_for
-from lowkiq_lambda.store.inspect.id_ranges import Source
 from lowkiq_lambda.store.server.server_time import FOREVER
-from lowkiq_lambda.store.shard.backend import Reply
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 
-def shard_details(source: Source) -> list[ShardDetails]:
+def shard_details(reader: ShardReader) -> list[ShardDetails]:
     """The shards in their order. Raises BackendError."""
-    backend = source.backend
-    asked = dict.fromkeys(source.shards, ())
-    return source.read("shard_details", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
+    backend = reader.backend
+    asked = dict.fromkeys(reader.shards, ())
+    return reader.read("shard_details", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
 
 
-def explain_job(source: Source, job_id: str) -> JobExplanation:
+def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     """What decides when the id runs. Raises BackendError."""
-    shard = source.shards[shard_for(job_id, len(source.shards))]
-    (found,) = source.read("explain_job", {shard: [job_id]}, lambda one, reply: _situation(source, one, reply))
+    shard = reader.shards[shard_for(job_id, len(reader.shards))]
+    (found,) = reader.read("explain_job", {shard: [job_id]}, lambda one, reply: _situation(reader, one, reply))
     return found
 
 
-def _situation(source: Source, shard: ShardRef, reply: Reply) -> JobExplanation:
+def _situation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
     situation, due_at, since, ahead, retry_count, suspects_ahead, trouble, flies, buried_at, closed, version = reply
     return JobExplanation(
-        shard=_shard(shard.index, situation, source.backend.now(shard)),
+        shard=_shard(shard.index, situation, reader.backend.now(shard)),
         perform_in=_time(since or due_at),
         retry_count=float(retry_count or NEVER_FAILED),
         ahead=ahead,

@@ -5,6 +5,7 @@ What redis-py does before it sends stays: an idle connection that the other side
 """
 
 import os
+import random
 from functools import partial
 from pathlib import Path
 from queue import Empty, LifoQueue
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import redis
 from redis import BlockingConnectionPool, Connection, SSLConnection
 from redis.backoff import NoBackoff
+from redis.client import PubSub
 from redis.cluster import ClusterNode, RedisCluster
 from redis.driver_info import DriverInfo
 from redis.exceptions import MaxConnectionsError
@@ -30,7 +32,10 @@ from lowkiq_lambda.store.server.address import Address, parse_address
 from lowkiq_lambda.store.server.credentials import SignIns
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 
-Client: TypeAlias = "redis.Redis | RedisCluster"
+SingleClient: TypeAlias = redis.Redis
+ClusterClient: TypeAlias = RedisCluster
+Client: TypeAlias = SingleClient | ClusterClient
+Subscription: TypeAlias = PubSub
 
 _SENTINEL_TIMEOUT: Final = 1.0
 """Seconds at most that one Sentinel may take: the others can answer as well."""
@@ -78,6 +83,18 @@ def connect(  # noqa: PLR0913 - all of it by keyword
             return _sentinel(address, retry, options, clock or SystemClock())
         case "cluster":
             return _cluster(address, retry, options)
+
+
+def subscription(client: Client) -> Subscription:
+    """A subscription to no channel yet, on the server or on any node of the cluster: a message reaches all its nodes.
+
+    Raises what redis-py does.
+    """
+    if isinstance(client, ClusterClient):
+        # Spreads load, protects nothing.
+        client = client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - as said above
+    opened: Subscription = client.pubsub()
+    return opened
 
 
 class _FreeConnections(LifoQueue[Any]):

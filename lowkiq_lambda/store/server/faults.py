@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from redis.exceptions import (
     AuthenticationError,
@@ -17,6 +17,7 @@ from redis.exceptions import (
     MaxConnectionsError,
     MovedError,
     NoPermissionError,
+    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
@@ -38,6 +39,8 @@ from lowkiq_lambda.errors import (
     ShardDamaged,
 )
 
+UnknownScript: TypeAlias = NoScriptError
+"""The server does not know a script by its hash."""
 REDIS_ERRORS: Final = (RedisError, RedisClusterException, OSError)
 """All that a call of a redis client raises; the errors of a cluster client are no RedisError."""
 
@@ -109,6 +112,11 @@ def translate(error: Exception) -> BackendError:
 def is_damage(error: object) -> bool:
     """Whether a script came upon what it cannot read, in a shard that nothing else is wrong with."""
     return isinstance(error, ResponseError) and isinstance(translate(error), ShardDamaged)
+
+
+def is_wrong_type(answer: object) -> bool:
+    """Whether a command met a key of another type than the one it is for."""
+    return isinstance(answer, ResponseError) and str(answer).startswith("WRONGTYPE")
 
 
 @contextmanager

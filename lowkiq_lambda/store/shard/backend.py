@@ -12,26 +12,30 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from redis.exceptions import NoScriptError
-
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardDamaged
 from lowkiq_lambda.store.server.connection import Client
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, backoff, is_damage, is_transient, translate, unless_error
+from lowkiq_lambda.store.server.faults import (
+    REDIS_ERRORS,
+    UnknownScript,
+    backoff,
+    is_damage,
+    is_transient,
+    translate,
+    unless_error,
+)
 from lowkiq_lambda.store.server.pipelines import send_each, without_numbers
 from lowkiq_lambda.store.server.server_time import NodeTime
-from lowkiq_lambda.store.shard.keys import Place, ShardRef
+from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardRef
 from lowkiq_lambda.store.shard.nodes import Nodes
-from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, Script, script
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script, accepted, evalsha, script
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.repair import Mender
 
-Argument: TypeAlias = str | bytes | int | float
-Reply: TypeAlias = list[Any]
 Result = TypeVar("Result")
 Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
-Beside: TypeAlias = tuple[str, Sequence[Argument]]
+ExtraCommand: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
 
 MENDINGS: Final = 3
@@ -56,7 +60,7 @@ class Backend:
         self._rng = rng
         self.lease_ttl = 30.0
         """Seconds for which nobody is let into a shard whose lease was damaged."""
-        self._along: deque[Beside] = deque()
+        self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
 
     def now(self, shard: ShardRef) -> float:
@@ -150,30 +154,30 @@ class Backend:
         """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
         self._wait(max(0.0, min(backoff(attempt, self._rng), most)))
 
-    def send_along(self, commands: Iterable[Beside]) -> None:
-        """Send commands together with the next call of a script, once; nobody learns whether they got through."""
-        self._along.extend(commands)
+    def piggyback(self, commands: Iterable[ExtraCommand]) -> None:
+        """Send commands with the next call of a script, once; their answers are dropped."""
+        self._piggyback.extend(commands)
 
     def publish(self, channel: str, message: str) -> None:
         """Publish a notification; that nobody receives it costs at most one poll, so no error comes of it."""
         with suppress(*REDIS_ERRORS):
             self.client.publish(channel, message)
 
-    def taken_along(self) -> list[Beside]:
-        """What was to be sent along, for whoever sends it now."""
-        along = []
+    def take_piggyback(self) -> list[ExtraCommand]:
+        """The commands that are to travel with the next call, for the caller to send."""
+        commands = []
         # Another thread may take some of them: each is sent once.
         with suppress(IndexError):
-            while self._along:
-                along.append(self._along.popleft())
-        return along
+            while self._piggyback:
+                commands.append(self._piggyback.popleft())
+        return commands
 
-    def evaluate(self, code: Script, place: Place, args: Sequence[Argument]) -> Reply:
+    def evaluate(self, code: Script, target: ScriptTarget, args: Sequence[Argument]) -> Reply:
         """The answer of a script that the server did not know by its hash, and does from now on.
 
         Raises what redis-py does.
         """
-        keys = place.some(code.pick)
+        keys = target.some(code.pick)
         return self._execute(("EVAL", code.source, len(keys), *keys, *args))
 
     def _second_chance(
@@ -184,7 +188,7 @@ class Backend:
         reply: Any,  # noqa: ANN401 - what the server said
     ) -> Reply | LowkiqError:
         try:
-            if isinstance(reply, NoScriptError):
+            if isinstance(reply, UnknownScript):
                 reply = self.evaluate(code, shard, args)
             reply = unless_error(reply)
             if reply[0] == b"SKEW":
@@ -217,39 +221,12 @@ class Backend:
             said, reply = send_each(self.client, [(shard.keys[0], asking), (shard.keys[0], command)])
             self.nodes.observe(self.nodes.of(shard), unless_error(said), asking)
             return list(unless_error(reply))
-        except NoScriptError:
+        except UnknownScript:
             return self.evaluate(code, shard, args)
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
-        along = self.taken_along()
-        if self.nodes.cluster is not None and not along:
+        piggyback = self.take_piggyback()
+        if self.nodes.cluster is not None and not piggyback:
             return list(self.nodes.cluster.execute_command(*without_numbers(command)))
-        *_, reply = send_each(self.client, [*along, (str(command[3]), command)])
+        *_, reply = send_each(self.client, [*piggyback, (str(command[3]), command)])
         return list(unless_error(reply))
-
-
-def accepted(reply: Reply, shard: ShardRef) -> Reply:
-    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
-    if reply[0] == b"SKEW":
-        raise BackendUnavailable("The server refused the time that it had just told.")
-    if reply[0] == b"VERSION" and not reply[1].isdigit():
-        raise ShardDamaged(f"Shard {shard.index} of {shard.queue_name!r} has no sound least_version.")
-    if reply[0] == b"VERSION":
-        raise QueueMismatch(
-            f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "
-            f"this library has {CONTRACT_VERSION}: upgrade lowkiq_lambda here.",
-            queue_name=shard.queue_name,
-        )
-    if reply[0] == b"CLOSED":
-        raise ShardClosed(
-            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "
-            "declared anew, so deploy the new declaration here too.",
-            queue_name=shard.queue_name,
-        )
-    return reply
-
-
-def evalsha(code: Script, place: Place, args: Sequence[Argument]) -> tuple[Argument, ...]:
-    """The command that runs a script by its hash."""
-    keys = place.some(code.pick)
-    return "EVALSHA", code.sha, len(keys), *keys, *args

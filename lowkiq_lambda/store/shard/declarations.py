@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Annotated, Any, Final
 
 import msgspec
-from redis.exceptions import ResponseError
 
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
 
@@ -151,16 +151,11 @@ def register(
 def _stored(backend: Backend, key: str) -> object:
     try:
         return backend.client.get(key)
-    except ResponseError as error:
-        if is_other_type(error):
-            # Nobody can read that either.
+    except REDIS_ERRORS as error:
+        if is_wrong_type(error):
+            # No version of this library wrote that: it cannot be read either.
             return b""
         raise
-
-
-def is_other_type(answer: object) -> bool:
-    """Whether the key that was asked for has a type that no version of this library gave it."""
-    return isinstance(answer, ResponseError) and str(answer).startswith("WRONGTYPE")
 
 
 def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, patience: float) -> bool:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
-from lowkiq_lambda.store.shard.backend import Backend, Beside
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import PREFIX, escape
 
 
@@ -109,7 +109,7 @@ class Recorder:
     def hand_over(self) -> None:
         """Let what is there travel with what is sent next anyway: it costs no round trip."""
         if self._pending:
-            self._backend.send_along(commands(self._taken()))
+            self._backend.piggyback(commands(self._taken()))
 
     def flush(self) -> None:
         """Write what is there now, once: what does not get through is missing from the charts."""
@@ -130,13 +130,13 @@ def _sample(counted: Counter[int], times: Sequence[float]) -> None:
         counted[bucket(time)] += stride
 
 
-def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[Beside]:
+def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[ExtraCommand]:
     """What adds this to the history, in slots by queue and number."""
     for place, slot in pending.items():
         yield from _commands(*place, slot)
 
 
-def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[Beside]:
+def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[ExtraCommand]:
     at = number * SECONDS.step
     counts = (slot.done, slot.failed)
     for kind in (SECONDS, MINUTES):
@@ -144,7 +144,7 @@ def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[Beside]:
     yield from _added(TIMES, queue_name, at, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}})
 
 
-def _added(kind: Kind, queue_name: str, at: float, more: Mapping[int, int]) -> Iterator[Beside]:
+def _added(kind: Kind, queue_name: str, at: float, more: Mapping[int, int]) -> Iterator[ExtraCommand]:
     if more:
         key = kind.key(queue_name, at)
         additions = [part for place, n in more.items() for part in ("INCRBY", "u32", f"#{place}", n)]

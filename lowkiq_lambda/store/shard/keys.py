@@ -135,8 +135,8 @@ class ShardGroup:
         return tuple(chain.from_iterable([pick(shard.keys) for shard in self.shards]))
 
 
-Place: TypeAlias = ShardRef | ShardGroup
-"""What a call of a script is about."""
+ScriptTarget: TypeAlias = ShardRef | ShardGroup
+"""The shard, or the shards, that one call of a script is given the keys of."""
 
 
 def escape(queue_name: str) -> str:

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
-from redis.cluster import RedisCluster
-
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.connection import Client, ClusterClient
 from lowkiq_lambda.store.server.faults import translated, unless_error
 from lowkiq_lambda.store.server.pipelines import Words, send_each
 from lowkiq_lambda.store.server.server_time import NodeTime
-from lowkiq_lambda.store.shard.keys import Place, ShardRef
+from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardRef
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 
 Stamp: TypeAlias = tuple[str, str, str]
@@ -41,22 +39,22 @@ class Nodes:
     def __init__(self, client: Client, clock: Clock, new_time: Callable[[], NodeTime]) -> None:
         self._client = client
         # Asked for each batch, and slow to ask: the client's classes are protocols.
-        self.cluster = client if isinstance(client, RedisCluster) else None
+        self.cluster = client if isinstance(client, ClusterClient) else None
         self._clock = clock
         self._new_time = new_time
         self._times: dict[str, NodeTime] = {}
 
-    def of(self, shard: Place) -> str:
+    def of(self, shard: ScriptTarget) -> str:
         """The name of the node that it lies on."""
         if self.cluster is None:
             return _ONLY_NODE
         return str(self.cluster.get_node_from_key(shard.keys[0]).name)
 
-    def with_a_key(self, places: Iterable[Place]) -> dict[str, str]:
+    def with_a_key(self, targets: Iterable[ScriptTarget]) -> dict[str, str]:
         """The nodes of shards, or groups of them, each with a key of one of them."""
         if self.cluster is None:
-            return dict(islice(((_ONLY_NODE, place.keys[0]) for place in places), 1))
-        return {self.of(place): place.keys[0] for place in places}
+            return dict(islice(((_ONLY_NODE, target.keys[0]) for target in targets), 1))
+        return {self.of(target): target.keys[0] for target in targets}
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""

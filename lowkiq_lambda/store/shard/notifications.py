@@ -4,25 +4,18 @@ A notification that nobody receives costs at most one poll, so nothing here trie
 error, and whoever listens subscribes again and looks at what was pushed meanwhile.
 """
 
-import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
-
-import redis
-from redis.cluster import RedisCluster
+from typing import Any, Final, Self
 
 from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.protocols import Credentials
-from lowkiq_lambda.store.server.connection import Client, connect
+from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscription
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
-
-if TYPE_CHECKING:
-    from redis.client import PubSub
 
 SILENCE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is still there."""
@@ -43,7 +36,7 @@ class Notifications:
         for shard in shards:
             self._shards[notification_channel(shard.queue_name).encode()][shard.index] = shard
         self._client: Client | None = None
-        self._pubsub: PubSub | None = None
+        self._pubsub: Subscription | None = None
         self._heard_at = 0.0
         self._asked_at: float | None = None
 
@@ -59,7 +52,7 @@ class Notifications:
             credentials=self._credentials,
         )
         with translated():
-            self._pubsub = _some_node(self._client).pubsub()
+            self._pubsub = subscription(self._client)
             self._pubsub.subscribe(*self._shards)
             for _ in self._shards:
                 if self._next(self._timeout) is None:
@@ -119,10 +112,3 @@ class Notifications:
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
             self._pubsub.ping()
-
-
-def _some_node(client: Client) -> redis.Redis:
-    """The server, or a node of the cluster: a cluster carries a message to all its nodes."""
-    if not isinstance(client, RedisCluster):
-        return client
-    return client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - spreads load, protects nothing

@@ -15,8 +15,9 @@ from lowkiq_lambda.errors import (
     ShardClosed,
 )
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job: managed Valkey refuses a call with more than 3,999."""

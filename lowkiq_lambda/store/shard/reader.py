@@ -1,57 +1,83 @@
-"""Asks scripts that only read, of many shards at once: one round trip for each node, which tells its time with it."""
+"""Reads shards by scripts that only read: one round trip for each node, which tells its time with it."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypeAlias
-
-import redis
-from redis.cluster import RedisCluster
-from redis.exceptions import NoScriptError
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_damage, is_transient, translate, translated, unless_error
+from lowkiq_lambda.store.server.connection import ClusterClient, SingleClient
+from lowkiq_lambda.store.server.faults import (
+    REDIS_ERRORS,
+    UnknownScript,
+    is_damage,
+    is_transient,
+    translate,
+    translated,
+    unless_error,
+)
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
-from lowkiq_lambda.store.shard.backend import Argument, Backend, Beside, Reply, evalsha
-from lowkiq_lambda.store.shard.keys import Place, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
+from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.nodes import Asking
-from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, script
+from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, Argument, Reply, evalsha, script
 
-Question: TypeAlias = tuple[Place, Sequence[Argument]]
+Result = TypeVar("Result")
+Request: TypeAlias = tuple[ScriptTarget, Sequence[Argument]]
 Answers: TypeAlias = tuple[Sequence[Any], Iterator[Reply]]
-"""Those to commands, or redis-py errors, and those of a script, which may come late."""
+"""Those to extra commands, or redis-py errors, and the replies of a script, which may come late."""
 
-_IN_A_GROUP: Final = 24
-"""Shards: others wait while a script looks at them, for a fraction of a millisecond."""
+_GROUP_SIZE: Final = 24
+"""Shards: other calls wait while a script reads them, for a fraction of a millisecond."""
 
 
-class Reader(NamedTuple):
-    """Asks, and asks again for `patience` seconds while Redis cannot serve."""
+class ShardReader(NamedTuple):
+    """Reads shards, and tries again for `patience` seconds while Redis cannot serve.
+
+    `shards`: those of the queue that it was made for, if it was made for one.
+    """
 
     backend: Backend
     patience: float
+    shards: Sequence[ShardRef] = ()
+
+    def read(
+        self,
+        name: str,
+        args_by_shard: Mapping[ShardRef, Sequence[Argument]],
+        parse: Callable[[ShardRef, Reply], Result],
+    ) -> list[Result]:
+        """The parsed reply of the script for each shard. Raises BackendError.
+
+        A shard whose reply cannot be parsed is mended, and read again.
+        """
+        replies = self.ask_each(name, [*args_by_shard.items()])
+        return [
+            self._parsed(name, (shard, args), reply, parse)
+            for (shard, args), reply in zip(args_by_shard.items(), replies, strict=True)
+        ]
 
     def read_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply]:
-        """One answer of the script for each shard. Raises BackendError where one cannot answer."""
+        """One reply of the script for each shard. Raises BackendError where one cannot answer."""
         return self.ask_each(name, [(shard, ()) for shard in shards])
 
-    def ask_each(self, name: str, questions: Sequence[Question]) -> list[Reply]:
+    def ask_each(self, name: str, requests: Sequence[Request]) -> list[Reply]:
         """As `read_each`, with arguments for each shard."""
-        backend, asked = self.backend, _Asked(name, questions)
+        backend, call = self.backend, _ReadCall(name, requests)
 
         def once() -> list[Reply]:
-            with _begun(backend, asked) as (_, replies):
+            with _begun(backend, call) as (_, replies):
                 return [*replies]
 
         return backend.patiently(self.patience, once)
 
     def try_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply | LowkiqError]:
-        """As `read_each`, but a shard that cannot be read has its error as its answer."""
-        backend, asked = self.backend, _Asked(name, [(shard, ()) for shard in shards])
+        """As `read_each`, but a shard that cannot be read has its error as its reply."""
+        backend, call = self.backend, _ReadCall(name, [(shard, ()) for shard in shards])
         give_up_at, attempt = backend.clock.monotonic() + self.patience, 0
         while True:
             try:
-                answers = _answers(backend, asked)
+                answers = _answers(backend, call)
             except REDIS_ERRORS as error:
                 answers = [error] * len(shards)
             passing = any(isinstance(answer, Exception) and is_transient(answer) for answer in answers)
@@ -61,8 +87,8 @@ class Reader(NamedTuple):
             attempt += 1
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
-        """A queue's shards, to be asked for in groups: what a script looks at together costs less."""
-        most = _IN_A_GROUP if self.backend.nodes.cluster is None else 1
+        """A queue's shards in groups, each for one call of a script, which costs less than a call for each shard."""
+        most = _GROUP_SIZE if self.backend.nodes.cluster is None else 1
         return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
 
     def nodes(self, shards: Iterable[ShardRef]) -> dict[str, str]:
@@ -74,129 +100,143 @@ class Reader(NamedTuple):
             return self.backend.nodes.with_a_key(shards) or {"": ""}
 
     @contextmanager
-    def look(self, name: str, questions: Sequence[Question], beside: Sequence[Beside]) -> Iterator[Answers]:
-        """The answers to commands, or redis-py errors, and those of the script, in the order asked.
+    def replies(
+        self, name: str, requests: Sequence[Request], extra_commands: Sequence[ExtraCommand]
+    ) -> Iterator[Answers]:
+        """The answers to the extra commands, or redis-py errors, and the replies of the script, in the order given.
 
-        On a single node the script's come one by one, while the node is at work on the others, and end with the block.
-        Raises BackendError; where the connection breaks in the middle, who takes the next answer gets it at once.
+        On a single node the replies come one by one, while the node works on the others, and end with the block.
+        Raises BackendError; if the connection breaks later, the next item of the iterator raises it.
         """
-        backend, asked = self.backend, _Asked(name, questions, beside)
+        backend, call = self.backend, _ReadCall(name, requests, extra_commands)
         with ExitStack() as stack:
-            told, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, asked)))
-            yield told, _each_translated(replies, len(questions))
+            answers, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, call)))
+            yield answers, _each_translated(replies, len(requests))
+
+    def _parsed(
+        self, name: str, request: tuple[ShardRef, Sequence[Argument]], reply: Reply, parse: Callable[..., Result]
+    ) -> Result:
+        replies = iter([reply])
+
+        def run() -> Reply:
+            return next(replies, None) or self.ask_each(name, [request])[0]
+
+        return self.backend.read(run, request[0], lambda answer: parse(request[0], answer))
 
 
-class _Asked(NamedTuple):
-    """What a script is asked, and commands beside it."""
+class _ReadCall(NamedTuple):
+    """A script with its requests, and the commands that are sent before them."""
 
     script: str
-    questions: Sequence[Question]
-    beside: Sequence[Beside] = ()
+    requests: Sequence[Request]
+    extra_commands: Sequence[ExtraCommand] = ()
 
-    def calls(self, first: int = 0) -> Iterator[Beside]:
-        """The questions, but the first ones."""
-        for place, args in self.questions[first:]:
-            yield place.keys[0], evalsha(script(self.script, place.groups), place, _stamped(args))
+    def commands(self, first: int = 0) -> Iterator[ExtraCommand]:
+        """The requests, from this one on, each with a key of its node."""
+        for target, args in self.requests[first:]:
+            yield target.keys[0], evalsha(script(self.script, target.groups), target, _stamped(args))
 
     def mend(self, backend: Backend, number: int, answer: Exception) -> None:
-        """Mend the shards of a question, where they are why the script failed. Raises the answer if that is in vain."""
-        place = self.questions[number][0]
-        shards = place.shards if isinstance(place, ShardGroup) else (place,)
+        """Mend the shards of a request, where they are why the script failed. Raises the answer if that is in vain."""
+        target = self.requests[number][0]
+        shards = target.shards if isinstance(target, ShardGroup) else (target,)
         # Each of them: any may be the one.
         if is_damage(answer) and not sum(backend.mender.mend(shard) for shard in shards):
             raise answer
 
     def evaluate(self, backend: Backend, number: int) -> Reply:
-        """The answer to a question, where the script has been forgotten. Raises what redis-py does."""
-        place, args = self.questions[number]
-        return backend.evaluate(script(self.script, place.groups), place, _stamped(args))
+        """The reply to a request, where the server has forgotten the script. Raises what redis-py does."""
+        target, args = self.requests[number]
+        return backend.evaluate(script(self.script, target.groups), target, _stamped(args))
 
 
 @contextmanager
-def _begun(backend: Backend, asked: _Asked) -> Iterator[Answers]:
-    """Raises what redis-py does, here and from the script's answers."""
+def _begun(backend: Backend, call: _ReadCall) -> Iterator[Answers]:
+    """Raises what redis-py does, here and from the script's replies."""
     client = backend.client
-    if not (asked.questions or asked.beside):
+    if not (call.requests or call.extra_commands):
         yield (), iter(())
-    elif isinstance(client, RedisCluster):
-        answers = _answers(backend, asked)
-        yield answers[: len(asked.beside)], iter([unless_error(answer) for answer in answers[len(asked.beside) :]])
+    elif isinstance(client, ClusterClient):
+        answers = _answers(backend, call)
+        extra = len(call.extra_commands)
+        yield answers[:extra], iter([unless_error(answer) for answer in answers[extra:]])
     else:
-        nodes = _nodes(backend, asked)
-        along = backend.taken_along()
-        sent: Iterable[tuple[str, Command]] = chain(along, nodes.values(), asked.beside, asked.calls())
+        nodes = _nodes(backend, call)
+        piggyback = backend.take_piggyback()
+        sent: Iterable[tuple[str, Command]] = chain(piggyback, nodes.values(), call.extra_commands, call.commands())
         commands = (command for _, command in sent)
-        with closing(stream(client, commands)) as coming, closing(_replies(backend, client, asked, coming)) as replies:
-            for _ in along:
+        with closing(stream(client, commands)) as coming, closing(_replies(backend, client, call, coming)) as replies:
+            for _ in piggyback:
                 next(coming)
             for node, (_, asking) in nodes.items():
                 backend.nodes.observe(node, unless_error(next(coming)), asking)
-            yield [*islice(coming, len(asked.beside))], replies
+            yield [*islice(coming, len(call.extra_commands))], replies
 
 
-def _replies(backend: Backend, client: redis.Redis, asked: _Asked, coming: Generator[Any]) -> Generator[Reply]:
+def _replies(backend: Backend, client: SingleClient, call: _ReadCall, coming: Generator[Any]) -> Generator[Reply]:
     answered = 0
-    while answered < len(asked.questions):
+    while answered < len(call.requests):
         with closing(coming):
             for answer in coming:
-                if isinstance(answer, NoScriptError) or is_damage(answer):
+                if isinstance(answer, UnknownScript) or is_damage(answer):
                     break
                 answered += 1
                 yield unless_error(answer)
             else:
                 return
         # Only now, as there may be no other connection than the one that was read from.
-        asked.mend(backend, answered, answer)
-        yield asked.evaluate(backend, answered)
+        call.mend(backend, answered, answer)
+        yield call.evaluate(backend, answered)
         answered += 1
-        coming = stream(client, (command for _, command in asked.calls(answered)))
+        coming = stream(client, (command for _, command in call.commands(answered)))
 
 
-def _each_translated(replies: Iterator[Reply], asked: int) -> Iterator[Reply]:
+def _each_translated(replies: Iterator[Reply], count: int) -> Iterator[Reply]:
     taken = 0
     with translated():
         for reply in replies:
             taken += 1
             yield reply
-    if taken < asked:
-        raise RuntimeError("This look has ended: take its answers before its block does.")
+    if taken < count:
+        raise RuntimeError("The block has ended: take its replies inside it.")
 
 
-def _answers(backend: Backend, asked: _Asked) -> list[Any]:
-    """The answer, or the redis-py error, to each command, then to each question."""
-    nodes, beside = _nodes(backend, asked), len(asked.beside)
-    along = backend.taken_along()
-    replies = send_each(backend.client, [*along, *nodes.values(), *asked.beside, *asked.calls()])[len(along) :]
+def _answers(backend: Backend, call: _ReadCall) -> list[Any]:
+    """The answer, or the redis-py error, to each extra command, then to each request."""
+    nodes, extra = _nodes(backend, call), len(call.extra_commands)
+    piggyback = backend.take_piggyback()
+    sent: list[tuple[str, Command]] = [*piggyback, *nodes.values(), *call.extra_commands, *call.commands()]
+    replies = send_each(backend.client, sent)[len(piggyback) :]
     answers = replies[len(nodes) :]
-    for (node, (_, asking)), said in zip(nodes.items(), replies, strict=False):
-        if not isinstance(said, Exception):
-            backend.nodes.observe(node, said, asking)
+    for (node, (_, asking)), time in zip(nodes.items(), replies, strict=False):
+        if not isinstance(time, Exception):
+            backend.nodes.observe(node, time, asking)
             continue
-        # Without the node's time its shards' answers say nothing.
-        for number, (place, _) in enumerate(asked.questions):
-            if backend.nodes.of(place) == node:
-                answers[beside + number] = said
-    for number in range(len(asked.questions)):
-        answer = answers[beside + number]
-        if isinstance(answer, NoScriptError) or is_damage(answer):
-            answers[beside + number] = _evaluated(backend, asked, number, answer)
+        # Without the node's time the replies of its shards mean nothing.
+        for number, (target, _) in enumerate(call.requests):
+            if backend.nodes.of(target) == node:
+                answers[extra + number] = time
+    for number in range(len(call.requests)):
+        answer = answers[extra + number]
+        if isinstance(answer, UnknownScript) or is_damage(answer):
+            answers[extra + number] = _evaluated(backend, call, number, answer)
     return answers
 
 
-def _nodes(backend: Backend, asked: _Asked) -> dict[str, tuple[str, Asking]]:
-    """The nodes that are asked, each with a key of a shard there and what asks for its time."""
-    nodes = backend.nodes.with_a_key(place for place, _ in asked.questions)
+def _nodes(backend: Backend, call: _ReadCall) -> dict[str, tuple[str, Asking]]:
+    """The nodes of the requests, each with a key of a shard there and the command that asks for its time."""
+    nodes = backend.nodes.with_a_key(target for target, _ in call.requests)
     return {node: (key, backend.nodes.asking()) for node, key in nodes.items()}
 
 
-def _evaluated(backend: Backend, asked: _Asked, number: int, answer: Exception) -> Reply | Exception:
+def _evaluated(backend: Backend, call: _ReadCall, number: int, answer: Exception) -> Reply | Exception:
     try:
-        asked.mend(backend, number, answer)
-        return asked.evaluate(backend, number)
+        call.mend(backend, number, answer)
+        return call.evaluate(backend, number)
     except REDIS_ERRORS as error:
         return error
 
 
 def _stamped(args: Sequence[Argument]) -> Sequence[Argument]:
-    """With what every script is told first; the answers of one that only reads do not depend on it."""
+    """With what every script is told first; the replies of one that only reads do not depend on it."""
     return [CONTRACT_VERSION, 0, 0, *args]

@@ -17,14 +17,18 @@ from hashlib import sha1
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.shard.keys import GROUPS, Pick, key_names, picker
+from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.store.shard.keys import GROUPS, Pick, ScriptTarget, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
+
+Argument: TypeAlias = str | bytes | int | float
+Reply: TypeAlias = list[Any]
 
 _FOLDERS: Final = ("drain", "push", "operate", "read")
 """What has scripts, by who calls them; no two have the same name."""
@@ -172,3 +176,30 @@ def _library(late: Sequence[str], parts: Sequence[Part]) -> list[str]:
         f"library = {{{exports}}}",
         "return library end",
     ]
+
+
+def accepted(reply: Reply, shard: ShardRef) -> Reply:
+    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
+    if reply[0] == b"SKEW":
+        raise BackendUnavailable("The server refused the time that it had just told.")
+    if reply[0] == b"VERSION" and not reply[1].isdigit():
+        raise ShardDamaged(f"Shard {shard.index} of {shard.queue_name!r} has no sound least_version.")
+    if reply[0] == b"VERSION":
+        raise QueueMismatch(
+            f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "
+            f"this library has {CONTRACT_VERSION}: upgrade lowkiq_lambda here.",
+            queue_name=shard.queue_name,
+        )
+    if reply[0] == b"CLOSED":
+        raise ShardClosed(
+            f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "
+            "declared anew, so deploy the new declaration here too.",
+            queue_name=shard.queue_name,
+        )
+    return reply
+
+
+def evalsha(code: Script, target: ScriptTarget, args: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The command that runs a script by its hash."""
+    keys = target.some(code.pick)
+    return "EVALSHA", code.sha, len(keys), *keys, *args

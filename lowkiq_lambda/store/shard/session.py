@@ -13,8 +13,9 @@ import msgspec
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
-from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
 
 Result = TypeVar("Result")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lowkiq_lambda.errors import BackendError, LowkiqError
-from lowkiq_lambda.store.shard.backend import Backend, Reply
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import Reader
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
 
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
@@ -43,7 +44,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
     """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
     if not shards:
         return []
-    replies = Reader(backend, patience).read_each("shard_state", shards)
+    replies = ShardReader(backend, patience).read_each("shard_state", shards)
     backend.now_each(shards)
     return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
 
@@ -51,7 +52,7 @@ def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list
 def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
     states: list[ProbeResult | LowkiqError] = []
-    for shard, reply in zip(shards, Reader(backend, patience).try_each("shard_state", shards), strict=True):
+    for shard, reply in zip(shards, ShardReader(backend, patience).try_each("shard_state", shards), strict=True):
         try:
             states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
         except BackendError as error:
@@ -64,7 +65,7 @@ def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ProbeResult:
     replies = iter([reply])
 
     def run() -> Reply:
-        return next(replies, None) or Reader(backend, 0.0).read_each("shard_state", [shard])[0]
+        return next(replies, None) or ShardReader(backend, 0.0).read_each("shard_state", [shard])[0]
 
     return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
 

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.protocols import StartDrain
-from lowkiq_lambda.store.shard.backend import Argument, Backend, Reply
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 logger = logging.getLogger(__name__)
 

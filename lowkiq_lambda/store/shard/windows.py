@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.job import PLACE, Delivery
-from lowkiq_lambda.store.shard.backend import Reply
+from lowkiq_lambda.store.shard.scripts import Reply
 
 _HEAD: Final = struct.Struct(">dd")
 _KIND: Final = 16

@@ -1,0 +1,55 @@
+"""Reads an app's queues for people, and changes them on their behalf. No push or drain needs it."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.jobs import JobReader
+from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_metrics, queue_totals
+from lowkiq_lambda.store.inspect.overview import overview
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.declarations import Declaration
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+
+
+class Inspector:
+    """The read side and the actions of one app. Queues are given as shards by queue name.
+
+    Each method raises BackendError if Redis cannot serve.
+    """
+
+    def __init__(self, backend: Backend, config: Config) -> None:
+        self._config = config
+        self._reader = ShardReader(backend, config.patience)
+
+    def stats(self, queues: Mapping[str, Sequence[ShardRef]]) -> Stats:
+        """Lengths and lag, in total and by queue name."""
+        totals = queue_totals(self._reader, [*queues.values()])
+        by_worker = {name: numbers(metrics) for name, metrics in zip(queues, totals, strict=True)}
+        return {"total": in_total([*by_worker.values()]), "by_worker": by_worker}
+
+    def metrics(self, queues: Mapping[str, Sequence[ShardRef]]) -> dict[str, QueueMetrics]:
+        """All counts, by queue name."""
+        return dict(zip(queues, queue_metrics(self._reader, [*queues.values()]), strict=True))
+
+    def overview(
+        self, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
+    ) -> AbstractContextManager[Overview]:
+        """All queues with their history, and the servers."""
+        return overview(self._reader, queues, declarations, span)
+
+    def queries(self, shards: Sequence[ShardRef]) -> Queries:
+        """The jobs of the queue that has these shards."""
+        load_payload = self._config.load_payload or load_json
+        return Queries(JobReader(self._reader._replace(shards=shards), load_payload, self._config.load_error))
+
+    def actions(self, shards: Sequence[ShardRef], merge: str) -> Actions:
+        """The actions on the queue that has these shards, and merges payloads by that rule."""
+        config = self._config
+        morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
+        return Actions(self._reader._replace(shards=shards), merge, morgue_limits)
