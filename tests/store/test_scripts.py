@@ -4,11 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import pytest
 
+from lowkiq_lambda.errors import ShardDamaged
 from lowkiq_lambda.store.shard import backend as backend_module
+from lowkiq_lambda.store.shard import reader as reader_module
 from lowkiq_lambda.store.shard.keys import GROUPS, ShardGroup, ShardRef
-from lowkiq_lambda.store.shard.scripts import Linker, Script, evalsha, script
+from lowkiq_lambda.store.shard.scripts import Linker, ReplyShape, Script, evalsha, script
+from lowkiq_lambda.store.shard.session import AcquireReply, SettleReply
+from lowkiq_lambda.store.shard.state import ShardStateReply, probe
 from tests.servers import Server
 from tests.store.support import Desk
 
@@ -141,3 +146,36 @@ def test_calls_of_a_holder_carry_no_key_that_they_do_not_use() -> None:
     assert not {"errors", "groups", "morgue", "held", "lease", "damaged"} & {*script("enqueue").keys}
     assert len(script("enqueue").keys) <= 12
     assert len(script("settle").keys) <= 18
+
+
+@pytest.mark.parametrize(
+    ("shape", "reply"),
+    [
+        (SettleReply, [b"OK", b"", b""]),
+        (SettleReply, [b"OK", b"", b"", b"", b"more"]),
+        (SettleReply, [b"OK", b"", b"", 1]),
+        (AcquireReply, [b"OK", b"7", b"0", [], b"", b""]),
+        (AcquireReply, [b"OK", b"7", 0, [1], b"", b""]),
+        (ShardStateReply, [b""] * 11),
+        (ShardStateReply, b"OK"),
+    ],
+)
+def test_a_reply_has_just_the_parts_that_its_shape_names(shape: type[ReplyShape], reply: object) -> None:
+    """Neither fewer nor more of them, each of its type."""
+    with pytest.raises(ValueError, match="Expected"):
+        shape.of(reply)
+
+
+def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read by names is never read by position: the call says which shard it is about."""
+
+    def shorter(name: str, groups: tuple[str, ...] = ()) -> Script:
+        code = script(name, groups)
+        if name != "shard_state":
+            return code
+        return msgspec.structs.replace(code, source="return {'', '', 0}", sha="0" * 40)
+
+    monkeypatch.setattr(reader_module, "script", shorter)
+
+    with pytest.raises(ShardDamaged):
+        probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, patience=0.0)

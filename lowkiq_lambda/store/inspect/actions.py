@@ -13,7 +13,7 @@ from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -58,6 +58,33 @@ class ActionScript:
 
     script: str
     details: Callable[[ShardSnapshot, int], Sequence[Argument]]
+
+
+class SnapshotReply(ReplyShape, frozen=True):
+    """What snapshot.lua answers."""
+
+    arrival: bytes
+    seen_at: bytes
+    waiting: int
+    failed: int
+    buried: int
+
+
+class PauseReply(ReplyShape, frozen=True):
+    """What pause.lua answers."""
+
+    status: bytes
+    due_at: bytes
+
+
+class ActionReply(ReplyShape, frozen=True):
+    """What the scripts of actions answer, by include/action.lua."""
+
+    status: bytes
+    changed: int
+    finished: int
+    resume: bytes
+    is_sooner: int
 
 
 class ActionProgress(NamedTuple):
@@ -211,8 +238,9 @@ class Actions:
         return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._look)
 
     def _look(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
-        arrival, seen_at, *counts = reply
-        return ShardSnapshot(shard, self.reader.backend.now(shard), int(arrival), float(seen_at), *counts)
+        told = SnapshotReply.of(reply)
+        counts = told.waiting, told.failed, told.buried
+        return ShardSnapshot(shard, self.reader.backend.now(shard), int(told.arrival), float(told.seen_at), *counts)
 
     def _to_ids(self, order: ActionScript, ids: Iterable[object]) -> int:
         of_shard = by_shard(id_texts(ids), self.reader.shards)
@@ -266,16 +294,16 @@ class Actions:
         args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
         reply = self.reader.backend.run(order.script, look.shard, args, patience=self.reader.patience)
-        _, more, finished, resume, is_sooner = reply
-        if is_sooner:
+        done = ActionReply.of(reply)
+        if done.is_sooner:
             self._notify(look.shard)
-        return ActionProgress(more, finished, resume)
+        return ActionProgress(done.changed, done.finished, done.resume)
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
         reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
         for shard in reader.shards:
-            _, due = reader.backend.run("pause", shard, [until], patience=reader.patience)
-            if due and not until:
+            paused = PauseReply.of(reader.backend.run("pause", shard, [until], patience=reader.patience))
+            if paused.due_at and not until:
                 self._notify(shard)
         return float(until or 0)
 

@@ -4,8 +4,27 @@ from itertools import chain
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.views import DamagedRecord
+
+
+class DamagedRecordReply(ReplyShape, frozen=True):
+    """One record, as damaged_records.lua tells it. Numbers are texts."""
+
+    number: bytes
+    at: bytes
+    key: bytes
+    id: bytes
+    why: bytes
+    data: bytes
+    size: bytes
+
+
+class DeleteDamagedReply(ReplyShape, frozen=True):
+    """What delete_damaged.lua answers."""
+
+    status: bytes
+    deleted: int
 
 
 def damaged_records(reader: ShardReader, largest: int) -> list[DamagedRecord]:
@@ -17,24 +36,24 @@ def damaged_records(reader: ShardReader, largest: int) -> list[DamagedRecord]:
 def delete_damaged(reader: ShardReader, last: int) -> int:
     """Delete what has a number up to `last` in each of the shards; how many records that were. Raises BackendError."""
     backend, patience = reader.backend, reader.patience
-    return sum(backend.run("delete_damaged", shard, [last], patience=patience)[1] for shard in reader.shards)
+    replies = [backend.run("delete_damaged", shard, [last], patience=patience) for shard in reader.shards]
+    return sum(DeleteDamagedReply.of(reply).deleted for reply in replies)
 
 
 def _records(shard: ShardRef, reply: Reply) -> list[DamagedRecord]:
-    return [_record(shard, item) for item in reply]
+    return [_record(shard, DamagedRecordReply.of(item)) for item in reply]
 
 
-def _record(shard: ShardRef, item: Reply) -> DamagedRecord:
-    number, at, key, id_, why, data, size = item
+def _record(shard: ShardRef, item: DamagedRecordReply) -> DamagedRecord:
     return DamagedRecord(
         shard=shard.index,
-        number=int(number),
-        at=float(at),
-        key=_text(key),
-        id=_text(id_),
-        why=_text(why),
-        data=data,
-        size=int(size),
+        number=int(item.number),
+        at=float(item.at),
+        key=_text(item.key),
+        id=_text(item.id),
+        why=_text(item.why),
+        data=item.data,
+        size=int(item.size),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 STEP: Final = 10_000
 """About how many ids are looked at in one round trip, over all shards."""
@@ -33,6 +33,14 @@ class IdScan:
         return choose(self.most, places, key=self.key)
 
 
+class IdScanReply(ReplyShape, frozen=True):
+    """What scan_ids.lua answers: how many ids it looked at, and those that were wanted."""
+
+    cursor: bytes
+    seen: int
+    ids: list[bytes]
+
+
 def scan_ids(reader: ShardReader, search: IdScan, at_most: int) -> tuple[list[ListPosition], bool]:
     """What was found among about `at_most` ids, and whether there are more that were not looked at.
 
@@ -55,5 +63,5 @@ def scan_ids(reader: ShardReader, search: IdScan, at_most: int) -> tuple[list[Li
 
 
 def _scanned(shard: ShardRef, reply: Reply) -> tuple[ShardRef, bytes, int, list[str]]:
-    cursor, seen, ids = reply
-    return shard, cursor, seen, [job_id.decode() for job_id in ids]
+    scanned = IdScanReply.of(reply)
+    return shard, scanned.cursor, scanned.seen, [job_id.decode() for job_id in scanned.ids]

@@ -4,7 +4,7 @@ from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 SearchableList: TypeAlias = Literal["waiting", "morgue"]
 
@@ -41,6 +41,14 @@ class SearchPosition(NamedTuple):
         if str(spot) != text or not (0 <= spot.shard < shards and 0 <= int(cursor) < 1 << 64):
             raise ValueError(text)
         return spot
+
+
+class IdSearchReply(ReplyShape, frozen=True):
+    """What search_ids.lua answers: how many ids it looked at, and those that were sought."""
+
+    cursor: bytes
+    seen: int
+    ids: list[bytes]
 
 
 def search_ids(reader: ShardReader, sought: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
@@ -83,5 +91,5 @@ def _step(reader: ShardReader, sought: IdSearch, spot: SearchPosition) -> tuple[
 
 
 def _found(_shard: ShardRef, reply: Reply) -> tuple[bytes, int, list[str]]:
-    cursor, seen, ids = reply
-    return cursor, seen, sorted(job_id.decode() for job_id in ids)
+    searched = IdSearchReply.of(reply)
+    return searched.cursor, searched.seen, sorted(job_id.decode() for job_id in searched.ids)

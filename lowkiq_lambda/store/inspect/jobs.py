@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from lowkiq_lambda.job import (
     NEVER_FAILED,
@@ -18,7 +18,7 @@ from lowkiq_lambda.job import (
 from lowkiq_lambda.store.inspect.id_ranges import at_once
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 PAYLOADS_SHOWN: Final = 1_000
 """Of one job."""
@@ -33,8 +33,29 @@ BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 
 View = TypeVar("View", bound=JobView | MorgueJob)
 Where: TypeAlias = Literal["waiting", "flight", "morgue"]
-JobReply: TypeAlias = Sequence[Any]
-"""A job as read_jobs.lua and in_flight_jobs.lua return it."""
+
+
+class FailureReply(ReplyShape, frozen=True):
+    """One failure of a job, as read_jobs.lua tells it. Times and counts are texts."""
+
+    at: bytes
+    retry_count: bytes
+    error: bytes
+
+
+class JobReply(ReplyShape, frozen=True):
+    """A job, as read_jobs.lua and in_flight_jobs.lua tell it. Times and counts are texts."""
+
+    id: bytes
+    at: bytes
+    """perform_in; of what lies in the morgue, updated_at."""
+    retry_count: bytes | None
+    error: bytes | None
+    payloads: int
+    """How many there are."""
+    entries: list[bytes]
+    """Of the first of them."""
+    failures: tuple[FailureReply, ...] = ()
 
 
 def id_texts(ids: Iterable[object]) -> list[str]:
@@ -55,7 +76,7 @@ def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, S
 def _shower(view: Callable[[JobReply], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
     def show(shard: ShardRef, reply: Reply) -> tuple[ShardRef, int, list[View]]:
         looked_up, *jobs = reply
-        return shard, looked_up, [view(found) for found in jobs]
+        return shard, looked_up, [view(JobReply.of(found)) for found in jobs]
 
     return show
 
@@ -100,32 +121,32 @@ class JobReader:
     def in_flight(self) -> list[JobView]:
         """What is in flight, in no order."""
         asked = dict.fromkeys(self.reader.shards, ())
-        replies = self.reader.read("in_flight_jobs", asked, lambda _shard, reply: [self.job(found) for found in reply])
+        replies = self.reader.read(
+            "in_flight_jobs", asked, lambda _shard, reply: [self.job(JobReply.of(found)) for found in reply]
+        )
         return [job for jobs in replies for job in jobs]
 
     def job(self, found: JobReply) -> JobView:
         """A job that waits or is in flight."""
-        job_id, perform_in, retry_count, error, count, entries, *failures = found
         return JobView(
-            job_id.decode(),
-            self._payloads(entries),
-            float(perform_in),
-            NEVER_FAILED if retry_count is None else float(retry_count),
-            self._error(error),
-            count - len(entries),
-            self._failures(*failures),
+            found.id.decode(),
+            self._payloads(found.entries),
+            float(found.at),
+            NEVER_FAILED if found.retry_count is None else float(found.retry_count),
+            self._error(found.error),
+            found.payloads - len(found.entries),
+            self._failures(found.failures),
         )
 
     def morgue_job(self, found: JobReply) -> MorgueJob:
         """A job in the morgue."""
-        job_id, updated_at, _, error, count, entries, failures = found
         return MorgueJob(
-            job_id.decode(),
-            self._payloads(entries),
-            float(updated_at),
-            self._error(error),
-            count - len(entries),
-            self._failures(failures),
+            found.id.decode(),
+            self._payloads(found.entries),
+            float(found.at),
+            self._error(found.error),
+            found.payloads - len(found.entries),
+            self._failures(found.failures),
         )
 
     def _payloads(self, entries: Sequence[bytes]) -> list[ScoredPayload]:
@@ -137,8 +158,8 @@ class JobReader:
         except Exception:  # noqa: BLE001 - whatever a codec raises, the rest of the page can be shown
             return dumped
 
-    def _failures(self, noted: JobReply = ()) -> tuple[Failure, ...]:
-        return tuple(Failure(float(at), float(count), self._text(error)) for at, count, error in noted)
+    def _failures(self, noted: Sequence[FailureReply]) -> tuple[Failure, ...]:
+        return tuple(Failure(float(each.at), float(each.retry_count), self._text(each.error)) for each in noted)
 
     def _error(self, stored: bytes | None) -> str | None:
         return None if stored is None else self._text(stored)

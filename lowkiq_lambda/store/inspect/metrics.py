@@ -10,21 +10,54 @@ import msgspec
 from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import Request, ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
-_Flight: TypeAlias = tuple[float, float]
-_Pause: TypeAlias = tuple[float, _Time, _Time, _Time, float]
-_Line: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, _Time, _Time, list[_Flight], list[_Pause]]
-_decode: Final = msgspec.json.Decoder(list[_Line]).decode
-
 _Values: TypeAlias = tuple[float, ...]
 """Those of a shard, or several, in the order of the fields of `Metrics`."""
 _FIELDS: Final = Metrics.__struct_fields__
 _LASTING: Final = frozenset({"lag", "oldest_due_age", "paused_lag"})
 _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
+
+
+class _Flight(NamedTuple):
+    """Since when a shard has jobs in flight, and until when its lease lasts."""
+
+    since: float
+    held_until: float
+
+
+class _Pause(NamedTuple):
+    """A shard with a pause, whether it is over or not."""
+
+    until: float
+    due_at: _Time
+    since: _Time
+    flight_since: _Time
+    held_until: float
+
+
+class CountsReply(ReplyShape, frozen=True):
+    """What counts.lua tells, as JSON, of a shard, or of several together."""
+
+    length: int
+    retries: int
+    in_flight: int
+    morgue_length: int
+    done: int
+    retried: int
+    buried: int
+    payloads: int
+    damaged: int
+    due_at: _Time
+    since: _Time
+    flights: list[_Flight]
+    pauses: list[_Pause]
+
+
+_decode: Final = msgspec.json.Decoder(list[CountsReply]).decode
 
 
 def queue_metrics(reader: ShardReader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
@@ -95,20 +128,20 @@ class _CountsCall(NamedTuple):
         return (Metrics(**_named(_united(values))) for values in self.parsed(reader, replies))
 
 
-def _values(line: _Line, now: float) -> _Values:
-    length, retries, in_flight, morgue_length, done, retried, buried, payloads, damaged = line[:9]
-    due, since, flights, pauses = line[9:]
-    waiting, resting = [due, since], [pause for pause in pauses if pause[0] > now]
-    for _, shard_due, shard_since, flight_since, held_until in [pause for pause in pauses if pause[0] <= now]:
-        waiting += [shard_due, shard_since]
-        flights += [] if flight_since is None else [(flight_since, held_until)]
+def _values(reply: CountsReply, now: float) -> _Values:
+    resting = [pause for pause in reply.pauses if pause.until > now]
+    over = [pause for pause in reply.pauses if pause.until <= now]
+    waiting = [reply.due_at, reply.since, *chain.from_iterable((pause.due_at, pause.since) for pause in over)]
+    flights = [(flight.since, flight.held_until) for flight in reply.flights]
+    flights += [(pause.flight_since, pause.held_until) for pause in over if pause.flight_since is not None]
     left = [at for at, until in flights if until <= now]
+    paused = [(pause.due_at, pause.since, pause.flight_since) for pause in resting]
     return (
-        *(length, length - retries, retries, in_flight, morgue_length),
+        *(reply.length, reply.length - reply.retries, reply.retries, reply.in_flight, reply.morgue_length),
         *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
-        *(done, retried + buried, buried, payloads),
-        *(len(resting), _age(now, chain.from_iterable(pause[1:4] for pause in resting))),
-        damaged,
+        *(reply.done, reply.retried + reply.buried, reply.buried, reply.payloads),
+        *(len(resting), _age(now, chain.from_iterable(paused))),
+        reply.damaged,
     )
 
 

@@ -10,61 +10,102 @@ from lowkiq_lambda.job import NEVER_FAILED, shard_for
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.views import JobExplanation, ShardDetails
+
+
+class ShardDetailsReply(ReplyShape, frozen=True):
+    """What shard_details.lua answers. Times are Unix seconds as texts."""
+
+    length: int
+    retries: int
+    in_flight: int
+    morgue_length: int
+    suspects: int
+    due_at: bytes
+    since: bytes
+    flight_since: bytes
+    token: bytes
+    owner: bytes
+    acquired_at: bytes
+    held_until: bytes
+    lease_left: int
+    """Milliseconds."""
+    gave_up: bytes
+    paused_until: bytes
+    woken_until: bytes
+
+
+class ExplainJobReply(ReplyShape, frozen=True):
+    """What explain_job.lua answers."""
+
+    shard: ShardDetailsReply
+    perform_in: bytes
+    since: bytes
+    ahead: int
+    retry_count: bytes
+    suspects_ahead: int | bytes
+    trouble: bytes
+    in_flight: bytes
+    buried_at: bytes
+    closed: bytes
+    least_version: bytes
 
 
 def shard_details(reader: ShardReader) -> list[ShardDetails]:
     """The shards in their order. Raises BackendError."""
     backend = reader.backend
     asked = dict.fromkeys(reader.shards, ())
-    return reader.read("shard_details", asked, lambda shard, reply: _shard(shard.index, reply, backend.now(shard)))
+    return reader.read(
+        "shard_details",
+        asked,
+        lambda shard, reply: _shard(shard.index, ShardDetailsReply.of(reply), backend.now(shard)),
+    )
 
 
 def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     """What decides when the id runs. Raises BackendError."""
     shard = reader.shards[shard_for(job_id, len(reader.shards))]
-    (found,) = reader.read("explain_job", {shard: [job_id]}, lambda one, reply: _situation(reader, one, reply))
+    (found,) = reader.read("explain_job", {shard: [job_id]}, lambda one, reply: _explanation(reader, one, reply))
     return found
 
 
-def _situation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
-    situation, due_at, since, ahead, retry_count, suspects_ahead, trouble, flies, buried_at, closed, version = reply
+def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
+    job = ExplainJobReply.of(reply)
     return JobExplanation(
-        shard=_shard(shard.index, situation, reader.backend.now(shard)),
-        perform_in=_time(since or due_at),
-        retry_count=float(retry_count or NEVER_FAILED),
-        ahead=ahead,
-        suspects_ahead=None if suspects_ahead == b"" else suspects_ahead,
-        strikes=len(msgspec.msgpack.decode(trouble, type=dict[str, Any]).get("strikes", ())) if trouble else 0,
-        in_flight=bool(flies),
-        buried_at=_time(buried_at),
-        closed=bool(closed),
-        least_version=int(version) if version else None,
+        shard=_shard(shard.index, job.shard, reader.backend.now(shard)),
+        perform_in=_time(job.since or job.perform_in),
+        retry_count=float(job.retry_count or NEVER_FAILED),
+        ahead=job.ahead,
+        suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
+        strikes=len(msgspec.msgpack.decode(job.trouble, type=dict[str, Any]).get("strikes", ())) if job.trouble else 0,
+        in_flight=bool(job.in_flight),
+        buried_at=_time(job.buried_at),
+        closed=bool(job.closed),
+        least_version=int(job.least_version) if job.least_version else None,
     )
 
 
-def _shard(index: int, reply: Reply, now: float) -> ShardDetails:
-    length, retries, in_flight, morgue_length, suspects, *times, token, owner, acquired_at, until, left = reply[:13]
-    gave_up, paused_until, woken_until = reply[13:]
+def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
+    paused_until = reply.paused_until
     return ShardDetails(
         index=index,
         at=now,
-        length=length,
-        retries=retries,
-        in_flight=in_flight,
-        morgue_length=morgue_length,
-        suspects=suspects,
-        lag=_lag(times, now),
-        due_at=_time(times[0]),
-        token=int(token),
-        owner=owner.decode(errors="replace"),
-        acquired_at=_time(acquired_at),
+        length=reply.length,
+        retries=reply.retries,
+        in_flight=reply.in_flight,
+        morgue_length=reply.morgue_length,
+        suspects=reply.suspects,
+        lag=_lag([reply.due_at, reply.since, reply.flight_since], now),
+        due_at=_time(reply.due_at),
+        token=int(reply.token),
+        owner=reply.owner.decode(errors="replace"),
+        acquired_at=_time(reply.acquired_at),
         # The key may outlive what is written in the hash, and the other way round.
-        held_until=max(float(until), now + left / 1_000 if left else 0.0),
-        gave_up=bool(gave_up),
+        held_until=max(float(reply.held_until), now + reply.lease_left / 1_000 if reply.lease_left else 0.0),
+        gave_up=bool(reply.gave_up),
         paused_until=math.inf if paused_until and float(paused_until) >= FOREVER else _time(paused_until),
-        woken_until=_time(woken_until),
+        woken_until=_time(reply.woken_until),
     )
 
 

@@ -5,7 +5,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.errors import (
     BackendFull,
@@ -17,7 +17,7 @@ from lowkiq_lambda.errors import (
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job: managed Valkey refuses a call with more than 3,999."""
@@ -47,6 +47,16 @@ def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> byte
     flags = (score is not None) + 2 * (perform_in is not None)
     at = b"" if perform_in is None else struct.pack(">d", perform_in)
     return bytes((flags,)) + (score or b"") + at + dumped
+
+
+class EnqueueReply(ReplyShape, frozen=True):
+    """What enqueue.lua answers."""
+
+    status: bytes
+    bell: int
+    now: bytes
+    met: Any
+    """Positions of jobs that met their id waiting, each with its perform_in behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +158,16 @@ class Pusher:
         return self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
 
     def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: dict[int, int]) -> None:
-        _, bell, now_text, met = reply
+        enqueued = EnqueueReply.of(reply)
         index = chunk.shard.index
-        now = float(now_text)
+        now = float(enqueued.now)
         for job in chunk.jobs:
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or now)
-        for offset, perform_in in zip(met[::2], met[1::2], strict=True):
+        for offset, perform_in in zip(enqueued.met[::2], enqueued.met[1::2], strict=True):
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
-        if bell:
-            rung[index] = bell
+        if enqueued.bell:
+            rung[index] = enqueued.bell
 
     def _ring(self, rung: dict[int, int], results: Sequence[Pushed | None]) -> None:
         if unheard := sorted(index for index, bell in rung.items() if bell != _RUNG_BY_SCRIPT):

@@ -11,6 +11,7 @@ import msgspec
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import LowkiqError, ShardDamaged
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,18 @@ _UNREADABLE: Final = (ValueError, TypeError, LookupError, struct.error, msgspec.
 Result = TypeVar("Result")
 Step: TypeAlias = Callable[[ShardRef, list[Any], float], list[Any]]
 """Calls repair.lua: the shard, what it is told, and for how long it is tried."""
+
+
+class RepairReply(ReplyShape, frozen=True):
+    """What repair.lua answers: the key and cursor to go on with, and what it has found."""
+
+    status: bytes
+    part: bytes
+    cursor: bytes
+    recounts: bytes
+    damaged: int
+    notes: list[bytes]
+    """Of each record four: key, field, why, and whether it was set aside."""
 
 
 class Mender:
@@ -69,12 +82,13 @@ class Mender:
         found = 0
         while True:
             args = [self._lease_ttl, part, cursor, recounts]
-            _, part, cursor, recounts, number, notes = self._step(shard, args, self._lease_ttl)
-            found += int(number)
+            step = RepairReply.of(self._step(shard, args, self._lease_ttl))
+            part, cursor, recounts, notes = step.part, step.cursor, step.recounts, step.notes
+            found += step.damaged
             for at in range(0, len(notes), 4):
                 _tell(shard, *notes[at : at + 4])
-            if number > len(notes) // 4:
-                more = number - len(notes) // 4
+            if step.damaged > len(notes) // 4:
+                more = step.damaged - len(notes) // 4
                 logger.warning("%s more damaged records: shard %s of %s", more, shard.index, shard.queue_name)
             if not part:
                 return found

@@ -17,7 +17,7 @@ from hashlib import sha1
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import takewhile
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,18 @@ _FOLDERS: Final = ("drain", "push", "operate", "read")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
+
+
+class ReplyShape(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one script answers, in its order: a subclass stands beside each call and names the parts.
+
+    Texts are bytes and empty where there is nothing to tell; numbers that Lua counted are integers.
+    """
+
+    @classmethod
+    def of(cls, reply: object) -> Self:
+        """The reply by names. Raises msgspec.ValidationError, a ValueError, where it has other parts or types."""
+        return msgspec.convert(reply, cls)
 
 
 class Script(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
 
 Result = TypeVar("Result")
@@ -84,6 +84,45 @@ class Renewed(msgspec.Struct, frozen=True):
     stop_request: StopRequest | None
 
 
+class AcquireReply(ReplyShape, frozen=True):
+    """What acquire.lua answers where the lease was taken."""
+
+    status: bytes
+    token: bytes
+    recovered: int
+    buried: list[bytes]
+    """Ids, each with its entry behind it."""
+    pace: bytes
+    window: Any
+    """As windows.py reads it, or empty."""
+    recovered_from: bytes = b""
+
+
+class NotAcquiredReply(ReplyShape, frozen=True):
+    """What acquire.lua answers where it was not."""
+
+    status: bytes
+    until: bytes = b""
+    """Unix seconds."""
+
+
+class SettleReply(ReplyShape, frozen=True):
+    """What settle.lua answers."""
+
+    status: bytes
+    window: Any
+    """As windows.py reads it, or empty."""
+    due_at: bytes
+    stop_request: bytes
+
+
+class RenewReply(ReplyShape, frozen=True):
+    """What renew.lua answers."""
+
+    status: bytes
+    stop_request: bytes
+
+
 class LeaseSettings(msgspec.Struct, frozen=True):
     """What stays the same through a holding."""
 
@@ -139,20 +178,20 @@ class LeaseSession:
         )
 
     def _granted(self, reply: Reply) -> Acquired | NotAcquired:
-        status = reply[0]
-        if status != b"OK":
+        if reply[0] != b"OK":
+            refused = NotAcquiredReply.of(reply)
             reasons: dict[bytes, Obstacle] = {b"HELD": "held", b"PAUSED": "paused"}
-            until = float(reply[1]) if len(reply) > 1 and reply[1] else None
-            return NotAcquired(reasons.get(status, "empty"), until)
-        _, token, recovered, buried, pace, window, *dead_owner = reply
-        self.token = int(token)
+            until = float(refused.until) if refused.until else None
+            return NotAcquired(reasons.get(refused.status, "empty"), until)
+        acquired = AcquireReply.of(reply)
+        self.token = int(acquired.token)
         return Acquired(
             token=self.token,
-            window=read_window(window),
-            recovered=recovered,
-            buried=[(id_.decode(), entry) for id_, entry in pairs(buried)],
-            pace=_pace(pace),
-            recovered_from=dead_owner[0].decode(errors="backslashreplace") if dead_owner else "",
+            window=read_window(acquired.window),
+            recovered=acquired.recovered,
+            buried=[(id_.decode(), entry) for id_, entry in pairs(acquired.buried)],
+            pace=_pace(acquired.pace),
+            recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
         )
 
     def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
@@ -172,11 +211,11 @@ class LeaseSession:
         return self._numbered("settle", args, patience, self._settled)
 
     def _settled(self, reply: Reply) -> Window | None:
-        _, window, due_at, stop_request = reply
-        self.due_at = float(due_at) if due_at else None
-        self.stop_request = _STOP_REQUESTS[stop_request]
+        settled = SettleReply.of(reply)
+        self.due_at = float(settled.due_at) if settled.due_at else None
+        self.stop_request = _STOP_REQUESTS[settled.stop_request]
         self.at_risk = None
-        return read_window(window)
+        return read_window(settled.window)
 
     def start(self, job_id: str, patience: float) -> None:
         """Note that the handler of a lone suspect is about to run."""
@@ -189,7 +228,7 @@ class LeaseSession:
         args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
         end_child_of(self._pid)
         reply = _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
-        renewed = Renewed(_STOP_REQUESTS[reply[1]])
+        renewed = Renewed(_STOP_REQUESTS[RenewReply.of(reply).stop_request])
         self.stop_request = renewed.stop_request
         return renewed
 

@@ -9,7 +9,7 @@ from lowkiq_lambda.errors import BackendError, LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
@@ -38,6 +38,23 @@ class ProbeResult:
     obstacle: Literal["held", "paused", "empty"] | None
     is_open: bool
     risky: bool
+
+
+class ShardStateReply(ReplyShape, frozen=True):
+    """What shard_state.lua answers. Times are Unix seconds as texts."""
+
+    due_at: bytes
+    since: bytes
+    in_flight: int
+    flight_since: bytes
+    held_until: bytes
+    lease_left: int
+    """Milliseconds."""
+    paused_until: bytes
+    seen_at: bytes
+    ttl: bytes
+    is_open: int
+    risky: int
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult]:
@@ -71,23 +88,24 @@ def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ProbeResult:
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
-    due_at, since, in_flight, flight_since, held_until, key_left, paused_until, seen_at, ttl, is_open, risky = reply
-    waiting = float(due_at) if due_at else None
-    oldest = [float(at) for at in (due_at, since, flight_since) if at]
-    busy_until = max(float(held_until), now + key_left / 1_000) if key_left else float(held_until)
-    if ttl and busy_until > now + float(ttl) + MISJUDGED:
+    state = ShardStateReply.of(reply)
+    waiting = float(state.due_at) if state.due_at else None
+    oldest = [float(at) for at in (state.due_at, state.since, state.flight_since) if at]
+    held_until, ttl = float(state.held_until), float(state.ttl or 0)
+    busy_until = max(held_until, now + state.lease_left / 1_000) if state.lease_left else held_until
+    if state.ttl and busy_until > now + ttl + MISJUDGED:
         # The server's clock was ahead when that was written: the next `acquire` sets it right.
         busy_until = now
-    resumes_at = float(paused_until) if paused_until else 0.0
+    resumes_at = float(state.paused_until) if state.paused_until else 0.0
     free_at = max(busy_until, resumes_at)
     # A sum of what may be no number: one such is enough.
-    if not math.isfinite(sum(oldest) + float(held_until) + float(ttl or 0) + free_at):
+    if not math.isfinite(sum(oldest) + held_until + ttl + free_at):
         raise ValueError(reply)
-    work_at = now if in_flight else waiting
+    work_at = now if state.in_flight else waiting
     obstacle: Literal["held", "paused", "empty"] | None = None
     if free_at > now:
         obstacle = "paused" if resumes_at > now else "held"
-    elif work_at is None or work_at > _due_by(now, seen_at):
+    elif work_at is None or work_at > _due_by(now, state.seen_at):
         obstacle = "empty"
     lag = max(0.0, now - min(oldest)) if oldest else 0.0
     next_at = None if work_at is None else max(work_at, free_at)
@@ -98,8 +116,8 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
         next_at=next_at,
         ready_in=-lag if obstacle is None else next_at and next_at - now,
         obstacle=obstacle,
-        is_open=bool(is_open),
-        risky=bool(risky),
+        is_open=bool(state.is_open),
+        risky=bool(state.risky),
     )
 
 

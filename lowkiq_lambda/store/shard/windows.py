@@ -3,12 +3,12 @@
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from lowkiq_lambda.job import PLACE, Delivery
-from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 _HEAD: Final = struct.Struct(">dd")
 _KIND: Final = 16
@@ -29,6 +29,17 @@ class Window(msgspec.Struct, frozen=True):
     charge: bytes | None = None
 
 
+class WindowReply(ReplyShape, frozen=True):
+    """What claim.lua tells of a window: lists of ids, each with what it has behind it."""
+
+    kind: bytes
+    # Any: a list of a thousand records is not copied to be checked.
+    records: Any
+    errors: Any
+    troubles: Any
+    charge: bytes
+
+
 class _Trouble(msgspec.Struct, frozen=True):
     """What a delivery needs of an id's troubles; include/trouble.lua says what they are."""
 
@@ -46,11 +57,11 @@ def read_window(reply: Reply | bytes) -> Window | None:
     """The window, if there is one. Raises what reading raises where a record is none."""
     if isinstance(reply, bytes):
         return None
-    kind, flat, errors, troubles, charge = reply
-    error_of = dict(pairs(errors))
-    trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(troubles)}
+    window = WindowReply.of(reply)
+    error_of = dict(pairs(window.errors))
+    trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
     deliveries, numbers = [], 0.0
-    for id_, record in pairs(flat):
+    for id_, record in pairs(window.records):
         perform_in, retry_count = _HEAD.unpack_from(record)
         numbers += perform_in + retry_count
         trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
@@ -70,7 +81,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
         raise ValueError(numbers)
     # A window told again comes out of a hash, so the order has to be made anew.
     deliveries.sort(key=lambda delivery: delivery.perform_in)
-    return Window(deliveries, kind == b"LONE", charge if kind == b"CHARGE" else None)
+    return Window(deliveries, window.kind == b"LONE", window.charge if window.kind == b"CHARGE" else None)
 
 
 def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
