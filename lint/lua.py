@@ -18,6 +18,7 @@ LUA: Final = Path(lowkiq_lambda.store.__file__).parent / "lua"
 GIVEN: Final = frozenset(
     [
         "ARGV",
+        "bit",
         "call",
         "cmsgpack",
         "error",

@@ -26,6 +26,9 @@ TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
 _RUNG_BY_SCRIPT: Final = 2
 """What enqueue.lua answers where nothing is left to be said."""
+HAS_SCORE: Final = 1
+HAS_PERFORM_IN: Final = 2
+"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 4 a ref, 8 a receipt, 16 headers."""
 
 
 Wake: TypeAlias = Callable[[Iterable[ShardRef], Collection[ShardRef]], object]
@@ -44,7 +47,7 @@ def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> byte
     """Flags, score, perform_in and payload in one; what is None is the server's now."""
     if score is None and perform_in is None:
         return b"\0" + dumped
-    flags = (score is not None) + 2 * (perform_in is not None)
+    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0)
     at = b"" if perform_in is None else struct.pack(">d", perform_in)
     return bytes((flags,)) + (score or b"") + at + dumped
 

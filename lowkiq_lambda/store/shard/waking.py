@@ -49,9 +49,9 @@ def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], patience: f
 class Waker:
     """Starts drains for shards that are pushed to. What fails here fails no push: it is logged, and tried again."""
 
-    def __init__(self, backend: Backend, start: StartDrain, window: float) -> None:
+    def __init__(self, backend: Backend, start_drain: StartDrain, window: float) -> None:
         self._backend = backend
-        self._start = start
+        self._start_drain = start_drain
         self._window = window
         self._quiet_until: dict[ShardRef, float] = {}
 
@@ -62,19 +62,19 @@ class Waker:
         have died, or have left some over.
         """
         now = self._backend.clock.monotonic()
-        asked = [shard for shard in shards if shard in sooner or self._quiet_until.get(shard, now) <= now]
-        if not asked:
+        to_wake = [shard for shard in shards if shard in sooner or self._quiet_until.get(shard, now) <= now]
+        if not to_wake:
             return
-        woken = wake(self._backend, asked, self._window, patience=0.0)
-        self._quiet_until |= {shard: now + self._window for shard in asked if shard not in woken.errors}
+        woken = wake(self._backend, to_wake, self._window, patience=0.0)
+        self._quiet_until |= {shard: now + self._window for shard in to_wake if shard not in woken.errors}
         for shard, error in woken.errors.items():
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
         for shard in woken.shards:
-            self._start_drain(shard, woken.nonce)
+            self._start(shard, woken.nonce)
 
-    def _start_drain(self, shard: ShardRef, nonce: str) -> None:
+    def _start(self, shard: ShardRef, nonce: str) -> None:
         try:
-            self._start(shard.queue_name, shard.index)
+            self._start_drain(shard.queue_name, shard.index)
         except Exception as error:  # noqa: BLE001 - what was pushed is written, whatever the plug raises
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
             self._quiet_until.pop(shard, None)

@@ -3,11 +3,13 @@
 --! rarely retry_counts
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4] token of the push, [5] merge, [6] the channel of the bell, '' if the caller rings it, [7] what is said on
---   it, [8..] per job: its id, and in one text a byte of flags, if it is odd the score (8 order-preserving bytes), if
---   it is over 1 perform_in (a double), else both are now, and the payload.
+--   it, [8..] per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes), with
+--   HAS_PERFORM_IN the time (a double), else both are now, and the payload.
 -- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where it was rung here; the list names the jobs that met their id waiting (positions from
 --   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
+-- Bits of the flags, as store/shard/pushing.py sets them.
+local HAS_SCORE, HAS_PERFORM_IN = 1, 2
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -38,10 +40,14 @@ local earliest, written = math.huge, 0
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
   local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, now_text, now
-  if flags % 2 == 1 then score, at = given:sub(2, 9), 10 else defaulted = true end
-  if flags > 1 then
-    due_at, at = struct.unpack('>d', given, at), at + 8
-    perform_in = due_at
+  if flags == 0 then
+    defaulted = true
+  else
+    if bit.band(flags, HAS_SCORE) ~= 0 then score, at = given:sub(2, 9), 10 else defaulted = true end
+    if bit.band(flags, HAS_PERFORM_IN) ~= 0 then
+      due_at, at = struct.unpack('>d', given, at), at + 8
+      perform_in = due_at
+    end
   end
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
   if #payload > max_len then max_len = #payload end

@@ -1,0 +1,82 @@
+"""One word for one thing: class names, and the glossary beside the names in the code."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+import pytest
+
+import lowkiq_lambda
+from lowkiq_lambda import Config, dashboard
+from lowkiq_lambda.engine.budget import STOP_REASONS
+from lowkiq_lambda.job import Outcome
+from lowkiq_lambda.store.shard.session import Obstacle
+from lowkiq_lambda.views import Metrics
+
+ROOT: Final = Path(__file__).parents[1]
+DOCS: Final = ROOT / "docs"
+DOUBLES: Final = frozenset(
+    {"Address", "Part", "Reader", "Row", "Job", "Kind", "Source", "Shown", "Series", "_Asked", "Options"}
+)
+"""Class names that two modules have; to be empty."""
+
+
+def quoted(page: Path) -> set[str]:
+    """The names in code spans of a page's tables and text."""
+    spans = re.findall(r"`([^`\n]+)`", page.read_text())
+    return {word for span in spans for word in re.findall(r"\w+", span)}
+
+
+def terms() -> list[str]:
+    """The words that the glossary explains, in its order."""
+    return re.findall(r"^\| \*\*([^*]+)\*\* \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    """A name says which class is meant, wherever it is read."""
+    trees = [ast.parse(path.read_text()) for path in sorted((ROOT / "lowkiq_lambda").rglob("*.py"))]
+    found = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+    assert DOUBLES >= {name for name, times in found.items() if times > 1}
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    """A term has one row, and so one meaning."""
+    assert len(set(terms())) == len(terms())
+
+
+def test_public_names_are_explained() -> None:
+    """Whatever the package exports stands in the glossary, or in a table of a page that it names."""
+    pages = [DOCS / name for name in ("glossary.md", "redis.md", "dashboard.md")]
+    explained = set[str]().union(*map(quoted, pages))
+
+    assert set() == {*lowkiq_lambda.__all__, *dashboard.__all__} - explained
+
+
+def test_settings_are_explained() -> None:
+    """Each setting stands in a page of the docs."""
+    explained = set[str]().union(*map(quoted, DOCS.glob("*.md")))
+
+    assert set() == {field.name for field in msgspec.structs.fields(Config)} - explained
+
+
+def test_outcomes_are_terms() -> None:
+    """Each outcome is explained under the word that the code, the wire and the metrics have for it."""
+    assert set() == {*get_args(Outcome), "failed"} - set(terms())
+
+
+def test_stop_reasons_have_their_table() -> None:
+    """The reasons that an invocation may answer stand in their table, in order."""
+    table = (DOCS / "lambda.md").read_text().partition("| reason | a shard was left because |")[2].partition("\n\n")[0]
+
+    assert [*STOP_REASONS] == re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert set(get_args(Obstacle)) <= set(STOP_REASONS)
+
+
+@pytest.mark.parametrize("name", Metrics.__struct_fields__)
+def test_counters_are_explained(name: str) -> None:
+    """Each number of `app.metrics()` is explained where operators look for it."""
+    assert name in quoted(DOCS / "operations.md")

@@ -1,0 +1,31 @@
+"""The packed job of a push: one byte of flags, what they announce, and the payload."""
+
+import re
+import struct
+
+import pytest
+
+from lowkiq_lambda.store.shard.pushing import HAS_PERFORM_IN, HAS_SCORE, packed
+from lowkiq_lambda.store.shard.scripts import script
+
+SCORE = bytes(range(8))
+
+
+@pytest.mark.parametrize(
+    ("score", "perform_in", "flags"),
+    [(None, None, 0), (SCORE, None, HAS_SCORE), (None, 7.5, HAS_PERFORM_IN), (SCORE, 7.5, HAS_SCORE | HAS_PERFORM_IN)],
+)
+def test_flags_announce_what_follows(score: bytes | None, perform_in: float | None, flags: int) -> None:
+    """Each optional part has a bit of its own and stands in the order of the bits; a plain job pays one byte."""
+    time = b"" if perform_in is None else struct.pack(">d", perform_in)
+
+    assert bytes((flags,)) + (score or b"") + time + b"payload" == packed(score, perform_in, b"payload")
+
+
+def test_both_sides_have_the_same_bits() -> None:
+    """The script reads the flags that Python sets, and each is one bit."""
+    (names, values) = re.findall(r"^local (HAS_[A-Z_, ]+) = ([0-9, ]+)$", script("enqueue").source, re.MULTILINE)[0]
+    bits = dict(zip(names.split(", "), map(int, values.split(", ")), strict=True))
+
+    assert {"HAS_SCORE": HAS_SCORE, "HAS_PERFORM_IN": HAS_PERFORM_IN} == bits
+    assert all(bit.bit_count() == 1 for bit in bits.values())
