@@ -89,6 +89,9 @@ went to the morgue; `returned`: as it was before the claim, as it did not come t
 company, and runs alone before that counts.
 """
 
+Obstacle: TypeAlias = Literal["held", "paused", "empty"]
+"""Why a shard is not to be had: another holder has it, it is paused, or it has no work."""
+
 PLACE: Final = 14
 """Bytes of a stored entry before its payload: 8 of the score, 6 of the arrival number."""
 

@@ -12,8 +12,7 @@ import pytest
 import lowkiq_lambda
 from lowkiq_lambda import Config, dashboard
 from lowkiq_lambda.engine.budget import STOP_REASONS
-from lowkiq_lambda.job import Outcome
-from lowkiq_lambda.store.shard.session import Obstacle
+from lowkiq_lambda.job import Obstacle, Outcome
 from lowkiq_lambda.views import Metrics
 
 ROOT: Final = Path(__file__).parents[1]

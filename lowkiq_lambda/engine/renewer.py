@@ -45,14 +45,14 @@ class LeaseRenewer:
             with self._changed:
                 self._kept.discard(kept)
 
-    def beat(self) -> float | None:
+    def renew_due(self) -> float | None:
         """Renew what is due; seconds until the next is, None where nothing is kept."""
         with self._changed:
             kept = list(self._kept)
-        for one in kept:
-            if one.lease.renewal_due_in() <= 0:
-                self._renew(one)
-        return min((max(one.lease.renewal_due_in(), one.lease.ttl / 30) for one in kept), default=None)
+        for held in kept:
+            if held.lease.renewal_due_in() <= 0:
+                self._renew(held)
+        return min((max(held.lease.renewal_due_in(), held.lease.ttl / 30) for held in kept), default=None)
 
     def _renew(self, kept: _Kept) -> None:
         started = Moment.now(kept.lease.clock)
@@ -64,7 +64,7 @@ class LeaseRenewer:
             with self._changed:
                 self._kept.discard(kept)
         except LowkiqError as error:
-            # The next beat tries again; trust ends by itself if none gets through.
+            # The next round tries again; trust ends by itself if none gets through.
             logger.warning("a lease could not be renewed: %s", error)
 
     def _ensure_thread(self) -> None:
@@ -75,7 +75,7 @@ class LeaseRenewer:
 
     def _run(self) -> None:
         while True:
-            wait = self.beat()
+            wait = self.renew_due()
             with self._changed:
                 if wait is None and self._kept:
                     continue

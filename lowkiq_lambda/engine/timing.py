@@ -14,15 +14,15 @@ _DECAY: Final = 0.99
 
 
 class BatchTiming(msgspec.Struct):
-    """Seconds a batch takes: `mean` as of late, `slow` of the slowest, forgotten by and by."""
+    """Seconds a batch takes: `mean` as of late, and `slowest`, of the slowest one, which is forgotten by and by."""
 
     mean: float | None = None
-    slow: float = 0.0
+    slowest: float = 0.0
 
     def observe(self, seconds: float) -> None:
         """Take in how long a batch took."""
         self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
-        self.slow = max(seconds, self.slow * _DECAY)
+        self.slowest = max(seconds, self.slowest * _DECAY)
 
     def window(self, batch_size: int, ack_interval: float) -> int:
         """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
@@ -33,10 +33,10 @@ class BatchTiming(msgspec.Struct):
 
     def dump(self) -> str:
         """As it is kept in Redis, so that a cold start knows."""
-        return f"{self.mean or 0.0:.6f} {self.slow:.6f}"
+        return f"{self.mean or 0.0:.6f} {self.slowest:.6f}"
 
-    def learn(self, dumped: str) -> None:
+    def adopt(self, dumped: str) -> None:
         """Take over what another process measured, where this one has measured nothing yet."""
         if self.mean is None and dumped:
-            mean, _, slow = dumped.partition(" ")
-            self.mean, self.slow = float(mean), float(slow)
+            mean, _, slowest = dumped.partition(" ")
+            self.mean, self.slowest = float(mean), float(slowest)

@@ -148,7 +148,7 @@ class ShardVisit:
 
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
-            self._settings.timing.learn(acquired.pace)
+            self._settings.timing.adopt(acquired.pace)
         if acquired.recovered:
             shard, left = self._session.shard, {"recovered": acquired.recovered, "owner": acquired.recovered_from}
             told = {"queue": shard.queue_name, "shard": shard.index, **left}
@@ -189,7 +189,7 @@ class ShardVisit:
             self._run_batches(window)
         else:
             self._pending.charge(window.deliveries, window.charge, self._now())
-        self._reason = self._reason or self._budget.against_claim(self._settings.timing.slow)
+        self._reason = self._reason or self._budget.against_claim(self._settings.timing.slowest)
         return self._settle("release" if self._reason else "claim")
 
     def _run_batches(self, window: Window) -> None:
@@ -221,12 +221,14 @@ class ShardVisit:
         elif requested := self._requested():
             self._reason = requested
         else:
-            self._reason = self._budget.against_batch(self._settings.timing.slow)
+            self._reason = self._budget.against_batch(self._settings.timing.slowest)
         if self._reason is None:
             return left.popleft()
         if self._reason == "out of time" and self._budget.may_try_one():
             text = "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried"
-            logger.warning(text, self._settings.worker.queue_name, self._settings.timing.slow, self._budget.remaining())
+            logger.warning(
+                text, self._settings.worker.queue_name, self._settings.timing.slowest, self._budget.remaining()
+            )
             self._reason = None
             batch = left.popleft()
             if batch[1:]:

@@ -204,7 +204,7 @@ def during_a_batch(desk: Desk, act: Callable[[], object]) -> list[bool]:
         act()
         stopping.append(batch.stopping)
         desk.clock.advance(TTL / 3)
-        desk.app.drainer._renewer.beat()
+        desk.app.drainer._renewer.renew_due()
         stopping.append(batch.stopping)
 
     desk.push(JOBS)
@@ -228,7 +228,7 @@ def test_a_pause_that_ended_while_a_batch_ran_ends_no_drain(desk: Desk) -> None:
     def pause_for_a_moment() -> None:
         desk.actions.pause(60.0)
         desk.clock.advance(TTL / 3)
-        desk.app.drainer._renewer.beat()
+        desk.app.drainer._renewer.renew_due()
         desk.actions.resume()
 
     stopping = during_a_batch(desk, pause_for_a_moment)

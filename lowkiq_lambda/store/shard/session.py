@@ -13,6 +13,7 @@ import msgspec
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
+from lowkiq_lambda.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
@@ -20,8 +21,6 @@ from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
 
 Result = TypeVar("Result")
 Next: TypeAlias = Literal["claim", "release", "part"]
-Obstacle: TypeAlias = Literal["held", "paused", "empty"]
-"""Why a shard is not to be had: another holder has it, it is paused, or it has no work."""
 StopRequest: TypeAlias = Literal["paused", "quiet"]
 """Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
 OutcomeRecord: TypeAlias = tuple[Any, ...]

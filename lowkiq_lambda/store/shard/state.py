@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -35,7 +36,7 @@ class ProbeResult:
     lag: float
     next_at: float | None
     ready_in: float | None
-    obstacle: Literal["held", "paused", "empty"] | None
+    obstacle: Obstacle | None
     is_open: bool
     risky: bool
 
@@ -101,6 +102,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
     # A sum of what may be no number: one such is enough.
     if not math.isfinite(sum(oldest) + held_until + ttl + free_at):
         raise ValueError(reply)
+from lowkiq_lambda.job import Obstacle
     work_at = now if state.in_flight else waiting
     obstacle: Literal["held", "paused", "empty"] | None = None
     if free_at > now:
