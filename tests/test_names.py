@@ -17,7 +17,7 @@ from lowkiq_lambda.views import Metrics
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
-DOUBLES: Final = frozenset({"Address", "Kind", "Options", "Part", "Row", "Series", "Shown"})
+DOUBLES: Final = frozenset({"Address", "Kind", "Options", "Part", "_Asked"})
 """Class names that two modules have; to be empty."""
 
 
