@@ -102,9 +102,8 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
     # A sum of what may be no number: one such is enough.
     if not math.isfinite(sum(oldest) + held_until + ttl + free_at):
         raise ValueError(reply)
-from lowkiq_lambda.job import Obstacle
     work_at = now if state.in_flight else waiting
-    obstacle: Literal["held", "paused", "empty"] | None = None
+    obstacle: Obstacle | None = None
     if free_at > now:
         obstacle = "paused" if resumes_at > now else "held"
     elif work_at is None or work_at > _due_by(now, state.seen_at):
