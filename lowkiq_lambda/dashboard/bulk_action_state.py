@@ -15,7 +15,7 @@ import msgspec
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.criteria import criteria, description
-from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, Count
 
 _LARGEST = 8 * 1024 * 1024

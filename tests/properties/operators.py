@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from lowkiq_lambda.store.inspect.actions import ShardSnapshot
+from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from tests.properties.model import Buried, Entry, Job, Model
 
 TICKS = 0.001

@@ -10,7 +10,8 @@ import msgspec
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.store.inspect.actions import Actions, ShardSnapshot
+from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
+from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call
@@ -87,9 +88,9 @@ class LateActions(Actions):
 
     seen: ShardSnapshot | None = None
 
-    def look(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
+    def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """What was seen."""
-        return [self.seen] if self.seen else super().look(shards)
+        return [self.seen] if self.seen else super().snapshots(shards)
 
 
 class Holder(LeaseSession):

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from lowkiq_lambda.store.inspect.actions import ShardSnapshot
+from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.properties.disturbing import disturbance
@@ -41,7 +41,7 @@ class OperatedMachine(WokenMachine):
     @disturbance()
     def look(self) -> None:
         """An operator looks at the shard."""
-        (self.seen,) = self.shard.actions().look()
+        (self.seen,) = self.shard.actions().snapshots()
         failed = [job for job in self.model.waiting.values() if self.model.retry_count(job) >= 0]
         counts = len(self.model.waiting), len(failed), len(self.model.morgue)
         assert (self.model.arrival, *counts) == (

@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, Waitin
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, pack, unpack
 from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.store.inspect.actions import ActionName
+from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import prepare
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 

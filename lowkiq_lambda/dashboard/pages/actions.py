@@ -13,7 +13,8 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, address_of, pack, unpack
 from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.store.inspect.actions import ActionName, Actions
+from lowkiq_lambda.store.inspect.action_scripts import ActionName
+from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
 
 STEP: Final = 2.0

@@ -17,7 +17,8 @@ from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.store.inspect.actions import ActionName, Actions
+from lowkiq_lambda.store.inspect.action_scripts import ActionName
+from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare
 
 COUNTING: Final = 1.0

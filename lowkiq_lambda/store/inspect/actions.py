@@ -1,110 +1,32 @@
-"""What operators do to a queue: in bounded calls, each safe to send twice, to nothing that came after their look."""
+"""The actions of operators: bounded calls, each safe to send twice, which leave later arrivals alone."""
 
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final
 
 from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.inspect.action_scripts import (
+    ActionName,
+    ActionProgress,
+    ActionReply,
+    PauseReply,
+    ShardSnapshot,
+    SnapshotReply,
+    action_scripts,
+)
 from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-TICK: Final = 2.0**-21
-"""Seconds between times that are made the same but for their order: they are told apart down to this."""
-
-ActionName: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
-"""What is done to ids: those that wait become due, go to the morgue or to nothing (the second and third of these
-only where they have failed); those in the morgue wait again, or go to nothing."""
-
 _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
-
-
-@dataclass(frozen=True, slots=True)
-class ShardSnapshot:
-    """A shard when the action began. What was pushed since then has a larger arrival number.
-
-    `seen_at`: the latest time that anybody told the shard, who may have been a little ahead of `at`.
-    """
-
-    shard: ShardRef
-    at: float
-    arrival: int
-    seen_at: float
-    waiting: int
-    failed: int
-    buried: int
-
-    @property
-    def newest_burial(self) -> float:
-        """The latest time of a burial that the look can have seen."""
-        return max(self.at, self.seen_at)
-
-
-@dataclass(frozen=True, slots=True)
-class ActionScript:
-    """What is done to ids: by which script, and what that is told beside what all are told.
-
-    `details` is given the look and how many ids of its shard were changed before.
-    """
-
-    script: str
-    details: Callable[[ShardSnapshot, int], Sequence[Argument]]
-
-
-class SnapshotReply(ReplyShape, frozen=True):
-    """What snapshot.lua answers."""
-
-    arrival: bytes
-    seen_at: bytes
-    waiting: int
-    failed: int
-    buried: int
-
-
-class PauseReply(ReplyShape, frozen=True):
-    """What pause.lua answers."""
-
-    status: bytes
-    due_at: bytes
-
-
-class ActionReply(ReplyShape, frozen=True):
-    """What the scripts of actions answer, by include/action.lua."""
-
-    status: bytes
-    changed: int
-    finished: int
-    resume: bytes
-    is_sooner: int
-
-
-class ActionProgress(NamedTuple):
-    """What one call did: how many ids it changed, how many of those given it finished, where to go on in the next."""
-
-    changed: int
-    finished: int
-    resume: bytes
-
-
-def _times(look: ShardSnapshot, changed: int) -> Sequence[Argument]:
-    """Behind which time the next ids become due: so that the last of all that wait would be due just now."""
-    return [look.at - (look.waiting - changed) * TICK, TICK, int(changed == 0)]
-
-
-_DELETE: Final = ActionScript("delete", lambda _look, _changed: [""])
-_DELETE_FAILED: Final = ActionScript("delete", lambda _look, _changed: ["failed"])
-_EXPEDITE: Final = ActionScript("expedite", _times)
-_REQUEUE: Final = ActionScript("requeue", lambda look, _changed: [look.newest_burial])
-_DELETE_BURIED: Final = ActionScript("delete_morgue", lambda look, _changed: [look.newest_burial])
 
 
 class Actions:
@@ -117,73 +39,67 @@ class Actions:
     def __init__(self, reader: ShardReader, merge: str, morgue_limits: tuple[int, int, float]) -> None:
         self.reader = reader
         self._merge = merge
-        self._kill = ActionScript("kill", lambda _look, _changed: morgue_limits)
-        self._orders: dict[ActionName, ActionScript] = {
-            "expedite": _EXPEDITE,
-            "kill": self._kill,
-            "delete_failed": _DELETE_FAILED,
-            "delete": _DELETE,
-            "requeue": _REQUEUE,
-            "delete_buried": _DELETE_BURIED,
-        }
+        self._scripts = action_scripts(morgue_limits)
 
     def delete(self, ids: Iterable[object]) -> int:
-        """Delete what waits under the ids. Raises JobError for what can be no id."""
-        return self._to_ids(_DELETE, ids)
+        """Delete what waits under the ids. Raises JobError for a bad id."""
+        return self._to_ids("delete", ids)
 
     def perform_jobs_now(self, ids: Iterable[object]) -> int:
         """Make what waits under the ids for a later time due, in the order that it has, with its retry_count.
 
-        Raises JobError for what can be no id.
+        Raises JobError for a bad id.
         """
-        return self._to_ids(_EXPEDITE, ids)
+        return self._to_ids("expedite", ids)
 
     def perform_all_jobs_now(self) -> int:
         """Make what waits for a later time due, in the order that it has, with its retry_count."""
-        looks = [look for look in self.look() if look.waiting]
-        return self._to_listed(_EXPEDITE, looks, "due", lambda look: Range(Bound(look.at, exclusive=True), _MOST))
+        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.waiting]
+        return self._to_listed(
+            "expedite", snapshots, "due", lambda snapshot: Range(Bound(snapshot.at, exclusive=True), _MOST)
+        )
 
     def kill_failed_jobs(self, ids: Iterable[object]) -> int:
         """Send those of the ids that wait and have failed to the morgue, with their last error.
 
-        Raises JobError for what can be no id.
+        Raises JobError for a bad id.
         """
-        return self._to_ids(self._kill, ids)
+        return self._to_ids("kill", ids)
 
     def kill_all_failed_jobs(self) -> int:
         """Send what waits and has failed to the morgue, with its last error."""
-        looks = [look for look in self.look() if look.failed]
-        return self._to_listed(self._kill, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
+        return self._to_listed("kill", snapshots, "retry", lambda _snapshot: Range(_LEAST, _MOST))
 
     def delete_all_failed_jobs(self) -> int:
         """Delete what waits and has failed."""
-        looks = [look for look in self.look() if look.failed]
-        return self._to_listed(_DELETE_FAILED, looks, "retry", lambda _look: Range(_LEAST, _MOST))
+        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
+        return self._to_listed("delete_failed", snapshots, "retry", lambda _snapshot: Range(_LEAST, _MOST))
 
     def morgue_queue_up(self, ids: Iterable[object]) -> int:
         """Put ids from the morgue back among what waits: due now, retry_count -1, payloads where their score belongs.
 
-        Raises JobError for what can be no id.
+        Raises JobError for a bad id.
         """
-        return self._to_ids(_REQUEUE, ids)
+        return self._to_ids("requeue", ids)
 
     def morgue_queue_up_all_jobs(self) -> int:
         """Put everything in the morgue back among what waits."""
-        return self._to_all_buried(_REQUEUE)
+        return self._to_all_buried("requeue")
 
     def morgue_delete(self, ids: Iterable[object]) -> int:
-        """Delete ids from the morgue. Raises JobError for what can be no id."""
-        return self._to_ids(_DELETE_BURIED, ids)
+        """Delete ids from the morgue. Raises JobError for a bad id."""
+        return self._to_ids("delete_buried", ids)
 
     def morgue_delete_all_jobs(self) -> int:
         """Delete everything in the morgue."""
-        return self._to_all_buried(_DELETE_BURIED)
+        return self._to_all_buried("delete_buried")
 
     def pause(self, seconds: float | None = None) -> float:
-        """Nobody takes a shard of the queue for so long (None: until it is resumed); the time when that ends.
+        """Let no drain take a shard of the queue for so long (None: until `resume`); the time when the pause ends.
 
-        Who holds one claims no more. Pushes go on. A second call counts from its own time. Raises ValueError for what
-        is no time to come.
+        A holder claims nothing more. Pushes go on. A second call counts from its own time. Raises ValueError if
+        `seconds` is not above 0.
         """
         if seconds is not None and not seconds > 0:
             raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
@@ -194,10 +110,10 @@ class Actions:
         self._set_pause(lambda _now: "")
 
     def evict(self, shard: ShardRef | int, token: int) -> bool:
-        """Refuse all further writes of who holds the shard, given by its number, under this token; whether it did.
+        """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.
 
-        The shard is free when the lease would have ended without a renewal, not before: until then a handler may
-        still run. What is in flight counts as abandoned (docs/lease.md).
+        `shard` may be its number. The shard is free when the lease would have ended without a renewal, not before:
+        until then a handler may still run. What is in flight counts as abandoned (docs/lease.md).
         """
         return self._to_holder("evict", shard, token)
 
@@ -215,88 +131,92 @@ class Actions:
         return bool(reply[0] == b"OK")
 
     def repair(self) -> int:
-        """Look through all shards for records that no script wrote, and set them aside; how many were damaged.
+        """Set aside all records of the queue that no script wrote; how many records were damaged.
 
-        Whoever meets such a record does that by itself. Here it is done for those that nobody meets.
+        Drains and readers set aside the damaged records that they meet; this finds the others.
         """
         mender = self.reader.backend.mender
         return sum(mender.repair(shard) for shard in self.reader.shards)
 
     def delete_damaged(self, last: int | None = None) -> int:
-        """Delete what was set aside (`queries.damaged` shows it), up to a number; how many records that were."""
+        """Delete records that were set aside (see `queries.damaged`), up to a number; how many records were deleted."""
         return delete_damaged(self.reader, UNLIMITED if last is None else last)
 
     def call_once(
-        self, act: ActionName, look: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
+        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
     ) -> ActionProgress:
-        """One call on ids of the look's shard, of which `changed` were changed before; it may not get to the last."""
-        return self._call(self._orders[act], look, at_once(ids), changed, resume)
+        """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id."""
+        return self._call(act, snapshot, at_once(ids), changed, resume)
 
-    def look(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
-        """What is there before the first change."""
+    def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
+        """The shards before the first change."""
         chosen = self.reader.shards if shards is None else shards
-        return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._look)
+        return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._snapshot)
 
-    def _look(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
-        told = SnapshotReply.of(reply)
-        counts = told.waiting, told.failed, told.buried
-        return ShardSnapshot(shard, self.reader.backend.now(shard), int(told.arrival), float(told.seen_at), *counts)
+    def _snapshot(self, shard: ShardRef, reply: Reply) -> ShardSnapshot:
+        shape = SnapshotReply.of(reply)
+        counts = shape.waiting, shape.failed, shape.buried
+        return ShardSnapshot(shard, self.reader.backend.now(shard), int(shape.arrival), float(shape.seen_at), *counts)
 
-    def _to_ids(self, order: ActionScript, ids: Iterable[object]) -> int:
+    def _to_ids(self, act: ActionName, ids: Iterable[object]) -> int:
         of_shard = by_shard(id_texts(ids), self.reader.shards)
-        return self._carry_out(order, ((look, of_shard[look.shard]) for look in self.look(list(of_shard))))
+        snapshots = self.snapshots(list(of_shard))
+        return self._carry_out(act, ((snapshot, of_shard[snapshot.shard]) for snapshot in snapshots))
 
-    def _to_all_buried(self, order: ActionScript) -> int:
-        looks = [look for look in self.look() if look.buried]
-        return self._to_listed(order, looks, "morgue", lambda look: Range(_LEAST, Bound(look.newest_burial)))
+    def _to_all_buried(self, act: ActionName) -> int:
+        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.buried]
+        return self._to_listed(act, snapshots, "morgue", lambda snapshot: Range(_LEAST, Bound(snapshot.newest_burial)))
 
     def _to_listed(
         self,
-        order: ActionScript,
-        looks: Sequence[ShardSnapshot],
+        act: ActionName,
+        snapshots: Sequence[ShardSnapshot],
         listed: ListName,
         within: Callable[[ShardSnapshot], Range],
     ) -> int:
-        parts = ((look, ids) for look in looks for ids in self._listed(look.shard, listed, within(look)))
-        return self._carry_out(order, parts)
+        parts = (
+            (snapshot, ids) for snapshot in snapshots for ids in self._listed(snapshot.shard, listed, within(snapshot))
+        )
+        return self._carry_out(act, parts)
 
     def _listed(self, shard: ShardRef, listed: ListName, within: Range) -> Iterator[list[str]]:
-        """The ids of a list in parts; what leaves the list meanwhile moves nothing past."""
+        """The ids of a list in parts. Ids that leave the list meanwhile make none of the others missed."""
         reader = self.reader._replace(shards=[shard])
         while places := list_positions(reader, listed, within, IDS_AT_ONCE):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])
 
-    def _carry_out(self, order: ActionScript, parts: Iterable[tuple[ShardSnapshot, Sequence[str]]]) -> int:
+    def _carry_out(self, act: ActionName, parts: Iterable[tuple[ShardSnapshot, Sequence[str]]]) -> int:
         changed: Counter[ShardRef] = Counter()
         try:
-            for look, ids in parts:
-                for more in self._calls(order, look, ids, changed):
-                    changed[look.shard] += more
+            for snapshot, ids in parts:
+                for more in self._calls(act, snapshot, ids, changed):
+                    changed[snapshot.shard] += more
         except BackendError as error:
             error.add_note(f"{changed.total():,} ids were changed before; call the action again to go on.")
             raise
         return changed.total()
 
     def _calls(
-        self, order: ActionScript, look: ShardSnapshot, ids: Sequence[str], changed: Counter[ShardRef]
+        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: Counter[ShardRef]
     ) -> Iterator[int]:
-        """Calls the script until all ids are finished; how many ids each call changed."""
+        """How many ids each call changed, until all ids are finished."""
         start, resume = 0, b""
         while start < len(ids):
-            more, finished, resume = self._call(order, look, at_once(ids, start), changed[look.shard], resume)
+            more, finished, resume = self._call(act, snapshot, at_once(ids, start), changed[snapshot.shard], resume)
             start += finished
             yield more
 
     def _call(
-        self, order: ActionScript, look: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes
+        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes
     ) -> ActionProgress:
-        args: list[Argument] = [secrets.token_bytes(12), self._merge, look.arrival]
-        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *order.details(look, changed), *ids]
-        reply = self.reader.backend.run(order.script, look.shard, args, patience=self.reader.patience)
+        script = self._scripts[act]
+        args: list[Argument] = [secrets.token_bytes(12), self._merge, snapshot.arrival]
+        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *ids]
+        reply = self.reader.backend.run(script.script, snapshot.shard, args, patience=self.reader.patience)
         done = ActionReply.of(reply)
         if done.is_sooner:
-            self._notify(look.shard)
+            self._notify(snapshot.shard)
         return ActionProgress(done.changed, done.finished, done.resume)
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:

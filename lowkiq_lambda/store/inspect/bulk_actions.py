@@ -9,7 +9,8 @@ from typing import Annotated, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.store.inspect.actions import ActionName, Actions, ShardSnapshot
+from lowkiq_lambda.store.inspect.action_scripts import ActionName, ShardSnapshot
+from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter, Where, filter_ids
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, ListPosition, Range, list_positions
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
@@ -33,11 +34,19 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     buried: Count
 
     @classmethod
-    def of(cls, look: ShardSnapshot) -> Self:
+    def of(cls, snapshot: ShardSnapshot) -> Self:
         """To be kept."""
-        return cls(look.shard.index, look.at, look.arrival, look.seen_at, look.waiting, look.failed, look.buried)
+        return cls(
+            snapshot.shard.index,
+            snapshot.at,
+            snapshot.arrival,
+            snapshot.seen_at,
+            snapshot.waiting,
+            snapshot.failed,
+            snapshot.buried,
+        )
 
-    def look(self, shards: Sequence[ShardRef]) -> ShardSnapshot:
+    def snapshot(self, shards: Sequence[ShardRef]) -> ShardSnapshot:
         """As it was."""
         shard = shards[self.index]
         return ShardSnapshot(shard, self.at, self.arrival, self.seen_at, self.waiting, self.failed, self.buried)
@@ -51,7 +60,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     act: ActionName
     shards_count: Count
-    looks: list[SavedSnapshot]
+    snapshots: list[SavedSnapshot]
     """Of the shards that are not done; it is at the first."""
     total: Count
     filter: IdFilter = ALL
@@ -70,7 +79,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to do."""
-        return not self.looks
+        return not self.snapshots
 
 
 def prepare(
@@ -80,89 +89,96 @@ def prepare(
     chosen: Sequence[object] | None = None,
     filter: IdFilter = ALL,  # noqa: A002 - it is one
 ) -> BulkAction:
-    """The sweep that would be made, after a look. Raises JobError for what can be no id, BackendError."""
+    """The action that would be made, after a look. Raises JobError for what can be no id, BackendError."""
     shards = actions.reader.shards
     ids = None if chosen is None else id_texts(chosen)
     of_shard = {} if ids is None else by_shard(ids, shards)
-    looks = actions.look([*of_shard] if ids is not None else None)
-    counts = {look.shard: _listed(act, look) if ids is None else len(of_shard[look.shard]) for look in looks}
+    snapshots = actions.snapshots([*of_shard] if ids is not None else None)
+    counts = {
+        snapshot.shard: _listed(act, snapshot) if ids is None else len(of_shard[snapshot.shard])
+        for snapshot in snapshots
+    }
     return BulkAction(
         act=act,
         shards_count=len(shards),
-        looks=[SavedSnapshot.of(look) for look in looks if counts[look.shard]],
+        snapshots=[SavedSnapshot.of(snapshot) for snapshot in snapshots if counts[snapshot.shard]],
         total=sum(counts.values()),
         filter=filter,
         chosen=ids,
     )
 
 
-def count(actions: Actions, sweep: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
-    """How many ids the sweep would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
-    if sweep.chosen is not None or (sweep.filter == ALL and sweep.act != "expedite"):
-        return sweep.total, True
+def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
+    """How many ids the action would find, counted while `go_on()`; and whether these are all. Raises BackendError."""
+    if action.chosen is not None or (action.filter == ALL and action.act != "expedite"):
+        return action.total, True
     number = 0
-    for seen in sweep.looks:
-        look = seen.look(actions.reader.shards)
+    for saved in action.snapshots:
+        snapshot = saved.snapshot(actions.reader.shards)
         while go_on():
-            found = _fetch(actions, sweep, look)
+            found = _fetch(actions, action, snapshot)
             if found is None:
-                sweep = msgspec.structs.replace(sweep, after=None)
+                action = msgspec.structs.replace(action, after=None)
                 break
             number += len(found.ids)
-            sweep = msgspec.structs.replace(sweep, after=found.after)
+            action = msgspec.structs.replace(action, after=found.after)
         else:
             return number, False
     return number, True
 
 
-def steps(actions: Actions, sweep: BulkAction) -> Iterator[BulkAction]:
-    """The sweep after each call that was made for it, until it is done.
+def steps(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
+    """The action after each call that was made for it, until it is done.
 
-    Raises BackendError (the last sweep that came goes on from there), ValueError where the queue's shards are others
+    Raises BackendError (the last action that came goes on from there), ValueError where the queue's shards are others
     by now.
     """
     shards = actions.reader.shards
-    if sweep.shards_count != len(shards) or any(seen.index >= len(shards) for seen in sweep.looks):
+    if action.shards_count != len(shards) or any(saved.index >= len(shards) for saved in action.snapshots):
         raise ValueError("The queue has another number of shards than it had when the action began.")
-    if not sweep.begun:
-        sweep = _begin(actions, sweep)
-    while sweep.looks:
-        sweep = _act(actions, sweep) if sweep.pending else _find(actions, sweep)
-        yield sweep
+    if not action.begun:
+        action = _begin(actions, action)
+    while action.snapshots:
+        action = _act(actions, action) if action.pending else _find(actions, action)
+        yield action
 
 
-def _begin(actions: Actions, sweep: BulkAction) -> BulkAction:
+def _begin(actions: Actions, action: BulkAction) -> BulkAction:
     """What becomes due does so when the action begins, not when the operator was asked: no lag comes of that."""
-    if sweep.act != "expedite" or not sweep.looks:
-        return msgspec.structs.replace(sweep, begun=True)
+    if action.act != "expedite" or not action.snapshots:
+        return msgspec.structs.replace(action, begun=True)
     shards = actions.reader.shards
-    now = {look.shard.index: look for look in actions.look([shards[seen.index] for seen in sweep.looks])}
-    looks = [
-        msgspec.structs.replace(seen, at=now[seen.index].at, waiting=now[seen.index].waiting) for seen in sweep.looks
+    now = {
+        snapshot.shard.index: snapshot
+        for snapshot in actions.snapshots([shards[saved.index] for saved in action.snapshots])
+    }
+    snapshots = [
+        msgspec.structs.replace(saved, at=now[saved.index].at, waiting=now[saved.index].waiting)
+        for saved in action.snapshots
     ]
-    return msgspec.structs.replace(sweep, looks=looks, begun=True)
+    return msgspec.structs.replace(action, snapshots=snapshots, begun=True)
 
 
-def _act(actions: Actions, sweep: BulkAction) -> BulkAction:
-    look = sweep.looks[0].look(actions.reader.shards)
-    done = actions.call_once(sweep.act, look, sweep.pending, sweep.changed_here, sweep.resume)
+def _act(actions: Actions, action: BulkAction) -> BulkAction:
+    snapshot = action.snapshots[0].snapshot(actions.reader.shards)
+    done = actions.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume)
     return msgspec.structs.replace(
-        sweep,
-        pending=sweep.pending[done.finished :],
+        action,
+        pending=action.pending[done.finished :],
         resume=done.resume,
-        changed_here=sweep.changed_here + done.changed,
+        changed_here=action.changed_here + done.changed,
         # An id that is half done was looked at.
-        handled=sweep.handled + done.finished + bool(done.resume) - bool(sweep.resume),
-        changed=sweep.changed + done.changed,
+        handled=action.handled + done.finished + bool(done.resume) - bool(action.resume),
+        changed=action.changed + done.changed,
     )
 
 
-def _find(actions: Actions, sweep: BulkAction) -> BulkAction:
-    found = _fetch(actions, sweep, sweep.looks[0].look(actions.reader.shards))
+def _find(actions: Actions, action: BulkAction) -> BulkAction:
+    found = _fetch(actions, action, action.snapshots[0].snapshot(actions.reader.shards))
     if found is None:
-        return msgspec.structs.replace(sweep, looks=sweep.looks[1:], after=None, changed_here=0)
-    handled = sweep.handled + found.listed - len(found.ids)
-    return msgspec.structs.replace(sweep, pending=found.ids, after=found.after, handled=handled)
+        return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
+    handled = action.handled + found.listed - len(found.ids)
+    return msgspec.structs.replace(action, pending=found.ids, after=found.after, handled=handled)
 
 
 class _Found(NamedTuple):
@@ -173,46 +189,46 @@ class _Found(NamedTuple):
     after: str
 
 
-def _fetch(actions: Actions, sweep: BulkAction, look: ShardSnapshot) -> _Found | None:
+def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Found | None:
     """The next ids of the shard; None where there are no more."""
-    reader = actions.reader._replace(shards=[look.shard])
-    if sweep.chosen is not None:
-        chosen = by_shard(sweep.chosen, actions.reader.shards).get(look.shard, ())
-        return None if sweep.after is not None else _Found([*chosen], len(chosen), "")
-    within = _within(sweep, look)
-    places = list_positions(reader, _list_of(sweep), within, IDS_AT_ONCE)
+    reader = actions.reader._replace(shards=[snapshot.shard])
+    if action.chosen is not None:
+        chosen = by_shard(action.chosen, actions.reader.shards).get(snapshot.shard, ())
+        return None if action.after is not None else _Found([*chosen], len(chosen), "")
+    within = _within(action, snapshot)
+    places = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
     if not places:
         return None
     ids = [place.id for place in places]
-    where: Where = "morgue" if sweep.act in _OF_MORGUE else "waiting"
-    return _Found(filter_ids(reader, where, _wanted(sweep), ids), len(ids), places[-1].cursor())
+    where: Where = "morgue" if action.act in _OF_MORGUE else "waiting"
+    return _Found(filter_ids(reader, where, _wanted(action), ids), len(ids), places[-1].cursor())
 
 
-def _list_of(sweep: BulkAction) -> ListName:
-    if sweep.act in _OF_MORGUE:
+def _list_of(action: BulkAction) -> ListName:
+    if action.act in _OF_MORGUE:
         return "morgue"
-    return "retry" if sweep.act in _OF_FAILED and sweep.filter == ALL else "due"
+    return "retry" if action.act in _OF_FAILED and action.filter == ALL else "due"
 
 
-def _wanted(sweep: BulkAction) -> IdFilter:
+def _wanted(action: BulkAction) -> IdFilter:
     """The filter, which finds nothing that the action would leave as it is."""
-    if sweep.act not in _OF_FAILED or sweep.filter == ALL:
-        return sweep.filter
-    least = max(Bound(0.0), Bound.of(sweep.filter.least_count or "-inf"))
-    return msgspec.structs.replace(sweep.filter, least_count=str(least))
+    if action.act not in _OF_FAILED or action.filter == ALL:
+        return action.filter
+    least = max(Bound(0.0), Bound.of(action.filter.least_count or "-inf"))
+    return msgspec.structs.replace(action.filter, least_count=str(least))
 
 
-def _within(sweep: BulkAction, look: ShardSnapshot) -> Range:
+def _within(action: BulkAction, snapshot: ShardSnapshot) -> Range:
     """Upwards: what is changed leaves the list, or goes to where it was read before."""
-    least, most = Bound.of(sweep.filter.least), Bound.of(sweep.filter.most)
-    if sweep.act == "expedite":
-        least = max(least, Bound(look.at, exclusive=True))
-    elif sweep.act in _OF_MORGUE:
-        most = min(most, Bound(look.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))
-    return Range(least, most, after=None if sweep.after is None else ListPosition.of(sweep.after))
+    least, most = Bound.of(action.filter.least), Bound.of(action.filter.most)
+    if action.act == "expedite":
+        least = max(least, Bound(snapshot.at, exclusive=True))
+    elif action.act in _OF_MORGUE:
+        most = min(most, Bound(snapshot.newest_burial), key=lambda bound: (bound.value, not bound.exclusive))
+    return Range(least, most, after=None if action.after is None else ListPosition.of(action.after))
 
 
-def _listed(act: ActionName, look: ShardSnapshot) -> int:
+def _listed(act: ActionName, snapshot: ShardSnapshot) -> int:
     if act in _OF_MORGUE:
-        return look.buried
-    return look.failed if act in _OF_FAILED else look.waiting
+        return snapshot.buried
+    return snapshot.failed if act in _OF_FAILED else snapshot.waiting

@@ -1,0 +1,100 @@
+"""The scripts of an operator's actions on ids, and their arguments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
+
+TICK: Final = 2.0**-21
+"""Seconds between times that differ only to keep an order: floats of this century are exact down to this."""
+
+ActionName: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
+"""`expedite`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `delete_failed`: waiting
+ids that have failed are deleted. `delete`: waiting ids are deleted. `requeue`: buried ids wait again. `delete_buried`:
+buried ids are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSnapshot:
+    """A shard when the action began. Later pushes have larger arrival numbers.
+
+    `seen_at`: the latest time that a client gave the shard, which may be a little ahead of `at`.
+    """
+
+    shard: ShardRef
+    at: float
+    arrival: int
+    seen_at: float
+    waiting: int
+    failed: int
+    buried: int
+
+    @property
+    def newest_burial(self) -> float:
+        """The latest time of a burial that the snapshot can include."""
+        return max(self.at, self.seen_at)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionScript:
+    """A script, and the arguments that only this script takes.
+
+    `details` gives them from the snapshot and the number of ids of its shard that were changed before.
+    """
+
+    script: str
+    details: Callable[[ShardSnapshot, int], Sequence[Argument]]
+
+
+class ActionProgress(NamedTuple):
+    """The effect of one call: ids changed, ids finished of those given, and where the next call goes on."""
+
+    changed: int
+    finished: int
+    resume: bytes
+
+
+class SnapshotReply(ReplyShape, frozen=True):
+    """What snapshot.lua answers."""
+
+    arrival: bytes
+    seen_at: bytes
+    waiting: int
+    failed: int
+    buried: int
+
+
+class PauseReply(ReplyShape, frozen=True):
+    """What pause.lua answers."""
+
+    status: bytes
+    due_at: bytes
+
+
+class ActionReply(ReplyShape, frozen=True):
+    """What the scripts of actions answer, by include/action.lua."""
+
+    status: bytes
+    changed: int
+    finished: int
+    resume: bytes
+    is_sooner: int
+
+
+def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName, ActionScript]:
+    """The script of each action; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
+    return {
+        "expedite": ActionScript("expedite", _due_times),
+        "kill": ActionScript("kill", lambda _snapshot, _changed: morgue_limits),
+        "delete_failed": ActionScript("delete", lambda _snapshot, _changed: ["failed"]),
+        "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
+        "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial]),
+        "delete_buried": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_burial]),
+    }
+
+
+def _due_times(snapshot: ShardSnapshot, changed: int) -> Sequence[Argument]:
+    """The time before the next due times: one tick for each id, so that the last of all is due just now."""
+    return [snapshot.at - (snapshot.waiting - changed) * TICK, TICK, int(changed == 0)]
