@@ -73,7 +73,7 @@ def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR091
         proof = page.locator("input[name=csrf]").first.input_value()
         fields = {"csrf": proof, "queue": worker.queue_name, "do": "pause"}
         status, text = page.evaluate(POST, ["actions/queue", fields])
-        assert (403, True) == (status, "You may look, but not change anything." in text)
+        assert (403, True) == (status, "This account can view pages, but cannot change anything." in text)
 
     assert not is_paused(app, worker)
     assert all("403" in complaint for complaint in complaints), complaints
