@@ -135,7 +135,7 @@ def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     assert [] == [fault for path in files for fault in wrong(of_module(path))]
 
 
-@pytest.mark.parametrize("name", ["docs/dashboard.md", "README.md"])
-def test_documents_are_plain_english(name: str) -> None:
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))], ids=lambda page: page.stem)
+def test_documents_are_plain_english(page: Path) -> None:
     """Every paragraph outside of code."""
-    assert [] == wrong(of_document(ROOT / name))
+    assert [] == wrong(of_document(page))
