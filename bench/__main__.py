@@ -22,7 +22,7 @@ from bench import imports, overview
 from bench.cases import Sample, cases, measure
 from bench.table import Results, table
 from bench.targets import targets
-from tests.servers import Server
+from tests.kit.servers import Server
 
 IMPORTS: Final = 20
 """Fresh processes that start each function, and as many that import what it stands on."""

@@ -28,7 +28,7 @@ from bench.peer import THREADS, Peer
 from bench.rubies import rubies
 from bench.table import ratio, spread
 from lowkiq_lambda.cli.tables import markdown, whole
-from tests.servers import Server
+from tests.kit.servers import Server
 
 
 def push_ours(url: str, jobs: int) -> float:

@@ -18,7 +18,7 @@ from local.deployment import Deployment, build_packages
 from local.replay.jobs import FILES, ApplyChanges, app
 from lowkiq_lambda.local.demo.history import History
 from lowkiq_lambda.local.demo.source import bundled_history
-from tests.servers import LocalCloud, Server
+from tests.kit.servers import LocalCloud, Server
 
 APP: Final = Path(__file__).parent / "replay"
 PASSWORD: Final = "of this machine"  # noqa: S105 - of a page that only this machine can see

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_STORED, ZipFile
 
-from tests.servers import LocalCloud
+from tests.kit.servers import LocalCloud
 
 ROOT: Final = Path(__file__).parents[1]
 TEMPLATE: Final = ROOT / "template.yaml"

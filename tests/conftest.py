@@ -10,8 +10,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp, close_app, message_of
-from tests.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
+from tests.kit.apps import MakeApp, close_app, message_of
+from tests.kit.servers import Cluster, FaultProxy, LocalCloud, MakeServer, ManagedCache, SentinelSetup, Server
 
 _TESTS = Path(__file__).parent
 _QUICK = ("unit", "rules", "store", "dashboard", "duties")

@@ -15,8 +15,8 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
-from tests.apps import close_app
-from tests.servers import MakeServer, Server
+from tests.kit.apps import close_app
+from tests.kit.servers import MakeServer, Server
 
 JOBS = 1_000
 

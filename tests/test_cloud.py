@@ -11,9 +11,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.servers import LocalCloud
-from tests.servers.ports import HOST
-from tests.waiting import eventually
+from tests.kit.servers import LocalCloud
+from tests.kit.servers.ports import HOST
+from tests.kit.waiting import eventually
 
 LOCAL, STATE, INODE = 1, 3, 9
 LISTENS = "0A"

@@ -17,7 +17,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 
 import lowkiq_lambda
 from lowkiq_lambda.local.embedded.shared import leave
-from tests.servers.server import Server
+from tests.kit.servers.server import Server
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

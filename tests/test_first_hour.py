@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.kit.daemons import clean_environment
-from tests.local.programs import end_server
+from tests.kit.embedded import end_server
 
 ROOT: Final = Path(__file__).parents[1]
 README: Final = (ROOT / "README.md").read_text()

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from bench.imports import DASHBOARD, DRAIN, table
-from tests.servers import Server
+from tests.kit.servers import Server
 
 ROOT: Final = Path(__file__).parents[1]
 

@@ -16,8 +16,8 @@ from redis.cluster import RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from tests.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server, TlsProxy
-from tests.waiting import eventually
+from tests.kit.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server, TlsProxy
+from tests.kit.waiting import eventually
 
 ONCE = Retry(NoBackoff(), 0)
 
@@ -134,7 +134,7 @@ def test_a_server_takes_another_port_where_its_own_is_taken(server: Server) -> N
 
 def test_servers_end_with_a_killed_test_process() -> None:
     """SIGKILL of the process that started a server leaves neither the server nor its folder."""
-    program = "from tests.servers import Server; s = Server().start(); print(s.pid, s.data_dir); input()"
+    program = "from tests.kit.servers import Server; s = Server().start(); print(s.pid, s.data_dir); input()"
     with subprocess.Popen(
         [sys.executable, "-u", "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -9,7 +9,7 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws.drain_function import handler
-from tests.rules.support import jobs_of
+from tests.kit.workers import jobs_of
 
 
 def overdue(ids: str | Sequence[str]) -> list[dict[str, Any]]:

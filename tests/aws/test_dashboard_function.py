@@ -16,7 +16,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq, LowkiqError
 from lowkiq_lambda.aws.dashboard_function import KEPT, Entrance
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
-from tests.dashboard.support import await_room_in_the_minute
+from tests.kit.web import await_room_in_the_minute
 
 EVENT = json.loads((Path(__file__).parents[2] / "local" / "events" / "dashboard.json").read_text())
 ARN = "arn"

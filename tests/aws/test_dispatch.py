@@ -15,12 +15,14 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
+from tests.kit.apps import MakeApp
 from tests.aws.functions import Context as FunctionContext
 from tests.aws.functions import Install
 from tests.aws.invocations import Invocations
-from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, outlive, shard_of
-from tests.servers import MakeServer, Server
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.servers import MakeServer, Server
 
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
 

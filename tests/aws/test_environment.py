@@ -14,10 +14,11 @@ from lowkiq_lambda.aws.iam import IamCredentials
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import AppNotFound
-from tests.apps import MakeApp
+from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
-from tests.rules.support import Notes, declare
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.aws.invoker import InvocationRefused, LambdaInvoker, LambdaUnreachable
-from tests.servers.ports import HOST
+from tests.kit.servers.ports import HOST
 
 
 class Api(ThreadingHTTPServer):

@@ -12,9 +12,11 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from tests.aws.functions import DrainFunction, overdue
-from tests.rules.support import Notes, declare, jobs_of, left_behind, shard_of
-from tests.servers import MakeServer, Server
-from tests.waiting import eventually
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.looks import left_behind
+from tests.kit.servers import MakeServer, Server
+from tests.kit.waiting import eventually
 
 POLL = 30.0
 """Seconds: longer than any of these tests, so that nothing is found by polling."""

@@ -7,10 +7,11 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp, close_app
+from tests.kit.apps import MakeApp, close_app
 from tests.aws.functions import DrainFunction
-from tests.rules.support import Broken, Notes, declare, jobs_of, shard_of
-from tests.servers import Server
+from tests.kit.handlers import Broken, Notes
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.servers import Server
 
 
 class Staying:

@@ -13,19 +13,11 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
+from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction
-from tests.rules.support import (
-    Mortal,
-    Notes,
-    declare,
-    failing,
-    jobs_of,
-    outlive,
-    raising_with,
-    shard_of,
-    stop_renewing,
-)
+from tests.kit.deaths import Mortal, outlive, stop_renewing
+from tests.kit.handlers import Notes, failing, raising_with
+from tests.kit.workers import declare, jobs_of, shard_of
 
 ROOT = Path(__file__).parents[2]
 

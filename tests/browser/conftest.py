@@ -10,9 +10,10 @@ from playwright.sync_api import Browser, Page
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from tests.browser.serving import Served
-from tests.browser.windows import OpenWindow, running_browser, windows
-from tests.store.support import Handler, declare
+from tests.kit.serving import Served
+from tests.kit.windows import OpenWindow, running_browser, windows
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 OPERATOR, READER = "open sesame, please", "only to look at it"
 AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
@@ -52,13 +53,13 @@ def app(server_url: str) -> Iterator[Lowkiq]:
 
 
 @pytest.fixture
-def handler() -> Handler:
+def handler() -> FailingHandler:
     """What the worker does."""
-    return Handler()
+    return FailingHandler()
 
 
 @pytest.fixture
-def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+def worker(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
     """A worker of three shards, whose jobs are dead when they have failed once."""
     return declare(app, queue_name, handler, shards_count=3, max_retry_count=0)
 

@@ -10,8 +10,9 @@ from playwright.sync_api import Page, Route, expect
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
-from tests.browser.steering import ask, confirm, expect_done
-from tests.store.support import Handler, declare
+from tests.kit.steering import ask, confirm, expect_done
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 MANY = 12_000
 GATEWAY: dict[str, Any] = {
@@ -31,7 +32,7 @@ def app(server_url: str) -> Iterator[Lowkiq]:
 
 
 @pytest.fixture
-def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+def worker(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
     """A worker that has buried twelve thousand ids."""
     worker = declare(app, queue_name, handler, shards_count=3, max_retry_count=0, batch_size=1000)
     handler.failing = {str(number) for number in range(MANY)}

@@ -7,7 +7,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
-from tests.store.support import Handler, declare
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 SOON = 20_000
 """Milliseconds in which a page refreshes itself at least once."""
@@ -16,7 +17,7 @@ SELECTED = "getSelection().toString()"
 
 
 @pytest.fixture
-def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+def worker(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
     """A worker whose jobs are tried again after a minute."""
     return declare(app, queue_name, handler, max_retry_count=1)
 
@@ -41,7 +42,7 @@ def button(page: Page, name: str) -> Locator:
     return page.locator("form.toolbar").get_by_role("button", name=name, exact=True)
 
 
-def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+def test_a_jobs_page_follows_the_job(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """A push, a new due time, a failure, a burial and the end: badge, times, payloads and buttons follow."""
     worker.perform_async([{"id": "a", "payload": "first", "score": 1, "delay": 3_600}])
     page = watch(visit, worker, "a")

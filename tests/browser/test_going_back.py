@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, Request, expect
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import OPERATOR, Visit
-from tests.browser.steering import ask, confirm, expect_done
-from tests.store.support import Handler
+from tests.kit.steering import ask, confirm, expect_done
+from tests.kit.handlers import FailingHandler
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def walk_back_and_forth(page: Page, first: Locator, last: Locator) -> None:
             expect(last).to_be_visible()
 
 
-def bury(app: Lowkiq, worker: Any, handler: Handler, ids: list[str]) -> None:
+def bury(app: Lowkiq, worker: Any, handler: FailingHandler, ids: list[str]) -> None:
     """Let jobs fail for good."""
     handler.failing = set(ids)
     worker.perform_async([{"id": one} for one in ids])
@@ -97,7 +97,7 @@ def test_a_question_may_be_loaded_again(app: Lowkiq, worker: Any, visit: Visit, 
 def test_an_action_of_many_steps_is_asked_for_again_half_way(  # noqa: PLR0913, PLR0917 - what it is made of
     app: Lowkiq,
     worker: Any,
-    handler: Handler,
+    handler: FailingHandler,
     visit: Visit,
     complaints: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -127,7 +127,7 @@ def test_an_action_of_many_steps_is_asked_for_again_half_way(  # noqa: PLR0913, 
 
 
 def test_a_selection_that_no_address_can_keep_is_not_sent_again(
-    app: Lowkiq, worker: Any, handler: Handler, visit: Visit
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
 ) -> None:
     """Loaded again before it was confirmed it has to be made again; afterwards it says what was done."""
     random = Random(1)

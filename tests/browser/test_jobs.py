@@ -1,25 +1,16 @@
 """A job that failed: found, understood, put back, and seen done."""
 
 from typing import Any
-
 from playwright.sync_api import expect
-
 from lowkiq_lambda import Batch, Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.pictures import picture
-from tests.browser.steering import confirm, expect_done, tab_to
-from tests.store.support import Handler
+from tests.kit.steering import confirm, expect_done, tab_to
+from tests.kit.handlers import FailingHandler
+from tests.browser.burying import bury
 
 
-def bury(app: Lowkiq, worker: Any, handler: Handler, jobs: list[dict[str, Any]]) -> None:
-    """Let jobs fail for good."""
-    handler.failing = {job["id"] for job in jobs}
-    worker.perform_async(jobs)
-    app.drain()
-    handler.failing = set()
-
-
-def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """From the overview: its morgue, the search, the job with its error, putting it back, and the count of done."""
     handler.words = "met a closed warehouse"
     bury(app, worker, handler, [{"id": f"order-{number}", "payload": {"no": number}} for number in range(120)])
@@ -48,7 +39,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, 
     expect(row.locator("td[data-name=Morgue]")).to_have_text("119")
 
 
-def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+def test_a_job_is_put_back_without_a_pointer(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """Tab, Space and Enter are enough, and each place that they lead to is seen to have the focus."""
     bury(app, worker, handler, [{"id": "first"}, {"id": "second"}])
     page = visit(f"morgue?queue={worker.queue_name}")

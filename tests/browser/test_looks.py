@@ -12,9 +12,10 @@ from playwright.sync_api import Page, expect
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import READER, Visit
 from tests.browser.looks import look_around
-from tests.browser.steering import send
-from tests.browser.windows import OpenWindow
-from tests.store.support import Handler, declare
+from tests.kit.steering import send
+from tests.kit.windows import OpenWindow
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 # The longest tests with a browser: another process may have the others.
 pytestmark = pytest.mark.xdist_group("looks")
@@ -78,7 +79,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     suffix = uuid4().hex[:8]
     names = {"queue": "SyncOrder", "idle": "MailDigest", "retried": "CountClicks", "paused": "RebuildIndex"}
     names = {role: f"{name}-{suffix}" for role, name in names.items()}
-    handler, looked, began = Handler(), threading.Event(), threading.Event()
+    handler, looked, began = FailingHandler(), threading.Event(), threading.Event()
     busy = declare(app, names["queue"], handler, shards_count=1, max_retry_count=0)
     declare(app, names["idle"], handler, shards_count=2)
     retried = declare(app, names["retried"], handler, shards_count=2)

@@ -13,11 +13,12 @@ from starlette.routing import Mount
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
 from tests.browser.conftest import AUTH, OPERATOR
-from tests.browser.serving import Served
-from tests.browser.steering import confirm, expect_done
-from tests.browser.windows import OpenWindow
-from tests.local.test_dashboard_port import daemon, port_of
-from tests.store.support import Handler, declare
+from tests.kit.serving import Served
+from tests.kit.steering import confirm, expect_done
+from tests.kit.windows import OpenWindow
+from tests.kit.dashboard_daemon import dashboard_daemon, port_of
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 
 def walk(page: Page, address: str, queue_name: str) -> None:
@@ -70,9 +71,9 @@ def test_at_a_port_of_the_daemon(
     server_url: str, app: Lowkiq, queue_name: str, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     """Whoever runs the daemon sees its queues in the browser, and acts on them, while it drains."""
-    worker: Any = declare(app, queue_name, Handler(), shards_count=2)
+    worker: Any = declare(app, queue_name, FailingHandler(), shards_count=2)
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_PASSWORD": OPERATOR}
-    with daemon(tmp_path, queue_name, "0", environment) as process:
+    with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
         worker.perform_async([{"id": "later", "perform_in": 4e9}])
         walk(open_window(), f"http://127.0.0.1:{port_of(process)}/", queue_name)
         process.send(signal.SIGTERM)

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
-from tests.browser.steering import confirm
+from tests.kit.steering import confirm
 
 
 def test_a_paused_queue_says_so_and_waits_until_it_is_resumed(app: Lowkiq, worker: Any, visit: Visit) -> None:

@@ -13,9 +13,9 @@ from starlette.routing import Route
 
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import READER, Visit
-from tests.browser.serving import Served
-from tests.browser.steering import confirm, expect_done
-from tests.store.support import Handler
+from tests.kit.serving import Served
+from tests.kit.steering import confirm, expect_done
+from tests.kit.handlers import FailingHandler
 
 POST = """async ([path, fields]) => {
     const answer = await fetch(path, { method: "POST", body: new URLSearchParams(fields) });
@@ -57,7 +57,7 @@ def is_paused(app: Lowkiq, worker: Any) -> bool:
 
 
 def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR0917 - what is looked at, and by whom
-    app: Lowkiq, worker: Any, handler: Handler, site: str, visit: Visit, complaints: list[str]
+    app: Lowkiq, worker: Any, handler: FailingHandler, site: str, visit: Visit, complaints: list[str]
 ) -> None:
     """Who may only look sees the same pages without buttons, and sends requests by hand in vain."""
     handler.failing = {"1"}
@@ -108,7 +108,7 @@ def test_a_form_without_its_proof_is_refused(app: Lowkiq, worker: Any, visit: Vi
 
 
 def test_hostile_ids_payloads_and_errors_break_no_page(
-    app: Lowkiq, worker: Any, handler: Handler, visit: Visit
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
 ) -> None:
     """Whatever an id, a payload or an error holds is text: it is shown, linked to and acted on as it is, never run."""
     handler.failing = set(HOSTILE_IDS)

@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from tests.browser.conftest import AUTH, OPERATOR, READER
-from tests.browser.serving import Served
-from tests.browser.windows import OpenWindow
+from tests.kit.serving import Served
+from tests.kit.windows import OpenWindow
 
 OTHERS = "of the other one"
 BESIDE = Auth([Account("olga", OTHERS, "operator")])

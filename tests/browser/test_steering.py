@@ -8,9 +8,9 @@ from playwright.sync_api import Page, ViewportSize, expect
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import DESK, NARROW
-from tests.browser.steering import confirm, expect_done
-from tests.browser.test_jobs import bury
-from tests.store.support import Handler
+from tests.kit.steering import confirm, expect_done
+from tests.browser.burying import bury
+from tests.kit.handlers import FailingHandler
 
 PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
 FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter(
@@ -46,7 +46,7 @@ def tab_through(page: Page) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("size", [DESK, NARROW], ids=["desk", "narrow"])
 def test_tab_leads_through_every_page_in_order(
-    app: Lowkiq, worker: Any, handler: Handler, visit: Visit, size: ViewportSize
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit, size: ViewportSize
 ) -> None:
     """From the skip link to the last link: everything once, as it is read, marked, and hidden by nothing."""
     bury(app, worker, handler, [{"id": f"dead-{number}"} for number in range(20)])
@@ -64,7 +64,7 @@ def test_tab_leads_through_every_page_in_order(
         assert [] == [place["html"] for place in places if not (place["marked"] and place["seen"])]
 
 
-def test_everything_can_be_done_without_scripts(app: Lowkiq, worker: Any, handler: Handler, visit: Visit) -> None:
+def test_everything_can_be_done_without_scripts(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
     """Search, select, put back, delete all, pause for an hour, resume: forms and links are enough."""
     bury(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
@@ -98,7 +98,7 @@ def test_everything_can_be_done_without_scripts(app: Lowkiq, worker: Any, handle
 
 
 def test_many_are_put_back_without_scripts(
-    app: Lowkiq, worker: Any, handler: Handler, visit: Visit, monkeypatch: pytest.MonkeyPatch
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no script goes on with an action, its button does: after each step it asks about what is left."""
     monkeypatch.setattr("lowkiq_lambda.dashboard.pages.actions.IDS_IN_A_STEP", 1)

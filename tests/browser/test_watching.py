@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
-from tests.servers import MakeServer, Server
+from tests.kit.servers import MakeServer, Server
 
 LONG = 60_000
 """Milliseconds in which a page that refreshes itself would have done so many times."""

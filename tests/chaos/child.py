@@ -20,7 +20,7 @@ from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.store.shard.session import LeaseSession
-from tests.chaos.stage import Ended, Reach, Stage
+from tests.chaos.scenario import Ended, Reach, Scenario
 
 CALLS: Sequence[tuple[type, str, str]] = (
     (LeaseSession, "acquire", "acquire"),
@@ -36,7 +36,7 @@ class Orders(msgspec.Struct, frozen=True):
     `upgraded`: as the next version of the library, whose scripts differ.
     """
 
-    stage: Stage
+    scenario: Scenario
     work: str
     stops: list[str] = []
     jobs: list[dict[str, Any]] = []
@@ -68,13 +68,13 @@ def main(text: str) -> None:
 
 def visit(orders: Orders, reach: Reach) -> Ended:
     """Visit the first shard once."""
-    drainer = orders.stage.app(reach).drainer
+    drainer = orders.scenario.app(reach).drainer
     return Ended.of(drainer.visit(drainer.shards()[0], Budget(SystemClock(), orders.seconds)))
 
 
 def push(orders: Orders, reach: Reach) -> Ended:
     """Push the jobs in one call."""
-    app = orders.stage.app(reach)
+    app = orders.scenario.app(reach)
     app.push(app.workers[0], orders.jobs)
     return Ended()
 

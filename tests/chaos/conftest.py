@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.stage import Stage
-from tests.servers import Server
+from tests.chaos.scenario import Scenario
+from tests.kit.servers import Server
 
 
 @pytest.fixture
-def stage(server: Server, queue_name: str, tmp_path: Path) -> Stage:
+def scenario(server: Server, queue_name: str, tmp_path: Path) -> Scenario:
     """A queue of one shard, with a journal."""
-    return Stage(url=server.url, queue_name=queue_name, journal=str(tmp_path / "journal"))
+    return Scenario(url=server.url, queue_name=queue_name, journal=str(tmp_path / "journal"))

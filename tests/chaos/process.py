@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from tests.chaos.child import Orders, Told
-from tests.chaos.stage import Ended
+from tests.chaos.scenario import Ended
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 30.0

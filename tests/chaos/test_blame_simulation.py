@@ -14,9 +14,11 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.support import closing, is_empty, is_in_order
-from tests.properties.observed import State, stored
-from tests.servers import Server
+from tests.kit.apps import closing_app
+from tests.chaos.steps import is_empty
+from tests.kit.order import is_in_order
+from tests.kit.stored import State, stored
+from tests.kit.servers import Server
 
 JOBS = 2_000
 WINDOW = 20
@@ -91,7 +93,7 @@ class Simulation:
 def simulation(server: Server) -> Iterator[Simulation]:
     """One whose holders live for ever, until the test says otherwise."""
     clock = ManualClock()
-    with closing(Lowkiq(Config(redis_url=server.url, lease_ttl=TTL), clock=clock)) as app:
+    with closing_app(Lowkiq(Config(redis_url=server.url, lease_ttl=TTL), clock=clock)) as app:
         yield Simulation(server, app, clock, Random(0))
 
 

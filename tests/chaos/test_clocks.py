@@ -13,12 +13,12 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import close_app
-from tests.chaos.holders import Holders
-from tests.chaos.stage import Stage
-from tests.chaos.support import numbered, shard_of, state_of
-from tests.servers import MakeServer, Server
-from tests.waiting import eventually
+from tests.kit.apps import close_app
+from tests.kit.holders import Holders
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import numbered, shard_of, state_of
+from tests.kit.servers import MakeServer, Server
+from tests.kit.waiting import eventually
 
 TTL = 30.0
 
@@ -133,13 +133,13 @@ class Asking(GivenTime):
         return None
 
 
-def test_a_measured_time_does_not_take_back_what_was_due(server: Server, stage: Stage) -> None:
+def test_a_measured_time_does_not_take_back_what_was_due(server: Server, scenario: Scenario) -> None:
     """E-6: whoever measures is half a round trip off, too: all that a faster clock queued as due is due to the end."""
     fast, slow = ManualClock(), ManualClock()
     slow.set_wall(fast.time() - 0.05)
     with (
-        Holders(server.url, shard_of(stage), clock=fast, new_time=GivenTime) as ahead,
-        Holders(server.url, shard_of(stage), clock=slow, new_time=Asking, ttl=TTL) as behind,
+        Holders(server.url, shard_of(scenario), clock=fast, new_time=GivenTime) as ahead,
+        Holders(server.url, shard_of(scenario), clock=slow, new_time=Asking, ttl=TTL) as behind,
     ):
         ahead.push([{"id": job_id} for job_id in range(25)])
         behind.push([{"id": "later", "delay": 1.0}])
@@ -167,7 +167,7 @@ class Mistaken(GivenTime):
         return super().observe(seconds, asked_at)
 
 
-def test_who_is_behind_the_shard_measures_again(server: Server, stage: Stage) -> None:
+def test_who_is_behind_the_shard_measures_again(server: Server, scenario: Scenario) -> None:
     """E-6: a time that lies behind what the shard has seen is refused; the caller asks the server, and goes on."""
     clock, times = ManualClock(), list[Mistaken]()
 
@@ -176,23 +176,23 @@ def test_who_is_behind_the_shard_measures_again(server: Server, stage: Stage) ->
         return times[-1]
 
     with (
-        Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime) as right,
-        Holders(server.url, shard_of(stage), clock=clock, new_time=mistaken) as wrong,
+        Holders(server.url, shard_of(scenario), clock=clock, new_time=GivenTime) as right,
+        Holders(server.url, shard_of(scenario), clock=clock, new_time=mistaken) as wrong,
     ):
         right.push(numbered("a", 1))
         first, second = right.new(), wrong.new()
         first.take()
         first.give_back("a")
         assert isinstance(second.take(), Acquired)
-        assert state_of(server, stage)["lease"][1] == clock.time() + right.ttl
+        assert state_of(server, scenario)["lease"][1] == clock.time() + right.ttl
     assert 1 == times[0].measured
 
 
-def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer, stage: Stage) -> None:
+def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer, scenario: Scenario) -> None:
     """A full cache drops keys with a time to live first: the shard stays its holder's until the lease's time."""
     server = make_server(maxmemory="8mb", maxmemory_policy="volatile-lru")
     clock = ManualClock()
-    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
+    with Holders(server.url, shard_of(scenario), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
         holders.push(numbered("a", 1))
         holder, other = holders.new(), holders.new()
         holder.take()
@@ -200,7 +200,7 @@ def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer,
         for number in range(200):
             with suppress(redis.RedisError):
                 server.admin.set(f"ballast {number}", ballast)
-        assert not server.admin.exists(shard_of(stage).key("lease"))
+        assert not server.admin.exists(shard_of(scenario).key("lease"))
         clock.advance(TTL - 0.001)
         refused = other.take()
         assert isinstance(refused, NotAcquired)
@@ -212,20 +212,20 @@ def test_an_evicted_lease_key_opens_the_shard_to_nobody(make_server: MakeServer,
 
 
 def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no_write(
-    server: Server, stage: Stage
+    server: Server, scenario: Scenario
 ) -> None:
     """P4: the lease ends early, key and `until`; who still trusts it is refused, and has the smaller token."""
     before, after = ManualClock(), ManualClock()
     after.advance(TTL + 1.0)
     with (
-        Holders(server.url, shard_of(stage), clock=before, new_time=GivenTime, ttl=TTL) as early,
-        Holders(server.url, shard_of(stage), clock=after, new_time=GivenTime, ttl=TTL) as late,
+        Holders(server.url, shard_of(scenario), clock=before, new_time=GivenTime, ttl=TTL) as early,
+        Holders(server.url, shard_of(scenario), clock=after, new_time=GivenTime, ttl=TTL) as late,
     ):
         early.push(numbered("a", 1))
         first, second = early.new(), late.new()
         assert isinstance(first.take(), Acquired)
         # The server keeps the end of a time to live by its own clock.
-        server.admin.delete(shard_of(stage).key("lease"))
+        server.admin.delete(shard_of(scenario).key("lease"))
         taken = second.take()
         assert isinstance(taken, Acquired)
         assert taken.window is not None
@@ -238,15 +238,15 @@ def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no
         assert None is second.write()
 
 
-def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(make_server: MakeServer, stage: Stage) -> None:
+def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(make_server: MakeServer, scenario: Scenario) -> None:
     """P1: a time to live travels as the time of its end: a replica that hears of it late lets it end no later."""
     primary = make_server(settings=["repl-diskless-sync-delay 0"])
     replica = make_server(settings=[f"replicaof {primary.host} {primary.port}"])
     eventually(lambda: replica.admin.info("replication").get("master_link_status") == "up")
-    key = shard_of(stage).key("lease")
+    key = shard_of(scenario).key("lease")
     with (
-        Holders(primary.url, shard_of(stage), ttl=TTL) as before,
-        Holders(replica.url, shard_of(stage), ttl=TTL) as after,
+        Holders(primary.url, shard_of(scenario), ttl=TTL) as before,
+        Holders(replica.url, shard_of(scenario), ttl=TTL) as after,
     ):
         before.push(numbered("a", 1))
         with replica.frozen():

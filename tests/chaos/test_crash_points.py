@@ -3,21 +3,10 @@
 import msgspec
 import pytest
 
-from tests.chaos.stage import Stage
-from tests.chaos.support import (
-    child,
-    drain_to_the_end,
-    is_empty,
-    is_in_order,
-    journal_of,
-    numbered,
-    opened,
-    push,
-    state_of,
-    visit,
-    wait_until_free,
-)
-from tests.servers import Server
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import child, drain_to_the_end, is_empty, journal_of, numbered, opened, push, state_of, visit, wait_until_free
+from tests.kit.order import is_in_order
+from tests.kit.servers import Server
 
 # The first window is a, b and c, the second is d and e: the third settling finds nothing more.
 FIRST, SECOND = "abc", "de"
@@ -39,16 +28,16 @@ KILLS = {"in handler": 0, "before start": 0, "after start": 0, "after handler": 
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, stage: Stage, point: str) -> None:
+def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, scenario: Scenario, point: str) -> None:
     """E-14, E-15, E-16, E-21, E-22: all is performed in order, only what was under way twice, none is to blame."""
     # In one call, at one time: another process may take the server's time for a little earlier.
-    push(stage, [*numbered(FIRST, 1, 2), *numbered(SECOND, 1, 2)])
-    with child(stage, stops=[point]) as holder:
+    push(scenario, [*numbered(FIRST, 1, 2), *numbered(SECOND, 1, 2)])
+    with child(scenario, stops=[point]) as holder:
         holder.wait_at(point.removesuffix(" 2"))
-        push(stage, numbered("ad", 3))
+        push(scenario, numbered("ad", 3))
         holder.kill()
-    end = drain_to_the_end(server, stage)
-    journal = journal_of(stage)
+    end = drain_to_the_end(server, scenario)
+    journal = journal_of(scenario)
     begun, performed = journal.performed("begin"), journal.performed()
     for job_id in FIRST + SECOND:
         payloads = {1, 2, 3} if job_id in "ad" else {1, 2}
@@ -60,114 +49,114 @@ def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, 
     assert 0 == end["counters"]["retried"] == end["counters"]["buried"]
 
 
-def test_a_repeated_delivery_says_so(server: Server, stage: Stage) -> None:
+def test_a_repeated_delivery_says_so(server: Server, scenario: Scenario) -> None:
     """E-15: the handler can tell that an earlier delivery may have run."""
-    push(stage, numbered("a", 1))
-    with child(stage, stops=["before settle"]) as holder:
+    push(scenario, numbered("a", 1))
+    with child(scenario, stops=["before settle"]) as holder:
         holder.wait_at("before settle")
         holder.kill()
-    drain_to_the_end(server, stage)
-    assert [False, True] == [line.repeated for line in journal_of(stage).lines("begin")]
+    drain_to_the_end(server, scenario)
+    assert [False, True] == [line.repeated for line in journal_of(scenario).lines("begin")]
 
 
-def test_a_push_killed_before_its_write_is_absent(server: Server, stage: Stage) -> None:
+def test_a_push_killed_before_its_write_is_absent(server: Server, scenario: Scenario) -> None:
     """E-13: what was not written is not there."""
-    with child(stage, "push", stops=["before push"], jobs=numbered("ab", 1)) as producer:
+    with child(scenario, "push", stops=["before push"], jobs=numbered("ab", 1)) as producer:
         producer.wait_at("before push")
         producer.kill()
-    assert is_empty(state_of(server, stage))
+    assert is_empty(state_of(server, scenario))
 
 
-def test_a_push_killed_after_its_write_is_present_once(server: Server, stage: Stage) -> None:
+def test_a_push_killed_after_its_write_is_present_once(server: Server, scenario: Scenario) -> None:
     """E-13: what was written is there once, also after the producer started anew and pushed it again."""
     jobs = numbered("ab", 1, 2)
-    with child(stage, "push", stops=["after push"], jobs=jobs) as producer:
+    with child(scenario, "push", stops=["after push"], jobs=jobs) as producer:
         producer.wait_at("after push")
         producer.kill()
-    assert ["1", "2"] == [entry.payload for entry in state_of(server, stage)["waiting"]["a"][0]]
-    push(stage, jobs)
-    assert ["1", "2"] == [entry.payload for entry in state_of(server, stage)["waiting"]["a"][0]]
-    drain_to_the_end(server, stage)
-    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(stage).performed()
+    assert ["1", "2"] == [entry.payload for entry in state_of(server, scenario)["waiting"]["a"][0]]
+    push(scenario, jobs)
+    assert ["1", "2"] == [entry.payload for entry in state_of(server, scenario)["waiting"]["a"][0]]
+    drain_to_the_end(server, scenario)
+    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(scenario).performed()
 
 
 @pytest.mark.parametrize(("point", "told"), [("before settle", "ab"), ("after settle", ""), ("in hook", "ab")])
 def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
-    server: Server, stage: Stage, point: str, told: str
+    server: Server, scenario: Scenario, point: str, told: str
 ) -> None:
     """E-17, E-18, LB-6: a job is in the queue or in the morgue, never in both, and the hook is not called twice."""
-    stage = msgspec.structs.replace(stage, handler="fail", max_retry_count=0)
-    push(stage, numbered("ab", 1))
-    with child(stage, stops=[point]) as holder:
+    scenario = msgspec.structs.replace(scenario, handler="fail", max_retry_count=0)
+    push(scenario, numbered("ab", 1))
+    with child(scenario, stops=[point]) as holder:
         holder.wait_at(point)
-        state = state_of(server, stage)
+        state = state_of(server, scenario)
         assert set() == state["morgue"].keys() & (state["waiting"].keys() | state["flight"].keys())
         holder.kill()
-    end = drain_to_the_end(server, stage)
+    end = drain_to_the_end(server, scenario)
     assert ["a", "b"] == sorted(end["morgue"])
     assert 2 == end["counters"]["buried"]
     # What a process did not come to tell is told by nobody: the hook is called at most once for a burial.
-    assert told == "".join(sorted(line.id for line in journal_of(stage).lines("exhausted")))
+    assert told == "".join(sorted(line.id for line in journal_of(scenario).lines("exhausted")))
 
 
-def test_a_recovery_can_be_killed_too(server: Server, stage: Stage) -> None:
+def test_a_recovery_can_be_killed_too(server: Server, scenario: Scenario) -> None:
     """E-20: who recovered and died before it ran anything changed nothing, and nobody is blamed for it."""
-    push(stage, numbered("ab", 1, 2))
-    with child(stage, stops=["in handler"]) as holder:
+    push(scenario, numbered("ab", 1, 2))
+    with child(scenario, stops=["in handler"]) as holder:
         holder.wait_at("in handler")
         holder.kill()
     for point in ("after acquire", "before start", "after acquire", "before start"):
-        wait_until_free(server, stage)
-        with child(stage, stops=[point]) as recovering:
+        wait_until_free(server, scenario)
+        with child(scenario, stops=[point]) as recovering:
             recovering.wait_at(point)
             recovering.kill()
-    assert {"a": {"group": ""}, "b": {"group": ""}} == state_of(server, stage)["trouble"]
-    end = drain_to_the_end(server, stage)
-    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(stage).performed()
+    assert {"a": {"group": ""}, "b": {"group": ""}} == state_of(server, scenario)["trouble"]
+    end = drain_to_the_end(server, scenario)
+    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(scenario).performed()
     assert {} == end["morgue"] == end["trouble"]
 
 
-def test_two_recoveries_at_once_are_one(server: Server, stage: Stage) -> None:
+def test_two_recoveries_at_once_are_one(server: Server, scenario: Scenario) -> None:
     """E-20: of two that come to recover at the same moment one gets the shard, and the other leaves it alone."""
-    push(stage, numbered("ab", 1, 2))
-    with child(stage, stops=["in handler"]) as holder:
+    push(scenario, numbered("ab", 1, 2))
+    with child(scenario, stops=["in handler"]) as holder:
         holder.wait_at("in handler")
         holder.kill()
-    with child(stage, stops=["before acquire"]) as one, child(stage, stops=["before acquire"]) as other:
+    with child(scenario, stops=["before acquire"]) as one, child(scenario, stops=["before acquire"]) as other:
         for recovering in (one, other):
             recovering.wait_at("before acquire")
-        wait_until_free(server, stage)
+        wait_until_free(server, scenario)
         for recovering in (one, other):
             recovering.go_on()
         reasons = sorted(recovering.ended().reason for recovering in (one, other))
     assert reasons in (["empty", "held"], ["empty", "empty"])
-    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(stage).performed()
-    assert 2 == state_of(server, stage)["counters"]["recovered"]
+    assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(scenario).performed()
+    assert 2 == state_of(server, scenario)["counters"]["recovered"]
 
 
-def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Server, stage: Stage) -> None:
+def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Server, scenario: Scenario) -> None:
     """E-50: a kill in company or before the start counts nothing; the third strike buries the payload, and says so."""
-    push(stage, numbered("a", 1))
+    push(scenario, numbered("a", 1))
     for point, strikes in KILLS.items():
-        wait_until_free(server, stage)
-        with child(stage, stops=[point]) as holder:
+        wait_until_free(server, scenario)
+        with child(scenario, stops=[point]) as holder:
             holder.wait_at(point)
-            assert strikes == len(state_of(server, stage)["trouble"].get("a", {}).get("strikes", []))
+            assert strikes == len(state_of(server, scenario)["trouble"].get("a", {}).get("strikes", []))
             holder.kill()
-    end = drain_to_the_end(server, stage)
+    end = drain_to_the_end(server, scenario)
     assert "crashed" in end["morgue"]["a"][1]
-    assert ["a"] == [line.id for line in journal_of(stage).lines("exhausted")]
+    assert ["a"] == [line.id for line in journal_of(scenario).lines("exhausted")]
     assert {} == end["trouble"] == end["suspects"]
 
 
-def test_nobody_else_gets_the_shard_of_a_killed_holder_before_its_time(server: Server, stage: Stage) -> None:
+def test_nobody_else_gets_the_shard_of_a_killed_holder_before_its_time(server: Server, scenario: Scenario) -> None:
     """E-22: the shard waits for one TTL, and not for ever."""
-    push(stage, numbered("a", 1))
-    with child(stage, stops=["before settle"]) as holder, opened(stage) as app:
+    push(scenario, numbered("a", 1))
+    with child(scenario, stops=["before settle"]) as holder, opened(scenario) as app:
         holder.wait_at("before settle")
         holder.kill()
         refused = visit(app)
         assert "held" == refused.reason
         assert refused.until is not None
-        assert 0 < refused.until - app.backend.now(app.drainer.shards()[0]) <= stage.lease_ttl
-    drain_to_the_end(server, stage)
+        assert 0 < refused.until - app.backend.now(app.drainer.shards()[0]) <= scenario.lease_ttl
+    drain_to_the_end(server, scenario)

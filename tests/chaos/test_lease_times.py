@@ -10,10 +10,10 @@ from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.state import probe
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.holders import PATIENCE, Holder, Holders
-from tests.chaos.stage import Stage
-from tests.chaos.support import numbered, shard_of, state_of
-from tests.servers import Server
+from tests.kit.holders import PATIENCE, Holder, Holders
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import numbered, shard_of, state_of
+from tests.kit.servers import Server
 
 TTL = 30.0
 LATE = 0.9
@@ -22,9 +22,9 @@ Call = Callable[[Holder], object]
 
 
 @contextmanager
-def at(server: Server, stage: Stage, clock: ManualClock, ttl: float = TTL) -> Iterator[Holders]:
+def at(server: Server, scenario: Scenario, clock: ManualClock, ttl: float = TTL) -> Iterator[Holders]:
     """Holders whose time, the server's too, is that clock's."""
-    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=ttl) as holders:
+    with Holders(server.url, shard_of(scenario), clock=clock, new_time=GivenTime, ttl=ttl) as holders:
         yield holders
 
 
@@ -44,11 +44,11 @@ def start(holder: Holder) -> None:
 
 
 @pytest.mark.parametrize("late", [renew, settle, start])
-def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stage, late: Call) -> None:
+def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, scenario: Scenario, late: Call) -> None:
     """What was sent before the last renewal, and comes after it, leaves the lease as long as its holder believes."""
     clock, behind = ManualClock(), ManualClock()
-    key = shard_of(stage).key("lease")
-    with at(server, stage, clock) as holders, at(server, stage, behind) as slow:
+    key = shard_of(scenario).key("lease")
+    with at(server, scenario, clock) as holders, at(server, scenario, behind) as slow:
         holders.push(numbered("ab", 1))
         holder = holders.new()
         granted = holder.take()
@@ -61,7 +61,7 @@ def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stag
         holder._backend = slow.backend
         late(holder)
 
-        assert clock.time() + TTL == state_of(server, stage)["lease"][1]
+        assert clock.time() + TTL == state_of(server, scenario)["lease"][1]
         assert TTL - 5 < server.admin.pttl(key) / 1_000 <= TTL
         # A full cache drops keys with a time to live.
         server.admin.delete(key)
@@ -71,11 +71,11 @@ def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, stage: Stag
         assert "held" == refused.reason
 
 
-def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server: Server, stage: Stage) -> None:
+def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server: Server, scenario: Scenario) -> None:
     """E-7: a holder died while the server's clock was an hour ahead: its shard is free a lease's time from now."""
     clock = ManualClock()
-    shard = shard_of(stage)
-    with at(server, stage, clock) as holders:
+    shard = shard_of(scenario)
+    with at(server, scenario, clock) as holders:
         holders.push(numbered("a", 1))
         holders.new().take()
         clock.set_wall(clock.time() - 3_600)
@@ -96,10 +96,10 @@ def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server:
         assert isinstance(holders.new().take(), Acquired)
 
 
-def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(server: Server, stage: Stage) -> None:
+def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(server: Server, scenario: Scenario) -> None:
     """E-7: whoever finds that its lease lasts too long leaves it for as long as it is believed in; renewals count."""
     clock = ManualClock()
-    with at(server, stage, clock) as holders:
+    with at(server, scenario, clock) as holders:
         holders.push(numbered("a", 1))
         holder, other = holders.new(), holders.new()
         holder.take()
@@ -108,7 +108,7 @@ def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(serve
         clock.advance(TTL - 1)
         holder.renew(PATIENCE)
         clock.advance(TTL - 0.001)
-        server.admin.delete(shard_of(stage).key("lease"))
+        server.admin.delete(shard_of(scenario).key("lease"))
         refused = other.take()
         assert isinstance(refused, NotAcquired)
         assert "held" == refused.reason
@@ -116,11 +116,11 @@ def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(serve
 
 @pytest.mark.parametrize("ahead", [0.0, 3_600.0])
 def test_push_tokens_are_forgotten_after_two_minutes_whatever_the_clock_did(
-    server: Server, stage: Stage, ahead: float
+    server: Server, scenario: Scenario, ahead: float
 ) -> None:
     """Also after the server's clock was ahead for a while: what is kept of pushes does not grow without bound."""
-    clock, shard = ManualClock(), shard_of(stage)
-    with at(server, stage, clock) as holders:
+    clock, shard = ManualClock(), shard_of(scenario)
+    with at(server, scenario, clock) as holders:
         clock.advance(ahead)
         holders.push(numbered("a", 1))
         clock.set_wall(clock.time() - ahead)
@@ -133,11 +133,11 @@ def test_push_tokens_are_forgotten_after_two_minutes_whatever_the_clock_did(
     assert 4 <= kept[-1]
 
 
-def test_push_tokens_last_a_minute_whatever_the_clock_did(server: Server, stage: Stage) -> None:
+def test_push_tokens_last_a_minute_whatever_the_clock_did(server: Server, scenario: Scenario) -> None:
     """A push that is sent again within a minute is known, also where the server's clock was put back in between."""
-    clock, shard = ManualClock(), shard_of(stage)
+    clock, shard = ManualClock(), shard_of(scenario)
     clock.set_wall(60.0 * 30_000_000 + 59.0)
-    with at(server, stage, clock) as holders:
+    with at(server, scenario, clock) as holders:
         holders.push(numbered("a", 1))
         tokens = {field for turn in ("even", "odd") for field in server.admin.hkeys(shard.key(f"pushes_{turn}"))}
         clock.set_wall(clock.time() - 3_600)

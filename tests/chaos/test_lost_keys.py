@@ -4,7 +4,7 @@ import pytest
 
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from tests.chaos.tour import Tour
-from tests.servers import Server
+from tests.kit.servers import Server
 
 STEPS = 24
 

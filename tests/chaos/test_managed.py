@@ -21,12 +21,12 @@ from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
-from tests.chaos.support import closing as closing_app
-from tests.chaos.test_tour import SCRIPTS, look_at_everything
+from tests.kit.apps import closing_app
+from tests.chaos.everything import SCRIPTS, look_at_everything
 from tests.chaos.tour import Tour
-from tests.servers import ManagedCache
-from tests.servers.monitor import Asked, Monitor
-from tests.waiting import eventually
+from tests.kit.servers import ManagedCache
+from tests.kit.servers.monitor import Asked, Monitor
+from tests.kit.waiting import eventually
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "elasticache.md"
 MOST_ARGUMENTS: Final = 3_999

@@ -15,10 +15,11 @@ from lowkiq_lambda import BackendError, Config, Lowkiq
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.apps import close_app
-from tests.rules.support import Notes, declare
-from tests.servers import SentinelSetup
-from tests.waiting import eventually
+from tests.kit.apps import close_app
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+from tests.kit.servers import SentinelSetup
+from tests.kit.waiting import eventually
 
 AFTER = 4.0
 """Seconds for which pushes go on: fewer than a Sentinel takes to make a replica of the old primary."""

@@ -15,8 +15,8 @@ from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply
-from tests.chaos.stage import Stage
-from tests.chaos.support import (
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import (
     IDS,
     check_that_nobody_paid,
     disturbed,
@@ -29,75 +29,75 @@ from tests.chaos.support import (
     visit,
     when_waiting,
 )
-from tests.servers import MakeServer, Server
+from tests.kit.servers import MakeServer, Server
 
 
 @pytest.fixture
-def lasting(make_server: MakeServer, stage: Stage) -> tuple[Server, Stage]:
+def lasting(make_server: MakeServer, scenario: Scenario) -> tuple[Server, Scenario]:
     """A server that keeps what it acknowledged, and a queue on it."""
     server = make_server(appendonly=True)
-    return server, msgspec.structs.replace(stage, url=server.url, lease_ttl=3.0)
+    return server, msgspec.structs.replace(scenario, url=server.url, lease_ttl=3.0)
 
 
-def test_p2_a_server_killed_mid_drain_loses_nothing(lasting: tuple[Server, Stage]) -> None:
+def test_p2_a_server_killed_mid_drain_loses_nothing(lasting: tuple[Server, Scenario]) -> None:
     """E-36: killed and started anew, again and again, with appendfsync always, and even the drain goes on."""
-    server, stage = lasting
-    push(stage, numbered(IDS, 1, 2))
+    server, scenario = lasting
+    push(scenario, numbered(IDS, 1, 2))
 
     def restart() -> None:
         server.kill()
         server.start()
 
-    with disturbed(stage, (1, 3, 6), restart) as app:
-        while not is_empty(state_of(server, stage)):
+    with disturbed(scenario, (1, 3, 6), restart) as app:
+        while not is_empty(state_of(server, scenario)):
             with suppress(BackendError):
                 app.drain(10.0)
-    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=3)
+    check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=3)
 
 
-def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(server: Server, stage: Stage) -> None:
+def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(server: Server, scenario: Scenario) -> None:
     """E-44: the call timed out, was performed nevertheless, and was sent again; every job ran once."""
     server.admin.ping()
-    push(stage, numbered(IDS, 1, 2))
-    stage = msgspec.structs.replace(stage, lease_ttl=6.0, redis_timeout=0.2)
-    with disturbed(stage, (2, 4), server.freeze) as app:
+    push(scenario, numbered(IDS, 1, 2))
+    scenario = msgspec.structs.replace(scenario, lease_ttl=6.0, redis_timeout=0.2)
+    with disturbed(scenario, (2, 4), server.freeze) as app:
         waits = when_waiting(app, server.thaw)
         assert "empty" == visit(app).reason
     assert len(waits) >= 2
-    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+    check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=1)
 
 
-def test_a_server_that_stands_still_for_longer_than_a_lease_ends_the_visit(server: Server, stage: Stage) -> None:
+def test_a_server_that_stands_still_for_longer_than_a_lease_ends_the_visit(server: Server, scenario: Scenario) -> None:
     """E-43: the drain ends with an error that says so; the jobs run again, none is counted as failed."""
-    push(stage, numbered(IDS, 1, 2))
-    with disturbed(stage, (2,), server.freeze) as app:
+    push(scenario, numbered(IDS, 1, 2))
+    with disturbed(scenario, (2,), server.freeze) as app:
         with pytest.raises(BackendUnavailable):
             visit(app)
         server.thaw()
-    end = drain_to_the_end(server, stage)
-    check_that_nobody_paid(stage, [end], deliveries=2)
+    end = drain_to_the_end(server, scenario)
+    check_that_nobody_paid(scenario, [end], deliveries=2)
 
 
-def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(make_server: MakeServer, stage: Stage) -> None:
+def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(make_server: MakeServer, scenario: Scenario) -> None:
     """E-39: READONLY is waited for, and is no failure of a job."""
     server = make_server()
-    stage = msgspec.structs.replace(stage, url=server.url, lease_ttl=10.0)
-    push(stage, numbered(IDS, 1, 2))
-    with disturbed(stage, (2, 5), lambda: server.admin.replicaof(server.host, 1)) as app:
+    scenario = msgspec.structs.replace(scenario, url=server.url, lease_ttl=10.0)
+    push(scenario, numbered(IDS, 1, 2))
+    with disturbed(scenario, (2, 5), lambda: server.admin.replicaof(server.host, 1)) as app:
         waits = when_waiting(app, lambda: server.admin.replicaof("NO", "ONE"))
         assert "empty" == visit(app).reason
     assert len(waits) >= 2
-    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+    check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=1)
 
 
 def test_a_server_that_loads_its_data_is_waited_for(
-    make_server: MakeServer, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    make_server: MakeServer, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-39: LOADING is no failure of a job either."""
     # It reads slowly, and looks after its clients meanwhile.
     server = make_server(settings=["key-load-delay 10000", "loading-process-events-interval-bytes 1024"])
-    stage = msgspec.structs.replace(stage, url=server.url, lease_ttl=20.0)
-    push(stage, numbered(IDS, 1, 2))
+    scenario = msgspec.structs.replace(scenario, url=server.url, lease_ttl=20.0)
+    push(scenario, numbered(IDS, 1, 2))
     for number in range(60):
         server.admin.set(f"ballast {number}", random_bytes(2_000))
     seen: list[str] = []
@@ -114,21 +114,21 @@ def test_a_server_that_loads_its_data_is_waited_for(
         server.kill()
         starting.start()
 
-    with disturbed(stage, (2,), restart) as app:
+    with disturbed(scenario, (2,), restart) as app:
         assert "empty" == visit(app).reason
     starting.join()
     assert "BusyLoadingError" in seen
-    check_that_nobody_paid(stage, [state_of(server, stage)], deliveries=1)
+    check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=1)
 
 
 def test_a_broken_off_push_says_what_was_written(
-    lasting: tuple[Server, Stage], monkeypatch: pytest.MonkeyPatch
+    lasting: tuple[Server, Scenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-70: what it calls written is there, what it calls not written is not, and the rest may be either."""
-    server, stage = lasting
-    stage = msgspec.structs.replace(stage, shards_count=4, redis_timeout=0.2)
+    server, scenario = lasting
+    scenario = msgspec.structs.replace(scenario, shards_count=4, redis_timeout=0.2)
     jobs = [{"id": number, "payload": number} for number in range(20_000)]
-    push(stage, [])
+    push(scenario, [])
     waves = itertools.count(1)
     send = Backend.run_each
 
@@ -141,7 +141,7 @@ def test_a_broken_off_push_says_what_was_written(
 
     monkeypatch.setattr(Backend, "run_each", sent)
     with pytest.raises(PushInterrupted) as raised:
-        push(stage, jobs)
+        push(scenario, jobs)
     monkeypatch.undo()
     told = raised.value
     assert sorted(range(20_000)) == sorted([*told.written, *told.not_written, *told.unknown])
@@ -150,44 +150,44 @@ def test_a_broken_off_push_says_what_was_written(
     assert told.unknown
 
     server.start()
-    there = ids_of(server, stage)
+    there = ids_of(server, scenario)
     assert {str(number) for number in told.written} <= there
     assert not {str(number) for number in told.not_written} & there
-    push(stage, [jobs[position] for position in [*told.not_written, *told.unknown]])
-    assert {str(number) for number in range(20_000)} == ids_of(server, stage)
+    push(scenario, [jobs[position] for position in [*told.not_written, *told.unknown]])
+    assert {str(number) for number in range(20_000)} == ids_of(server, scenario)
 
 
 def test_a_push_refused_after_a_lost_reply_may_be_written(
-    server: Server, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-70, E-38: the first attempt was written, its answer lost, and the second is refused: that says nothing."""
-    push(stage, [])
+    push(scenario, [])
     send = Backend.run_each
 
     def lost(self: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         monkeypatch.undo()
         send(self, calls)
-        allow_only_newer_versions(server, shard_of(stage))
+        allow_only_newer_versions(server, shard_of(scenario))
         return [BackendUnavailable("The answer was lost.")] * len(calls)
 
     monkeypatch.setattr(Backend, "run_each", lost)
     with pytest.raises(PushInterrupted, match="of 2 it is unknown") as raised:
-        push(stage, numbered("ab", 1))
+        push(scenario, numbered("ab", 1))
     assert ([0, 1], []) == (raised.value.unknown, raised.value.not_written)
-    assert {"a", "b"} == ids_of(server, stage)
+    assert {"a", "b"} == ids_of(server, scenario)
 
 
-def test_a_push_that_some_shards_refuse_says_what_was_written(server: Server, stage: Stage) -> None:
+def test_a_push_that_some_shards_refuse_says_what_was_written(server: Server, scenario: Scenario) -> None:
     """E-70: while a queue is being declared anew, the shards that still take jobs are told from those that do not."""
-    stage = msgspec.structs.replace(stage, shards_count=2)
-    push(stage, [])
-    allow_only_newer_versions(server, shard_of(stage, 1))
+    scenario = msgspec.structs.replace(scenario, shards_count=2)
+    push(scenario, [])
+    allow_only_newer_versions(server, shard_of(scenario, 1))
     with pytest.raises(PushInterrupted) as raised:
-        push(stage, [{"id": number, "payload": number} for number in range(20)])
+        push(scenario, [{"id": number, "payload": number} for number in range(20)])
     told = raised.value
     assert isinstance(told.__cause__, QueueMismatch)
     assert list(range(20)) == sorted([*told.written, *told.not_written])
-    assert {str(number) for number in told.written} == ids_of(server, stage)
+    assert {str(number) for number in told.written} == ids_of(server, scenario)
 
 
 def allow_only_newer_versions(server: Server, shard: ShardRef) -> None:
@@ -195,11 +195,11 @@ def allow_only_newer_versions(server: Server, shard: ShardRef) -> None:
     server.admin.hset(shard.key("meta"), "least_version", 99)
 
 
-def ids_of(server: Server, stage: Stage) -> set[str]:
+def ids_of(server: Server, scenario: Scenario) -> set[str]:
     """All that waits, each under one payload."""
     found: set[str] = set()
-    for index in range(stage.shards_count):
-        waiting = state_of(server, stage, index)["waiting"]
+    for index in range(scenario.shards_count):
+        waiting = state_of(server, scenario, index)["waiting"]
         assert all(len(job[0]) == 1 for job in waiting.values())
         found |= waiting.keys()
     return found

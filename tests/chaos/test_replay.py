@@ -14,8 +14,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.chaos.history import check_order, final_state, history
-from tests.chaos.replay_app import (
+from tests.kit.replay.history import check_order, final_state, history
+from tests.kit.replay.app import (
     FOLDER_VARIABLE,
     QUEUE_VARIABLE,
     SHARDS,
@@ -23,11 +23,11 @@ from tests.chaos.replay_app import (
     applied_to,
     replay_worker,
 )
-from tests.chaos.support import closing
+from tests.kit.apps import closing_app
 from tests.kit.daemons import DaemonProcess
-from tests.properties.observed import stored
-from tests.servers import Server
-from tests.waiting import eventually
+from tests.kit.stored import stored
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
 
 CHUNK = 100
 BACKLOG = 700
@@ -62,7 +62,7 @@ class Replay:
 
     def new_daemon(self) -> DaemonProcess:
         """One more."""
-        return DaemonProcess(["tests.chaos.replay_app:app"], self.environment, self.folder / "log")
+        return DaemonProcess(["tests.kit.replay.app:app"], self.environment, self.folder / "log")
 
     def kill_one(self, which: int) -> None:
         """SIGKILL for one of the two, and another in its place."""
@@ -123,7 +123,7 @@ class Replay:
 def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Replay]:
     """Two daemons that wait for work, with leases of so many seconds."""
     made = Replay(server, queue_name, tmp_path, request.param)
-    with closing(made.app):
+    with closing_app(made.app):
         yield made
         made.close()
 

@@ -10,8 +10,8 @@ import pytest
 from tests.chaos.storm.actors import Scene
 from tests.chaos.storm.mutants import NAMES
 from tests.chaos.storm.weather import Storm
-from tests.servers import MakeServer
-from tests.servers.fault_proxy import FaultProxy
+from tests.kit.servers import MakeServer
+from tests.kit.servers.fault_proxy import FaultProxy
 
 Brew = Callable[..., Storm]
 LEASE = 1.0

@@ -14,9 +14,9 @@ from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.session import Acquired, LeaseSession
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.holders import PATIENCE, Holder, Holders
-from tests.chaos.stage import Stage
-from tests.chaos.support import (
+from tests.kit.holders import PATIENCE, Holder, Holders
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import (
     child,
     disturbed,
     drain_to_the_end,
@@ -29,15 +29,15 @@ from tests.chaos.support import (
     visit,
     wait_until_free,
 )
-from tests.servers import FaultProxy, Server
-from tests.waiting import eventually
+from tests.kit.servers import FaultProxy, Server
+from tests.kit.waiting import eventually
 
 TTL = 30.0
 
 
-def strikes_of(server: Server, stage: Stage) -> int:
+def strikes_of(server: Server, scenario: Scenario) -> int:
     """How many holders of the lone id were taken for dead."""
-    return len(state_of(server, stage)["trouble"].get("a", {}).get("strikes", []))
+    return len(state_of(server, scenario)["trouble"].get("a", {}).get("strikes", []))
 
 
 def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
@@ -46,13 +46,13 @@ def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
     proxy.drop_reply_after(script(name).sha.encode(), times=10_000)
 
 
-def make_suspect(server: Server, stage: Stage) -> None:
+def make_suspect(server: Server, scenario: Scenario) -> None:
     """Push an id whose process dies while it runs, so that it runs alone next."""
-    push(stage, numbered("a", 1))
-    with child(stage, stops=["in handler"]) as holder:
+    push(scenario, numbered("a", 1))
+    with child(scenario, stops=["in handler"]) as holder:
         holder.wait_at("in handler")
         holder.kill()
-    wait_until_free(server, stage)
+    wait_until_free(server, scenario)
 
 
 def unheard_of(holders: Holders) -> Holder:
@@ -74,15 +74,15 @@ def raising(error: BaseException) -> Callable[[], None]:
     return drain
 
 
-def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
     """E-43: a handler that ended well five times, and could not be settled four times, is done and not buried."""
-    push(stage, numbered("a", 1))
+    push(scenario, numbered("a", 1))
 
     def go_away() -> None:
         fault_proxy.refuse()
         fault_proxy.cut()
 
-    away = msgspec.structs.replace(stage, url=fault_proxy.url, redis_timeout=0.2)
+    away = msgspec.structs.replace(scenario, url=fault_proxy.url, redis_timeout=0.2)
     with disturbed(away, (1, 2, 3, 4), go_away) as app:
         for _ in range(20):
             # On a slow machine a visit may end before its handler begins.
@@ -90,90 +90,90 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, stage: St
                 if visit(app).reason == "empty":
                     break
             fault_proxy.accept()
-            wait_until_free(server, stage)
-    end = state_of(server, stage)
+            wait_until_free(server, scenario)
+    end = state_of(server, scenario)
     assert ({}, {}, 1) == (end["morgue"], end["trouble"], end["counters"]["done"])
-    assert [[1]] * 5 == journal_of(stage).performed()["a"]
+    assert [[1]] * 5 == journal_of(scenario).performed()["a"]
 
 
-def test_p6_a_start_whose_reply_is_lost_is_no_strike(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+def test_p6_a_start_whose_reply_is_lost_is_no_strike(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
     """Nobody knows whether it was noted, and no handler ran: the next holder takes nobody for dead."""
-    make_suspect(server, stage)
-    with opened(msgspec.structs.replace(stage, url=fault_proxy.url)) as app:
+    make_suspect(server, scenario)
+    with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:
         for _ in range(4):
             drop_replies(server, fault_proxy, "start")
             with pytest.raises(BackendUnavailable):
                 visit(app)
             fault_proxy.heal()
-            assert state_of(server, stage)["trouble"]["a"]["started"]
+            assert state_of(server, scenario)["trouble"]["a"]["started"]
         assert {"recovered": 1, "done": 1} == app.drain()
-    end = state_of(server, stage)
+    end = state_of(server, scenario)
     assert ({}, {}) == (end["morgue"], end["trouble"])
-    assert [[1]] == journal_of(stage).performed()["a"]
+    assert [[1]] == journal_of(scenario).performed()["a"]
 
 
-def test_p6_a_look_is_enough_to_be_heard(server: Server, stage: Stage, fault_proxy: FaultProxy) -> None:
+def test_p6_a_look_is_enough_to_be_heard(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
     """Who could not settle says that it lives when Redis answers again, and frees the shard, before it comes back."""
-    make_suspect(server, stage)
-    behind = msgspec.structs.replace(stage, url=fault_proxy.url, lease_ttl=2.0)
-    with opened(behind) as app, opened(stage) as other:
+    make_suspect(server, scenario)
+    behind = msgspec.structs.replace(scenario, url=fault_proxy.url, lease_ttl=2.0)
+    with opened(behind) as app, opened(scenario) as other:
         drop_replies(server, fault_proxy, "start")
         with pytest.raises(BackendUnavailable):
             visit(app)
         fault_proxy.heal()
         app.drainer.probe(app.drainer.shards())
         assert "empty" == visit(other).reason
-    assert [False, True] == [line.repeated for line in journal_of(stage).lines("begin")]
-    assert {} == state_of(server, stage)["trouble"]
+    assert [False, True] == [line.repeated for line in journal_of(scenario).lines("begin")]
+    assert {} == state_of(server, scenario)["trouble"]
 
 
-def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Server, stage: Stage) -> None:
+def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Server, scenario: Scenario) -> None:
     """Frozen for longer than its lease it is taken for dead by the next holder; thawed it says that it lives."""
-    make_suspect(server, stage)
-    with child(stage, stops=["in handler"]) as frozen:
+    make_suspect(server, scenario)
+    with child(scenario, stops=["in handler"]) as frozen:
         frozen.wait_at("in handler")
         frozen.freeze()
-        wait_until_free(server, stage)
-        with child(stage, stops=["in handler"]) as successor:
+        wait_until_free(server, scenario)
+        with child(scenario, stops=["in handler"]) as successor:
             successor.wait_at("in handler")
-            assert 1 == strikes_of(server, stage)
+            assert 1 == strikes_of(server, scenario)
             frozen.go_on()
             frozen.thaw()
             assert "lease lost" == frozen.ended().reason
-            assert 0 == strikes_of(server, stage)
-            assert state_of(server, stage)["trouble"]["a"]["started"]
+            assert 0 == strikes_of(server, scenario)
+            assert state_of(server, scenario)["trouble"]["a"]["started"]
             successor.kill()
-    wait_until_free(server, stage)
-    with child(stage, stops=["in handler"]) as third:
+    wait_until_free(server, scenario)
+    with child(scenario, stops=["in handler"]) as third:
         third.wait_at("in handler")
-        assert 1 == strikes_of(server, stage)
+        assert 1 == strikes_of(server, scenario)
         third.kill()
-    end = drain_to_the_end(server, stage)
+    end = drain_to_the_end(server, scenario)
     assert ({}, {}) == (end["morgue"], end["trouble"])
 
 
 def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
-    server: Server, stage: Stage, fault_proxy: FaultProxy
+    server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
     """It was written, and the next window claimed, before the server stood still: that window was only interrupted."""
-    make_suspect(server, stage)
-    push(stage, numbered("b", 1))
-    with opened(msgspec.structs.replace(stage, url=fault_proxy.url)) as app:
+    make_suspect(server, scenario)
+    push(scenario, numbered("b", 1))
+    with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:
         drop_replies(server, fault_proxy, "settle")
         with pytest.raises(BackendUnavailable):
             visit(app)
         fault_proxy.heal()
-        assert {"b"} == state_of(server, stage)["flight"].keys()
+        assert {"b"} == state_of(server, scenario)["flight"].keys()
         assert {"recovered": 1, "done": 1} == app.drain()
-    end = state_of(server, stage)
+    end = state_of(server, scenario)
     assert ({}, {}, {}) == (end["morgue"], end["trouble"], end["suspects"])
     assert 2 == end["counters"]["done"]
 
 
-def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, stage: Stage) -> None:
+def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, scenario: Scenario) -> None:
     """An id with several payloads is not searched for a culprit where no process has died."""
     clock = ManualClock()
-    with Holders(server.url, shard_of(stage), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
+    with Holders(server.url, shard_of(scenario), clock=clock, new_time=GivenTime, ttl=TTL) as holders:
         holders.push(numbered("a", *range(8)))
         former = [holders.new() for _ in range(3)]
         former[0].take()
@@ -183,7 +183,7 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
         sizes = [len(window.deliveries[0].entries)]
         for holder in former[1:]:
             clock.advance(TTL)
-            server.admin.delete(shard_of(stage).key("lease"))
+            server.admin.delete(shard_of(scenario).key("lease"))
             granted = holder.take()
             assert isinstance(granted, Acquired)
             assert granted.window is not None
@@ -197,23 +197,23 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
     assert [8, 4, 2, 8] == sizes
 
 
-def test_p6_what_is_buried_says_what_is_known(server: Server, stage: Stage) -> None:
+def test_p6_what_is_buried_says_what_is_known(server: Server, scenario: Scenario) -> None:
     """E-50: after three processes of which nothing more was heard the payload is buried; its error says just that."""
-    make_suspect(server, stage)
+    make_suspect(server, scenario)
     for number in range(3):
-        with child(stage, stops=["in handler"]) as holder:
+        with child(scenario, stops=["in handler"]) as holder:
             holder.wait_at("in handler")
-            assert number == strikes_of(server, stage)
+            assert number == strikes_of(server, scenario)
             holder.kill()
-        wait_until_free(server, stage)
-    with opened(stage) as app:
+        wait_until_free(server, scenario)
+    with opened(scenario) as app:
         eventually(lambda: visit(app).reason == "empty")
-    error = state_of(server, stage)["morgue"]["a"][1]
+    error = state_of(server, scenario)["morgue"]["a"][1]
     assert error.startswith("crashed: nothing more was heard of the process")
 
 
 def test_p6_two_threads_may_tell_that_one_holder_lives(
-    server: Server, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P6: after an outage one thread looks while another drains; both say so, and neither fails by the other."""
     both = Barrier(2)
@@ -224,7 +224,7 @@ def test_p6_two_threads_may_tell_that_one_holder_lives(
         survive(session, patience)
 
     monkeypatch.setattr(LeaseSession, "survive", survive_together)
-    with Holders(server.url, shard_of(stage)) as holders, ThreadPoolExecutor(2) as threads:
+    with Holders(server.url, shard_of(scenario)) as holders, ThreadPoolExecutor(2) as threads:
         survivors, session = Survivors(), unheard_of(holders)
         with pytest.raises(BackendUnavailable):
             survivors.watch(session, raising(BackendUnavailable()))
@@ -234,11 +234,11 @@ def test_p6_two_threads_may_tell_that_one_holder_lives(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a hook raised")])
-def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, stage: Stage, error: BaseException) -> None:
+def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, scenario: Scenario, error: BaseException) -> None:
     """P6: an error that is not one of Redis ends the visit, not the process, which says so all the same."""
-    with Holders(server.url, shard_of(stage)) as holders:
+    with Holders(server.url, shard_of(scenario)) as holders:
         survivors, session = Survivors(), unheard_of(holders)
         with pytest.raises(type(error)):
             survivors.watch(session, raising(error))
         assert [session.shard] == survivors.tell([session.shard])
-    assert state_of(server, stage)["trouble"]["a"]["started"]
+    assert state_of(server, scenario)["trouble"]["a"]["started"]

@@ -9,8 +9,8 @@ import pytest
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.errors import BackendDenied, BackendError
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.chaos.stage import Stage
-from tests.chaos.support import (
+from tests.chaos.scenario import Scenario
+from tests.chaos.steps import (
     IDS,
     check_that_nobody_paid,
     disturbed,
@@ -21,15 +21,15 @@ from tests.chaos.support import (
     shard_of,
     when_waiting,
 )
-from tests.properties.observed import State, stored
-from tests.servers import Cluster, MakeServer, SentinelSetup, Server, TlsProxy
+from tests.kit.stored import State, stored
+from tests.kit.servers import Cluster, MakeServer, SentinelSetup, Server, TlsProxy
 
 SHARDS = 6
 
 
-def on(url: str, stage: Stage, shards_count: int = SHARDS) -> Stage:
-    """The stage on another server, with time for it to recover."""
-    return msgspec.structs.replace(stage, url=url, shards_count=shards_count, lease_ttl=20.0, batch_size=1)
+def on(url: str, scenario: Scenario, shards_count: int = SHARDS) -> Scenario:
+    """The scenario on another server, with time for it to recover."""
+    return msgspec.structs.replace(scenario, url=url, shards_count=shards_count, lease_ttl=20.0, batch_size=1)
 
 
 def drain_everything(app: Lowkiq, look: Callable[[], list[State]]) -> list[State]:
@@ -40,37 +40,37 @@ def drain_everything(app: Lowkiq, look: Callable[[], list[State]]) -> list[State
     return look()
 
 
-def in_cluster(cluster: Cluster, stage: Stage) -> Callable[[], list[State]]:
+def in_cluster(cluster: Cluster, scenario: Scenario) -> Callable[[], list[State]]:
     """The shards where their nodes have them."""
-    shards = [shard_of(stage, index) for index in range(stage.shards_count)]
+    shards = [shard_of(scenario, index) for index in range(scenario.shards_count)]
     return lambda: [stored(cluster.node_for(shard.keys[0]).admin, shard) for shard in shards]
 
 
-def test_a_cluster_serves_all_shards(cluster: Cluster, stage: Stage) -> None:
+def test_a_cluster_serves_all_shards(cluster: Cluster, scenario: Scenario) -> None:
     """Shards lie on all nodes, a push and a drain go to each of them, and nothing is done twice."""
-    stage = on(cluster.url, stage)
-    push(stage, numbered(IDS, 1, 2))
-    assert 3 == len({cluster.node_for(shard_of(stage, index).keys[0]).port for index in range(SHARDS)})
-    with opened(stage) as app:
-        ends = drain_everything(app, in_cluster(cluster, stage))
-    check_that_nobody_paid(stage, ends, deliveries=1)
+    scenario = on(cluster.url, scenario)
+    push(scenario, numbered(IDS, 1, 2))
+    assert 3 == len({cluster.node_for(shard_of(scenario, index).keys[0]).port for index in range(SHARDS)})
+    with opened(scenario) as app:
+        ends = drain_everything(app, in_cluster(cluster, scenario))
+    check_that_nobody_paid(scenario, ends, deliveries=1)
 
 
-def test_a_slot_that_moves_mid_drain_costs_nothing(cluster: Cluster, stage: Stage) -> None:
+def test_a_slot_that_moves_mid_drain_costs_nothing(cluster: Cluster, scenario: Scenario) -> None:
     """E-40: the shard is on another node from one call to the next; MOVED is followed."""
-    stage = on(cluster.url, stage, shards_count=1)
-    push(stage, numbered(IDS, 1, 2))
-    slot = cluster.slot_of(shard_of(stage).keys[0])
-    with disturbed(stage, (3, 6, 9), lambda: cluster.move_slot(slot, another(cluster, shard_of(stage)))) as app:
-        ends = drain_everything(app, in_cluster(cluster, stage))
-    check_that_nobody_paid(stage, ends, deliveries=1)
+    scenario = on(cluster.url, scenario, shards_count=1)
+    push(scenario, numbered(IDS, 1, 2))
+    slot = cluster.slot_of(shard_of(scenario).keys[0])
+    with disturbed(scenario, (3, 6, 9), lambda: cluster.move_slot(slot, another(cluster, shard_of(scenario)))) as app:
+        ends = drain_everything(app, in_cluster(cluster, scenario))
+    check_that_nobody_paid(scenario, ends, deliveries=1)
 
 
-def test_a_slot_that_is_half_moved_is_waited_for(cluster: Cluster, stage: Stage) -> None:
+def test_a_slot_that_is_half_moved_is_waited_for(cluster: Cluster, scenario: Scenario) -> None:
     """E-39, E-40: while the keys of the shard are on two nodes it says TRYAGAIN, which is no failure of a job."""
-    stage = on(cluster.url, stage, shards_count=1)
-    push(stage, numbered(IDS, 1, 2))
-    shard = shard_of(stage)
+    scenario = on(cluster.url, scenario, shards_count=1)
+    push(scenario, numbered(IDS, 1, 2))
+    shard = shard_of(scenario)
     slot, target = cluster.slot_of(shard.keys[0]), another(cluster, shard)
     moved: list[int] = []
 
@@ -83,12 +83,12 @@ def test_a_slot_that_is_half_moved_is_waited_for(cluster: Cluster, stage: Stage)
             cluster.move_keys(slot, target)
             cluster.end_move(slot, target)
 
-    with disturbed(stage, (3,), begin) as app:
+    with disturbed(scenario, (3,), begin) as app:
         waits = when_waiting(app, finish)
-        ends = drain_everything(app, in_cluster(cluster, stage))
+        ends = drain_everything(app, in_cluster(cluster, scenario))
     assert [1] == moved
     assert waits
-    check_that_nobody_paid(stage, ends, deliveries=1)
+    check_that_nobody_paid(scenario, ends, deliveries=1)
 
 
 def another(cluster: Cluster, shard: ShardRef) -> Server:
@@ -97,33 +97,33 @@ def another(cluster: Cluster, shard: ShardRef) -> Server:
     return next(node for node in cluster.nodes if node is not owner)
 
 
-def test_a_failover_mid_drain_costs_nothing(sentinel: SentinelSetup, stage: Stage) -> None:
+def test_a_failover_mid_drain_costs_nothing(sentinel: SentinelSetup, scenario: Scenario) -> None:
     """E-7, E-37, E-39: the drain finds the new primary, with the leases that it took from the old one."""
-    stage = msgspec.structs.replace(on(sentinel.url, stage, shards_count=2), lease_ttl=3.0)
-    push(stage, numbered(IDS, 1, 2))
-    with disturbed(stage, (4,), sentinel.failover) as app:
+    scenario = msgspec.structs.replace(on(sentinel.url, scenario, shards_count=2), lease_ttl=3.0)
+    push(scenario, numbered(IDS, 1, 2))
+    with disturbed(scenario, (4,), sentinel.failover) as app:
         ends = drain_everything(
-            app, lambda: [stored(sentinel.primary.admin, shard_of(stage, index)) for index in (0, 1)]
+            app, lambda: [stored(sentinel.primary.admin, shard_of(scenario, index)) for index in (0, 1)]
         )
     # What was acknowledged by the old primary alone is done again.
-    check_that_nobody_paid(stage, ends, deliveries=2)
+    check_that_nobody_paid(scenario, ends, deliveries=2)
 
 
-def test_a_queue_is_reached_over_tls(server: Server, stage: Stage) -> None:
+def test_a_queue_is_reached_over_tls(server: Server, scenario: Scenario) -> None:
     """rediss:// with the authority's certificate in the URL."""
     with TlsProxy(server) as proxy:
-        stage = on(proxy.url, stage)
-        push(stage, numbered(IDS, 1, 2))
-        with opened(stage) as app:
-            ends = drain_everything(app, lambda: [stored(server.admin, shard_of(stage, i)) for i in range(SHARDS)])
-    check_that_nobody_paid(stage, ends, deliveries=1)
+        scenario = on(proxy.url, scenario)
+        push(scenario, numbered(IDS, 1, 2))
+        with opened(scenario) as app:
+            ends = drain_everything(app, lambda: [stored(server.admin, shard_of(scenario, i)) for i in range(SHARDS)])
+    check_that_nobody_paid(scenario, ends, deliveries=1)
 
 
-def test_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: Server, stage: Stage) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: Server, scenario: Scenario) -> None:
     """E-46: the first call says what is wrong with TLS and what to do; nothing is sent in the clear."""
     with (
         TlsProxy(server) as proxy,
-        opened(on(proxy.bare_url, stage)) as app,
+        opened(on(proxy.bare_url, scenario)) as app,
         pytest.raises(BackendError, match="TLS certificate is not accepted"),
     ):
         app.push(app.workers[0], numbered("a", 1))
@@ -131,25 +131,25 @@ def test_a_certificate_of_an_unknown_authority_is_refused_in_a_sentence(server: 
 
 @pytest.mark.parametrize(("user", "says"), [("", "required"), (":wrong@", "invalid")])
 def test_a_missing_or_wrong_password_is_said_at_once(
-    make_server: MakeServer, stage: Stage, user: str, says: str
+    make_server: MakeServer, scenario: Scenario, user: str, says: str
 ) -> None:
     """The error names the cause and not the password; neither push nor drain waits for it to get better."""
     server = make_server()
     server.admin.config_set("requirepass", "right")
-    with opened(on(f"redis://{user}{server.host}:{server.port}/0", stage)) as app:
+    with opened(on(f"redis://{user}{server.host}:{server.port}/0", scenario)) as app:
         for refused in (lambda: app.push(app.workers[0], numbered("a", 1)), lambda: app.drain(10.0)):
             with pytest.raises(BackendDenied, match=says) as raised:
                 refused()
             assert "wrong@" not in str(raised.value)
 
 
-def test_a_user_who_may_not_publish_pushes_all_the_same(make_server: MakeServer, stage: Stage) -> None:
+def test_a_user_who_may_not_publish_pushes_all_the_same(make_server: MakeServer, scenario: Scenario) -> None:
     """A refused message undoes nothing: the job is there, and who looks instead of listening finds it."""
     server = make_server()
-    silent = on(server.add_user("silent", "~lowkiq:*", "resetchannels", "+@all"), stage)
+    silent = on(server.add_user("silent", "~lowkiq:*", "resetchannels", "+@all"), scenario)
     with opened(silent) as app:
         (pushed,) = app.push(app.workers[0], numbered("a", 1))
     assert ("a", False) == (pushed.id, pushed.merged)
     assert any("notify" in str(entry["object"]) for entry in server.admin.acl_log())
-    with opened(on(server.url, stage)) as app:
+    with opened(on(server.url, scenario)) as app:
         assert 1 == app.drain(10.0)["done"]

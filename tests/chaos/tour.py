@@ -12,8 +12,8 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.session import Acquired
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
-from tests.chaos.holders import PATIENCE, Holders
-from tests.servers import Server
+from tests.kit.holders import PATIENCE, Holders
+from tests.kit.servers import Server
 
 TTL = 30.0
 LATER = 600.0

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
-
 import pytest
-
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import close_app
-from tests.dashboard.support import Browser
-from tests.store.support import Handler, declare
+from tests.kit.apps import close_app
+from tests.kit.web import Browser
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
+from tests.kit.accounts import AUTH
+from tests.kit.accounts import OPERATOR
 
-OPERATOR, READER = "open sesame, please", "only to look at it"
-AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
 
 MakeBrowser: TypeAlias = Callable[..., Browser]
 
@@ -33,13 +32,13 @@ def app(server_url: str, clock: ManualClock) -> Iterator[Lowkiq]:
 
 
 @pytest.fixture
-def handler() -> Handler:
+def handler() -> FailingHandler:
     """What the worker does."""
-    return Handler()
+    return FailingHandler()
 
 
 @pytest.fixture
-def worker(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+def worker(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
     """The app's only worker: one shard, batches of ten, tries again after a minute."""
     return declare(app, queue_name, handler)
 

@@ -7,9 +7,10 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from tests.dashboard.conftest import READER, MakeBrowser
-from tests.dashboard.support import Answer, Browser
-from tests.store.support import Handler
+from tests.kit.accounts import READER
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.web import Answer, Browser
+from tests.kit.handlers import FailingHandler
 
 AUDIT = "lowkiq_lambda.audit"
 
@@ -61,7 +62,7 @@ def test_a_pause_for_a_time(app: Lowkiq, worker: Any, browser: Browser) -> None:
 
 
 def test_a_holder_is_evicted(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By the button of its shard; who asks again finds nothing to do once it has let go."""
     caplog.set_level(logging.INFO, AUDIT)

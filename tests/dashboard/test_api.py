@@ -14,10 +14,11 @@ from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE, LARGEST_PAYLOAD
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.testing import ManualClock
-from tests.dashboard.conftest import OPERATOR as OPERATORS_PASSWORD
+from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
 from tests.dashboard.conftest import MakeBrowser
-from tests.dashboard.support import Answer, Browser
-from tests.store.support import LATER, Handler, declare
+from tests.kit.web import Answer, Browser
+from tests.kit.handlers import LATER, FailingHandler
+from tests.store.support import declare
 
 OPERATOR, READER = "o" * 20, "r" * 20
 AUTH = Auth(tokens=[Token("robot", OPERATOR, "operator"), Token("scraper", READER)])
@@ -47,7 +48,7 @@ def _robot(app: Lowkiq, clock: ManualClock, secret: str, **options: Any) -> Robo
     return Robot(served, headers={"authorization": f"Bearer {secret}"})
 
 
-def bury(app: Lowkiq, worker: Any, handler: Handler, count: int) -> None:
+def bury(app: Lowkiq, worker: Any, handler: FailingHandler, count: int) -> None:
     """So many ids end in the morgue."""
     handler.failing = {str(n) for n in range(count)}
     worker.perform_async([{"id": n} for n in range(count)])
@@ -55,7 +56,7 @@ def bury(app: Lowkiq, worker: Any, handler: Handler, count: int) -> None:
 
 
 @pytest.fixture
-def mortal(app: Lowkiq, queue_name: str, handler: Handler) -> Any:
+def mortal(app: Lowkiq, queue_name: str, handler: FailingHandler) -> Any:
     """A worker whose failures are final, with three shards."""
     return declare(app, queue_name, handler, max_retry_count=0, shards_count=3, batch_size=100)
 
@@ -111,7 +112,7 @@ def test_pages_go_on_from_their_cursor(robot: Robot, mortal: Any, queue_name: st
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
-def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: Handler, limit: int) -> None:
+def test_a_search_goes_on_from_its_cursor(robot: Robot, mortal: Any, handler: FailingHandler, limit: int) -> None:
     """By the beginning of ids and a text in errors, each job once, whatever is in its id; in the morgue as well."""
     ids = [f"a{one}" for one in HOSTILE] + [f"b{one}" for one in HOSTILE]
     query = {"queue": mortal.queue_name, "limit": limit}
@@ -190,7 +191,7 @@ def test_what_no_codec_can_read_is_bytes(server_url: str, clock: ManualClock, qu
         return {"set", 1} if data == b"odd" else json.loads(data)
 
     app = Lowkiq(Config(redis_url=server_url, dump_payload=dump, load_payload=load), clock=clock)
-    worker: Any = declare(app, queue_name, Handler())
+    worker: Any = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": 1, "payload": b"\xff\0"}, {"id": 2, "payload": b"odd"}])
 
     first, second = _robot(app, clock, READER).read("waiting/range_by_id", queue=queue_name).json["jobs"]
@@ -234,7 +235,7 @@ def test_nothing_is_shown_where_the_mask_fails(
 
 
 def test_a_job_is_found_wherever_it_is(
-    robot: Robot, app: Lowkiq, worker: Any, handler: Handler, queue_name: str
+    robot: Robot, app: Lowkiq, worker: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """One answer tells of a job in flight, and of what waits under the same id; one that is nowhere is a 404."""
     seen: list[Answer] = []
@@ -257,7 +258,7 @@ def test_a_job_is_found_wherever_it_is(
 
 
 def test_a_job_tells_how_it_has_failed(
-    app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler, queue_name: str
+    app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """E-76: the last failures, newest first, with what no JSON can hold written out."""
     handler.failing = {"a"}
@@ -274,7 +275,7 @@ def test_a_job_tells_how_it_has_failed(
 
 
 def test_chosen_jobs_are_requeued_and_deleted(
-    robot: Robot, mortal: Any, handler: Handler, caplog: pytest.LogCaptureFixture
+    robot: Robot, mortal: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each action changes the ids that are named, says how many, and leaves a line about who it was."""
     app, queue_name = mortal.app, mortal.queue_name
@@ -295,7 +296,7 @@ def test_chosen_jobs_are_requeued_and_deleted(
 
 
 def test_a_whole_list_is_done_in_steps(
-    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, queue_name: str
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """Calls go on where the one before ended, until there is no `next`; a repeated call changes nothing twice."""
     bury(app, mortal, handler, 1_200)
@@ -320,7 +321,7 @@ def test_a_whole_list_is_done_in_steps(
     [("waiting/kill_all_failed", (1, 4)), ("waiting/delete_all_failed", (1, 0)), ("waiting/expedite_all", (5, 0))],
 )
 def test_failed_jobs_are_killed_deleted_or_run_now(
-    robot: Robot, worker: Any, handler: Handler, path: str, left: tuple[int, int]
+    robot: Robot, worker: Any, handler: FailingHandler, path: str, left: tuple[int, int]
 ) -> None:
     """Those that have failed are meant, and those alone where an action is about failures (LN-26)."""
     handler.failing = {str(n) for n in range(4)}
@@ -348,7 +349,7 @@ def test_failed_jobs_are_killed_deleted_or_run_now(
     ],
 )
 def test_an_action_is_done_to_what_a_filter_finds(
-    robot: Robot, mortal: Any, handler: Handler, wanted: dict[str, str], changed: int
+    robot: Robot, mortal: Any, handler: FailingHandler, wanted: dict[str, str], changed: int
 ) -> None:
     """Of the morgue those of which all of it holds, and no other."""
     handler.failing = {"0", "1", "10", "2"}
@@ -378,7 +379,7 @@ FOUND: Any = [
 
 @pytest.mark.parametrize("case", FOUND)
 def test_an_action_on_what_waits_by_a_filter(
-    robot: Robot, worker: Any, handler: Handler, clock: ManualClock, case: Any
+    robot: Robot, worker: Any, handler: FailingHandler, clock: ManualClock, case: Any
 ) -> None:
     """By id, time and retry count; what an action is not meant for stays, though the filter finds it."""
     path, wanted, left = case
@@ -418,7 +419,7 @@ def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: 
     [("waiting/expedite", ({"2", "3", "fresh"}, set())), ("waiting/kill", ({"0", "2", "3", "fresh"}, {"1"}))],
 )
 def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the parts of a queue, and what is done to it
-    robot: Robot, worker: Any, handler: Handler, caplog: pytest.LogCaptureFixture, path: str, left: tuple[Any, Any]
+    robot: Robot, worker: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture, path: str, left: tuple[Any, Any]
 ) -> None:
     """The ids that are named, and no others; of what has not failed none goes to the morgue; and it is noted."""
     app = worker.app
@@ -525,7 +526,7 @@ def test_what_cannot_be_done_has_a_code(robot: Robot, app: Lowkiq, clock: Manual
 
 
 def test_each_call_of_an_action_has_its_filter(
-    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, caplog: pytest.LogCaptureFixture
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A `next` goes on with the filter that it began with; the lines of one action share a number and tell the sum."""
     bury(app, mortal, handler, 3_000)
@@ -549,7 +550,7 @@ def test_each_call_of_an_action_has_its_filter(
 
 
 def test_redis_breaks_off_an_action(
-    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, monkeypatch: pytest.MonkeyPatch
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-83: what was done is answered, with a `next`; where nothing could be done it is a 503."""
     bury(app, mortal, handler, 2_000)
@@ -574,7 +575,7 @@ def test_redis_breaks_off_an_action(
 
 
 def test_the_next_of_one_action_is_none_of_another(
-    robot: Robot, app: Lowkiq, mortal: Any, handler: Handler, queue_name: str
+    robot: Robot, app: Lowkiq, mortal: Any, handler: FailingHandler, queue_name: str
 ) -> None:
     """A `next` goes on with its own action on its own queue, and a forged one with nothing."""
     bury(app, mortal, handler, 1_000)
@@ -702,7 +703,7 @@ def test_a_browsers_session_needs_its_proof_here_too(browser: Browser, queue_nam
     assert (403, 200) == (refused.status, done.status)
 
 
-def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler: Handler) -> None:
+def test_metrics_are_told_to_prometheus(app: Lowkiq, clock: ManualClock, handler: FailingHandler) -> None:
     """One line for each queue and number, with names escaped and without ids."""
     worker: Any = declare(app, 'a"b\\c', handler)
     worker.perform_async([{"id": "secret-id"}])
@@ -722,10 +723,10 @@ def test_a_queue_that_was_made_otherwise_hides_no_other(
     app: Lowkiq, clock: ManualClock, queue_name: str, server_url: str
 ) -> None:
     """P9: it is told as what it is, and the others are measured."""
-    declare(app, queue_name, Handler()).perform_async([{"id": 1}])
+    declare(app, queue_name, FailingHandler()).perform_async([{"id": 1}])
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
-    declare(other, queue_name, Handler(), shards_count=7)
-    declare(other, f"{queue_name}-sound", Handler()).perform_async([{"id": 1}])
+    declare(other, queue_name, FailingHandler(), shards_count=7)
+    declare(other, f"{queue_name}-sound", FailingHandler()).perform_async([{"id": 1}])
 
     lines = _robot(other, clock, READER).get("/metrics").text.splitlines()
     other.backend.client.close()

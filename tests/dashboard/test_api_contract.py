@@ -17,7 +17,7 @@ from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.operations import PREFIX
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.testing import ManualClock
-from tests.store.support import Handler
+from tests.kit.handlers import FailingHandler
 
 SECRET = "s" * 20
 EXAMPLES = 12
@@ -38,7 +38,7 @@ class Bearer:
 
 
 @pytest.fixture
-def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: Handler) -> ASGIApp:
+def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler) -> ASGIApp:
     """The dashboard of a queue with jobs that wait, have failed, and lie in the morgue."""
     handler.failing = {"1", "2", "3"}
     worker.perform_async([{"id": n, "payload": {"n": n}} for n in range(6)])

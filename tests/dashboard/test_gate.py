@@ -20,8 +20,9 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
 from lowkiq_lambda.dashboard.serving import entry_for
 from lowkiq_lambda.testing import ManualClock
-from tests.dashboard.conftest import AUTH, OPERATOR, READER, MakeBrowser
-from tests.dashboard.support import Browser
+from tests.kit.accounts import AUTH, OPERATOR, READER
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.web import Browser
 
 pytestmark = pytest.mark.usefixtures("worker")
 """Tries are counted by app, and an app is known by its queues."""

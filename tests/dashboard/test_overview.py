@@ -10,9 +10,10 @@ import redis
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
-from tests.dashboard.support import Browser
-from tests.servers import FaultProxy, MakeServer
-from tests.store.support import Handler, declare
+from tests.kit.web import Browser
+from tests.kit.servers import FaultProxy, MakeServer
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 
 def cells(page: str) -> dict[str, dict[str, str]]:
@@ -42,7 +43,7 @@ def _text(markup: str) -> str:
 
 
 def test_ln_32_a_row_has_every_number_of_its_queue(
-    worker: Any, handler: Handler, app: Lowkiq, browser: Browser, clock: ManualClock
+    worker: Any, handler: FailingHandler, app: Lowkiq, browser: Browser, clock: ManualClock
 ) -> None:
     """LN-12, LN-32: processed, failed, lag, in flight, waiting, fresh, retries, morgue; and how long batches take."""
     worker.perform_async([{"id": n} for n in range(8)])
@@ -94,7 +95,7 @@ def test_ln_33_numbers_lead_to_lists(worker: Any, browser: Browser) -> None:
 
 
 def test_the_chart_has_history_when_the_page_opens(
-    worker: Any, handler: Handler, app: Lowkiq, browser: Browser, clock: ManualClock
+    worker: Any, handler: FailingHandler, app: Lowkiq, browser: Browser, clock: ManualClock
 ) -> None:
     """What was drained while nobody looked is in the chart, in the slot that it belongs to."""
     for count in (7, 3):
@@ -150,7 +151,7 @@ def test_an_app_without_workers_is_explained(browser: Browser) -> None:
 def test_hostile_names_are_text(app: Lowkiq, browser: Browser, queue_name: str) -> None:
     """E-84: a queue may be called anything."""
     name = f"<script>alert(1)</script>\"'/../%2e?&#{queue_name}"
-    declare(app, name, Handler())
+    declare(app, name, FailingHandler())
 
     page = browser.get("/").text
 
@@ -188,7 +189,7 @@ def test_a_redis_that_is_away_is_told(
 ) -> None:
     """Page and part say so, the part where it does not take away the last numbers; when it is back, so are they."""
     app = Lowkiq(Config(redis_url=fault_proxy.url, redis_timeout=0.2), clock=clock)
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     browser = make_browser(app=app)
     assert 200 == browser.get("/").status
 
@@ -207,7 +208,7 @@ def test_a_redis_that_is_away_is_told(
 
 def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str, server_url: str) -> None:
     """Jobs pile up there on purpose; where the pause did not reach every shard, that is said too."""
-    worker = declare(app, queue_name, Handler(), shards_count=3)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=3)
     assert "paused" not in browser.get("/").words
     app.actions(worker).pause(3_600.0)
     assert " paused " in browser.get("/").words
@@ -217,7 +218,7 @@ def test_a_paused_queue_is_marked(app: Lowkiq, browser: Browser, queue_name: str
 
 
 def test_a_queue_that_fails_shows_it_in_its_trend(
-    worker: Any, app: Lowkiq, handler: Handler, browser: Browser, clock: ManualClock
+    worker: Any, app: Lowkiq, handler: FailingHandler, browser: Browser, clock: ManualClock
 ) -> None:
     """More failures than jobs done are drawn as failures are."""
     worker.perform_async([{"id": n} for n in range(3)])
@@ -238,7 +239,7 @@ def test_a_queue_that_was_made_otherwise_is_marked(
     """A declaration that differs from the one in Redis does not keep the page from being shown."""
     worker.perform_async([{"id": 1}])
     other = Lowkiq(Config(redis_url=server_url), clock=clock)
-    declare(other, worker.queue_name, Handler(), shards_count=7)
+    declare(other, worker.queue_name, FailingHandler(), shards_count=7)
 
     words = make_browser(app=other).get("/").words
     assert "mismatched The queue's declaration in Redis differs from the app's" in words
@@ -250,7 +251,7 @@ def test_the_lag_of_a_paused_queue_stands_apart(
     app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
 ) -> None:
     """P9: it is told in the queue's own row, and the total above the queues knows nothing of it."""
-    worker: Any = declare(app, queue_name, Handler())
+    worker: Any = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": 1}])
     app.actions(worker).pause()
     clock.advance(90)

@@ -11,9 +11,11 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.dashboard.conftest import READER, MakeBrowser
-from tests.dashboard.support import Answer, Browser
-from tests.store.support import LATER, Handler, declare
+from tests.kit.accounts import READER
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.web import Answer, Browser
+from tests.kit.handlers import LATER, FailingHandler
+from tests.store.support import declare
 
 PAGES = ("waiting", "processing", "morgue", "shards", "job")
 
@@ -34,7 +36,7 @@ def next_of(answer: Answer) -> str:
     return f"/{unescape(href)}"
 
 
-def fail(app: Lowkiq, worker: Any, handler: Handler, *ids: str) -> None:
+def fail(app: Lowkiq, worker: Any, handler: FailingHandler, *ids: str) -> None:
     """Let jobs fail once."""
     worker.perform_async([{"id": job_id, "payload": {"of": job_id}} for job_id in ids])
     handler.failing = set(ids)
@@ -75,7 +77,7 @@ def test_the_waiting_list_goes_by_due_time(worker: Any, browser: Browser, clock:
 
 
 def test_the_waiting_list_goes_by_id_and_by_retry_count(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser
 ) -> None:
     """LN-33, LN-34: fresh are those up to -1, retries those from 0 on."""
     fail(app, worker, handler, "b", "(c")
@@ -159,7 +161,7 @@ def test_lists_go_on_behind_a_hundred(worker: Any, browser: Browser, query: dict
 
 
 def test_searches_find_ids_by_their_beginning_and_errors_by_a_text(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser
 ) -> None:
     """Among what waits, and in the morgue; with a text in whatever case."""
     fail(app, worker, handler, "order:1", "order:2", "stock:1")
@@ -179,7 +181,7 @@ def test_searches_find_ids_by_their_beginning_and_errors_by_a_text(
 
 
 def test_the_morgue_goes_by_time_of_death_and_by_id(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, clock: ManualClock
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock
 ) -> None:
     """LN-36: the last one first, with its error."""
     for job_id in ("b", "a"):
@@ -196,7 +198,7 @@ def test_the_morgue_goes_by_time_of_death_and_by_id(
 
 
 def test_processing_shows_what_is_in_flight_and_who_has_it(
-    worker: Any, app: Lowkiq, handler: Handler, browser: Browser
+    worker: Any, app: Lowkiq, handler: FailingHandler, browser: Browser
 ) -> None:
     """LN-24: holder, since when, lease and token, while the handler runs."""
     seen: list[Answer] = []
@@ -246,7 +248,7 @@ def test_a_job_is_shown_whole(worker: Any, browser: Browser, clock: ManualClock)
 
 
 def test_a_failed_job_shows_its_error_wherever_it_is(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser
 ) -> None:
     """How often it failed and why, while it waits and in the morgue; then new payloads beside it."""
     handler.words = "\nfell over\n  <b>"
@@ -264,7 +266,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
 
 
 def test_a_job_shows_how_it_failed_so_far(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, clock: ManualClock
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, clock: ManualClock
 ) -> None:
     """E-76, E-84: each time with its attempt and its error in brief, once for all places where the id is."""
     for words in ("fell <b>", "x" * 500):
@@ -304,7 +306,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("job_id", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_ids_break_no_page(app: Lowkiq, worker: Any, handler: Handler, browser: Browser, job_id: str) -> None:
+def test_hostile_ids_break_no_page(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, job_id: str) -> None:
     """E-84: lists, searches and the job's own page show them as text, and their links lead to them."""
     handler.failing = {job_id}
     worker.perform_async([{"id": job_id, "payload": {job_id: job_id}}])
@@ -378,7 +380,7 @@ def test_many_payloads_are_shown_as_far_as_a_page_takes(worker: Any, browser: Br
 
 
 def test_unreadable_payloads_and_errors_break_no_page(
-    app: Lowkiq, worker: Any, handler: Handler, browser: Browser, server: Any
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, server: Any
 ) -> None:
     """E-84: bytes that are neither JSON nor text are shown as what they are."""
     fail(app, worker, handler, "bad")
@@ -423,7 +425,7 @@ def test_readers_see_the_same(worker: Any, make_browser: MakeBrowser) -> None:
 
 def test_queue_names_are_text(app: Lowkiq, queue_name: str, browser: Browser) -> None:
     """E-84: a queue may be named as it likes."""
-    worker = declare(app, f"{queue_name}/<b>%?#&\u202e", Handler())
+    worker = declare(app, f"{queue_name}/<b>%?#&\u202e", FailingHandler())
     for page in PAGES:
         answer = browser.get(f"/{page}?queue={quote(worker.queue_name)}")
         assert 200 == answer.status

@@ -14,7 +14,7 @@ import pytest
 
 from lowkiq_lambda.local.demo.run import FAILURE, INTERRUPTED, SUCCESS
 from tests.demo.repositories import Repository
-from tests.waiting import eventually
+from tests.kit.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 SLOW = ("--interruptions", "0.4")

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser
 
 from local.cloud import APP
 from local.deployment import build_packages
-from tests.browser.windows import OpenWindow, running_browser, windows
-from tests.e2e.stage import Stage
-from tests.servers import LocalCloud, Server
+from tests.kit.windows import OpenWindow, running_browser, windows
+from tests.e2e.stack import Stack
+from tests.kit.servers import LocalCloud, Server
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +32,10 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def stage(cloud: LocalCloud, packages: Path) -> Iterator[Stage]:
+def stack(cloud: LocalCloud, packages: Path) -> Iterator[Stack]:
     """The deployed stack, its Redis, and a history that was pushed to it from outside."""
     with Server() as server:
-        yield Stage(cloud, server, packages)
+        yield Stack(cloud, server, packages)
 
 
 @pytest.fixture(scope="module")

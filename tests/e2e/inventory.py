@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.servers import LocalCloud
+from tests.kit.servers import LocalCloud
 
 
 def inventory(cloud: LocalCloud) -> dict[str, set[str]]:

@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from tests.browser.serving import Served
-from tests.browser.steering import confirm, expect_done
-from tests.browser.windows import OpenWindow
-from tests.e2e.stage import BY_HAND, PASSWORD, QUEUE, Stage
-from tests.servers.ports import HOST
+from tests.kit.serving import Served
+from tests.kit.steering import confirm, expect_done
+from tests.kit.windows import OpenWindow
+from tests.e2e.stack import BY_HAND, PASSWORD, QUEUE, Stack
+from tests.kit.servers.ports import HOST
 
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
@@ -34,56 +34,56 @@ class Said(NamedTuple):
     body: bytes
 
 
-def ask(stage: Stage, method: str, path: str, fields: str = "", **headers: str) -> Said:
+def ask(stack: Stack, method: str, path: str, fields: str = "", **headers: str) -> Said:
     """One request of a program, which has to look up no name of this cloud's."""
-    host = stage.deployment.dashboard_url.split("/")[2]
+    host = stack.deployment.dashboard_url.split("/")[2]
     sent = {"Host": host, "Content-Type": "application/x-www-form-urlencoded", **headers}
-    with closing(HTTPConnection(HOST, stage.cloud.port, timeout=60)) as connection:
+    with closing(HTTPConnection(HOST, stack.cloud.port, timeout=60)) as connection:
         connection.request(method, path, fields or None, sent)
         answer = connection.getresponse()
         return Said(answer.status, answer.headers, answer.read())
 
 
-def sign_in(page: Page, stage: Stage) -> None:
+def sign_in(page: Page, stack: Stack) -> None:
     """Open the dashboard and give the password."""
-    page.goto(stage.deployment.dashboard_url)
+    page.goto(stack.deployment.dashboard_url)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("link", name=QUEUE)).to_be_visible()
 
 
-def test_numbers_are_for_those_who_have_the_password(stage: Stage) -> None:
+def test_numbers_are_for_those_who_have_the_password(stack: Stack) -> None:
     """Neither a page nor the API tells a stranger anything; the cookie of one who signed in opens both."""
     unknown, wrong, right = (
-        ask(stage, "GET", "/api/v1/stats"),
-        ask(stage, "POST", "/sign-in", urlencode({"password": "wrong"})),
-        ask(stage, "POST", "/sign-in", urlencode({"password": PASSWORD})),
+        ask(stack, "GET", "/api/v1/stats"),
+        ask(stack, "POST", "/sign-in", urlencode({"password": "wrong"})),
+        ask(stack, "POST", "/sign-in", urlencode({"password": PASSWORD})),
     )
     cookie = str(right.headers["set-cookie"]).partition(";")[0]
-    page, stats = (ask(stage, "GET", path, Cookie=cookie) for path in ("/", "/api/v1/stats"))
+    page, stats = (ask(stack, "GET", path, Cookie=cookie) for path in ("/", "/api/v1/stats"))
 
     assert [401, 401, 303, 200, 200] == [said.status for said in (unknown, wrong, right, page, stats)]
     assert QUEUE.encode() in page.body
     assert QUEUE.encode() in stats.body
 
 
-def test_files_are_fetched_once(stage: Stage) -> None:
+def test_files_are_fetched_once(stack: Stack) -> None:
     """Style and scripts come packed, whole, and with the word that a browser may keep them for a year."""
-    page = ask(stage, "GET", "/sign-in").body.decode()
+    page = ask(stack, "GET", "/sign-in").body.decode()
     style = re.search(r'href="\./(static/[^"]+\.css)"', page)
     assert style is not None, page
 
-    plain, packed = (ask(stage, "GET", f"/{style[1]}", **{"Accept-Encoding": form}) for form in ("identity", "gzip"))
+    plain, packed = (ask(stack, "GET", f"/{style[1]}", **{"Accept-Encoding": form}) for form in ("identity", "gzip"))
 
     assert "gzip" == packed.headers["content-encoding"]
     assert plain.body == gzip.decompress(packed.body)
     assert "max-age=31536000" in packed.headers["cache-control"]
 
 
-def test_one_signs_in_looks_around_and_signs_out(stage: Stage, open_window: OpenWindow, complaints: list[str]) -> None:
+def test_one_signs_in_looks_around_and_signs_out(stack: Stack, open_window: OpenWindow, complaints: list[str]) -> None:
     """A wrong password is told, the right one leads to the numbers of the queue, and signing out ends it."""
     page = open_window()
-    page.goto(stage.deployment.dashboard_url)
+    page.goto(stack.deployment.dashboard_url)
     expect(page).to_have_title("Sign in · lowkiq")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
@@ -94,29 +94,29 @@ def test_one_signs_in_looks_around_and_signs_out(stage: Stage, open_window: Open
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     enqueued = page.get_by_role("row", name=QUEUE).locator("td[data-name=Waiting]")
-    expect(enqueued).to_have_text(f"{stage.metrics.length}")
+    expect(enqueued).to_have_text(f"{stack.metrics.length}")
     expect(page.locator("#live")).to_have_text("live")
     enqueued.get_by_role("link").click()
-    expect(page.get_by_role("heading", name="Waiting")).to_contain_text(f"100 shown of {stage.metrics.length}")
+    expect(page.get_by_role("heading", name="Waiting")).to_contain_text(f"100 shown of {stack.metrics.length}")
     page.get_by_role("link", name="lowkiq", exact=True).click()
-    assert stage.deployment.dashboard_url == page.url
+    assert stack.deployment.dashboard_url == page.url
 
     page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_title("Sign in · lowkiq")
-    page.goto(stage.deployment.dashboard_url)
+    page.goto(stack.deployment.dashboard_url)
     expect(page).to_have_title("Sign in · lowkiq")
     assert [] == page.context.cookies()
 
 
 @pytest.fixture
-def elsewhere(stage: Stage) -> Iterator[str]:
+def elsewhere(stack: Stack) -> Iterator[str]:
     """The address of another site, whose page pauses the queue in the name of whoever presses its button."""
 
     def page(_request: Request) -> HTMLResponse:
         fields = "".join(
             f'<input name="{name}" value="{value}">' for name, value in (pair.split("=") for pair in PAUSE.split("&"))
         )
-        action = f"{stage.deployment.dashboard_url}actions/queue"
+        action = f"{stack.deployment.dashboard_url}actions/queue"
         form = f'<form method="post" action="{action}">{fields}<button>You have won</button></form>'
         return HTMLResponse(f'<link rel="icon" href="data:,">{form}')
 
@@ -124,17 +124,17 @@ def elsewhere(stage: Stage) -> Iterator[str]:
         yield served.origin
 
 
-def test_forged_requests_are_refused(stage: Stage, open_window: OpenWindow, elsewhere: str) -> None:
+def test_forged_requests_are_refused(stack: Stack, open_window: OpenWindow, elsewhere: str) -> None:
     """What another site's page sends changes nothing, nor does a request of our own page without the form's token."""
     page = open_window()
-    sign_in(page, stage)
+    sign_in(page, stack)
     (cookie,) = page.context.cookies()
     token = page.locator("input[name=csrf]").first.input_value()
     mine = {"Cookie": f"{cookie.get('name')}={cookie.get('value')}"}
     whole = f"{PAUSE}&{urlencode({'csrf': token})}"
 
-    foreign = ask(stage, "POST", "/actions/queue", whole, **mine, **{"Sec-Fetch-Site": "cross-site"})
-    bare = ask(stage, "POST", "/actions/queue", PAUSE, **mine)
+    foreign = ask(stack, "POST", "/actions/queue", whole, **mine, **{"Sec-Fetch-Site": "cross-site"})
+    bare = ask(stack, "POST", "/actions/queue", PAUSE, **mine)
     page.goto(elsewhere)
     with page.expect_response("**/actions/queue") as answer:
         page.get_by_role("button", name="You have won").click()
@@ -143,16 +143,16 @@ def test_forged_requests_are_refused(stage: Stage, open_window: OpenWindow, else
 
     assert [403, 403] == [foreign.status, bare.status]
     assert (303, True) == (answer.value.status, "sign-in" in sent_to)
-    assert not any(shard.is_paused for shard in stage.shards)
+    assert not any(shard.is_paused for shard in stack.shards)
 
 
-def test_a_failed_job_is_found_put_back_and_seen_done(stage: Stage, open_window: OpenWindow) -> None:
+def test_a_failed_job_is_found_put_back_and_seen_done(stack: Stack, open_window: OpenWindow) -> None:
     """Its error is read in the morgue; when the cause is gone it is put back, drained, and counted as done."""
-    path = stage.push(BY_HAND)
-    stage.set_newest(path, 2)
-    stage.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
+    path = stack.push(BY_HAND)
+    stack.set_newest(path, 2)
+    stack.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
     page = open_window()
-    sign_in(page, stage)
+    sign_in(page, stack)
     row = page.get_by_role("row", name=QUEUE)
 
     row.locator("td[data-name=Retries] a").click()
@@ -160,22 +160,22 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stage: Stage, open_window:
     page.get_by_role("button", name="Bury", exact=True).click()
     confirm(page, "To the morgue")
     expect_done(page, "1 id was")
-    page.goto(stage.deployment.dashboard_url)
+    page.goto(stack.deployment.dashboard_url)
     row.locator("td[data-name=Morgue] a").click()
     page.get_by_label("Error contains").fill("comes after 2")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name=path, exact=True).click()
     expect(page.get_by_role("region", name="Last error")).to_contain_text(f"ValueError: {path}: change 1 comes after 2")
 
-    stage.set_newest(path, 0)
+    stack.set_newest(path, 0)
     page.get_by_role("group", name="in the morgue").get_by_role("button", name="Requeue").click()
     confirm(page, "Requeue")
     expect_done(page, "1 id was")
-    page.goto(stage.deployment.dashboard_url)
-    processed = stage.metrics.done
-    stage.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
+    page.goto(stack.deployment.dashboard_url)
+    processed = stack.metrics.done
+    stack.invoke("Drain", {"queue": QUEUE, "shard": BY_HAND})
 
     # The page is open all the time, and asks for itself.
     expect(row.locator("td[data-name=Done]")).to_have_text(f"{processed + 1}")
     expect(row.locator("td[data-name=Morgue]")).to_have_text("0")
-    assert 1 == stage.newest(path)
+    assert 1 == stack.newest(path)

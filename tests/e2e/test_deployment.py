@@ -9,28 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stage import BY_HAND, LAST, SCHEDULED, Stage
-from tests.servers import LocalCloud
-from tests.servers.ports import HOST
-from tests.waiting import eventually
+from tests.e2e.stack import BY_HAND, LAST, SCHEDULED, Stack
+from tests.kit.servers import LocalCloud
+from tests.kit.servers.ports import HOST
+from tests.kit.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
 
-def test_the_stack_schedules_each_shard_that_is_named(stage: Stage) -> None:
+def test_the_stack_schedules_each_shard_that_is_named(stack: Stack) -> None:
     """There is a schedule for each index of `ShardIndexes`, and one for the dispatcher."""
-    assert {"dispatch", *(f"shard-{shard}" for shard in SCHEDULED)} == stage.schedules
+    assert {"dispatch", *(f"shard-{shard}" for shard in SCHEDULED)} == stack.schedules
 
 
-def test_schedules_that_are_due_drain_their_shards(stage: Stage) -> None:
+def test_schedules_that_are_due_drain_their_shards(stack: Stack) -> None:
     """What was pushed from outside ends done, in order, once the schedules of its shards fire; no other shard does."""
     shards = [shard for shard in SCHEDULED[:-1] if shard != BY_HAND]
-    with stage.due_now(*shards):
-        stage.wait_until_done(*shards)
+    with stack.due_now(*shards):
+        stack.wait_until_done(*shards)
 
-    assert stage.metrics.shards[LAST].length
+    assert stack.metrics.shards[LAST].length
 
 
 @pytest.mark.xdist_group("cloud")  # for the packages, which would be built once more
@@ -70,57 +70,57 @@ def refusal(port: int) -> int:
         return probe.connect_ex((HOST, port))
 
 
-def test_a_schedule_of_a_minute_fires_by_itself(stage: Stage) -> None:
+def test_a_schedule_of_a_minute_fires_by_itself(stack: Stack) -> None:
     """Within two minutes of the deployment the shard that nobody else drains is drained by its own schedule."""
-    stage.wait_until_done(SCHEDULED[-1], timeout=120)
+    stack.wait_until_done(SCHEDULED[-1], timeout=120)
 
 
-def test_lag_is_in_the_logs(stage: Stage) -> None:
+def test_lag_is_in_the_logs(stack: Stack) -> None:
     """Drains log the lag they found and left, the dispatcher each minute that of every queue, as embedded metrics."""
 
     def of_drains() -> list[float]:
-        return [line["lag_at_start"][0] for line in stage.metrics_in_log("drain") if "lag_at_start" in line]
+        return [line["lag_at_start"][0] for line in stack.metrics_in_log("drain") if "lag_at_start" in line]
 
     def of_dispatcher() -> list[float]:
-        return [line["lag"][0] for line in stage.metrics_in_log("dispatch") if "lag" in line]
+        return [line["lag"][0] for line in stack.metrics_in_log("dispatch") if "lag" in line]
 
     assert max(eventually(of_drains, timeout=30, what="metrics of drains")) > 0
     # The last shard has work, and nothing drains it.
     assert max(eventually(of_dispatcher, timeout=120, what="metrics of the dispatcher")) > 0
 
 
-def test_an_update_gives_a_new_shard_its_schedule(stage: Stage) -> None:
+def test_an_update_gives_a_new_shard_its_schedule(stack: Stack) -> None:
     """A longer `ShardIndexes` adds schedules, whose drains do what had to wait; a shorter one takes them away."""
-    assert stage.metrics.shards[LAST].length
+    assert stack.metrics.shards[LAST].length
 
-    stage.schedule_shards([*SCHEDULED, LAST])
-    assert {"dispatch", *(f"shard-{shard}" for shard in (*SCHEDULED, LAST))} == stage.schedules
-    with stage.due_now(LAST):
-        stage.wait_until_done(LAST)
+    stack.schedule_shards([*SCHEDULED, LAST])
+    assert {"dispatch", *(f"shard-{shard}" for shard in (*SCHEDULED, LAST))} == stack.schedules
+    with stack.due_now(LAST):
+        stack.wait_until_done(LAST)
 
-    stage.schedule_shards([0, LAST])
-    assert {"dispatch", "shard-0", f"shard-{LAST}"} == stage.schedules
+    stack.schedule_shards([0, LAST])
+    assert {"dispatch", "shard-0", f"shard-{LAST}"} == stack.schedules
 
 
-def test_nothing_went_wrong_on_the_way(stage: Stage) -> None:
+def test_nothing_went_wrong_on_the_way(stack: Stack) -> None:
     """No job failed but the one that was meant to, no event was lost, no function logged an error."""
     errors = [
         line
         for function in ("drain", "dispatch", "dashboard")
-        for line in stage.log_of(function)
+        for line in stack.log_of(function)
         if re.search('Task timed out|"level": ?"(ERROR|CRITICAL)"', line)
     ]
 
     assert [] == errors
-    assert (1, 0) == (stage.metrics.failed, stage.metrics.morgue_length)
-    assert 0 == stage.failed_events()
+    assert (1, 0) == (stack.metrics.failed, stack.metrics.morgue_length)
+    assert 0 == stack.failed_events()
 
 
-def test_an_event_that_fails_ends_in_the_failure_queue(stage: Stage, cloud: LocalCloud) -> None:
+def test_an_event_that_fails_ends_in_the_failure_queue(stack: Stack, cloud: LocalCloud) -> None:
     """An invocation that fails is not tried again; its event lies where people can find it."""
-    function = stage.deployment.outputs["DrainFunctionName"]
+    function = stack.deployment.outputs["DrainFunctionName"]
 
     cloud.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=b'{"queue": "unknown"}')
 
-    eventually(stage.failed_events, timeout=60, what="the event in the queue")
-    assert 1 == sum("The event's queue 'unknown' is unknown" in line for line in stage.log_of("drain"))
+    eventually(stack.failed_events, timeout=60, what="the event in the queue")
+    assert 1 == sum("The event's queue 'unknown' is unknown" in line for line in stack.log_of("drain"))

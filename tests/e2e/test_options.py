@@ -18,12 +18,12 @@ from botocore.credentials import Credentials
 
 from local.replay.jobs import ApplyChanges
 from lowkiq_lambda.job import shard_for
-from tests.browser.serving import Served
+from tests.kit.serving import Served
 from tests.e2e.issuer import AUDIENCE, issuer, token
-from tests.e2e.stage import BY_HAND, LAST, QUEUE, Stage
-from tests.servers.cloud import REGION
-from tests.servers.ports import HOST
-from tests.waiting import eventually
+from tests.e2e.stack import BY_HAND, LAST, QUEUE, Stack
+from tests.kit.servers.cloud import REGION
+from tests.kit.servers.ports import HOST
+from tests.kit.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 SHARDS = ApplyChanges.shards_count
@@ -39,44 +39,44 @@ MANY = 30_000
 pytestmark = pytest.mark.timeout(400)  # where it runs alone, it has the packages built and the stack deployed
 
 
-def run(stage: Stage, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(stack: Stack, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Python as an operator or a producer runs it: with the stack's Redis, and with rights in its account."""
-    variables = {**os.environ, **stage.cloud.environment, "LOWKIQ_REDIS_URL": stage.redis_url, **environment}
+    variables = {**os.environ, **stack.cloud.environment, "LOWKIQ_REDIS_URL": stack.redis_url, **environment}
     return subprocess.run(
         [sys.executable, *words], cwd=ROOT, env=variables, capture_output=True, text=True, timeout=120, check=False
     )
 
 
-def test_the_schedules_command_takes_over(stage: Stage) -> None:
+def test_the_schedules_command_takes_over(stack: Stack) -> None:
     """By the stack's outputs the command makes what the template made, once; without the template's none is missing."""
-    command = ("-m", "lowkiq_lambda.aws.drain_schedules", APP, "--stack", stage.deployment.name)
-    of_the_template = stage.schedule("shard-0")
+    command = ("-m", "lowkiq_lambda.aws.drain_schedules", APP, "--stack", stack.deployment.name)
+    of_the_template = stack.schedule("shard-0")
 
-    planned, done, again = (run(stage, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))
-    stage.deployment.update(ShardSchedules="false")
+    planned, done, again = (run(stack, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))
+    stack.deployment.update(ShardSchedules="false")
     try:
-        made = {name: stage.schedule(name, stage.own_group) for name in stage.schedules_of(stage.own_group)}
+        made = {name: stack.schedule(name, stack.own_group) for name in stack.schedules_of(stack.own_group)}
     finally:
-        stage.delete_group(stage.own_group)
+        stack.delete_group(stack.own_group)
 
     assert [3, 0, 0] == [said.returncode for said in (planned, done, again)], done.stdout + done.stderr
     assert "5 to create, 0 to update, 0 to delete" in planned.stdout
     assert "Nothing to do: 5 schedules are as they should be." in again.stdout
     assert "has schedules of its own" in done.stderr
-    assert {f"{stage.deployment.name}-shard-{shard}" for shard in range(SHARDS)} == made.keys()
-    first = made[f"{stage.deployment.name}-shard-0"]
+    assert {f"{stack.deployment.name}-shard-{shard}" for shard in range(SHARDS)} == made.keys()
+    first = made[f"{stack.deployment.name}-shard-0"]
     assert [of_the_template[field] for field in ("Target", "ScheduleExpression")] == [
         first[field] for field in ("Target", "ScheduleExpression")
     ]
-    assert {"dispatch"} == stage.enabled_schedules
+    assert {"dispatch"} == stack.enabled_schedules
 
 
 @pytest.fixture(scope="module")
-def optioned(stage: Stage) -> Stage:
+def optioned(stack: Stack) -> Stack:
     """The stack with every way to start a drain but the schedules; its drains have a second each."""
-    stage.invoke("Drain", {})
-    stage.wait_until_done(*range(SHARDS))
-    stage.deployment.update(
+    stack.invoke("Drain", {})
+    stack.wait_until_done(*range(SHARDS))
+    stack.deployment.update(
         ShardSchedules="false",
         ScheduleState="DISABLED",
         FanOut="true",
@@ -85,10 +85,10 @@ def optioned(stage: Stage) -> Stage:
         DrainTimeout="10",
         DrainReserve="9",
     )
-    return stage
+    return stack
 
 
-def test_a_push_wakes_the_deployed_drain(optioned: Stage) -> None:
+def test_a_push_wakes_the_deployed_drain(optioned: Stack) -> None:
     """With `LOWKIQ_WAKE_FUNCTION` a producer elsewhere has its job done at once, with no schedule in between."""
     path = f"woken/{uuid4().hex}"
     job = {"id": path, "payload": [1, None]}
@@ -101,7 +101,7 @@ def test_a_push_wakes_the_deployed_drain(optioned: Stage) -> None:
     optioned.wait_until_done(shard_for(path, SHARDS))
 
 
-def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stage) -> None:
+def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stack) -> None:
     """One tick starts a drain for each shard with work; one that runs out of time starts its successor, to the cap."""
     optioned.push(LAST, MANY)
     few = optioned.push(BY_HAND)
@@ -123,7 +123,7 @@ def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stage) -> None:
     assert 0 < optioned.metrics.shards[LAST].length < MANY
 
 
-def test_only_the_templates_rights_let_it_do_so(optioned: Stage) -> None:
+def test_only_the_templates_rights_let_it_do_so(optioned: Stack) -> None:
     """Without its policy the dispatcher starts nothing, and says why: what it did before, the template let it do."""
     role = optioned.deployment.resources["DispatchRole"]
     optioned.cloud.client("iam").delete_role_policy(RoleName=role, PolicyName="dispatch")
@@ -132,7 +132,7 @@ def test_only_the_templates_rights_let_it_do_so(optioned: Stage) -> None:
         optioned.invoke("Dispatch", {})
 
 
-def test_callers_who_sign_need_no_password(optioned: Stage) -> None:
+def test_callers_who_sign_need_no_password(optioned: Stack) -> None:
     """With `DashboardClaims=iam` a signed request comes in by the rule on its user; no other passes."""
     with user(optioned, "operator", INVOKE) as known, user(optioned, "stranger", INVOKE) as stranger:
         optioned.deployment.update(DashboardClaims="iam", DashboardOperators="userArn=*:user/operator-*")
@@ -143,7 +143,7 @@ def test_callers_who_sign_need_no_password(optioned: Stage) -> None:
     assert QUEUE in found[-1][1]
 
 
-def test_callers_with_a_token_need_no_password(optioned: Stage) -> None:
+def test_callers_with_a_token_need_no_password(optioned: Stack) -> None:
     """With `DashboardClaims=jwt` a token of the issuer comes in by the rule on its claims; no other passes."""
     with Served(issuer()) as served:
         optioned.deployment.update(
@@ -168,10 +168,10 @@ def test_callers_with_a_token_need_no_password(optioned: Stage) -> None:
 
 
 @contextmanager
-def user(stage: Stage, kind: str, policy: dict[str, Any]) -> Iterator[Credentials]:
+def user(stack: Stack, kind: str, policy: dict[str, Any]) -> Iterator[Credentials]:
     """A user of the account with that policy, and the credentials to sign with."""
     name = f"{kind}-{uuid4().hex[:8]}"
-    iam: Any = stage.cloud.client("iam")
+    iam: Any = stack.cloud.client("iam")
     iam.create_user(UserName=name)
     iam.put_user_policy(UserName=name, PolicyName="only", PolicyDocument=json.dumps(policy))
     key = iam.create_access_key(UserName=name)["AccessKey"]
@@ -181,22 +181,22 @@ def user(stage: Stage, kind: str, policy: dict[str, Any]) -> Iterator[Credential
     iam.delete_user(UserName=name)
 
 
-def signed(stage: Stage, caller: Credentials | None) -> dict[str, str]:
+def signed(stack: Stack, caller: Credentials | None) -> dict[str, str]:
     """The headers of a request for the numbers, signed by the caller; by nobody without one."""
-    request = AWSRequest("GET", f"{stage.deployment.dashboard_url}{STATS}", headers={"Host": host_of(stage)})
+    request = AWSRequest("GET", f"{stack.deployment.dashboard_url}{STATS}", headers={"Host": host_of(stack)})
     if caller:
         SigV4Auth(caller, "execute-api", REGION).add_auth(request)
     return dict(request.headers)
 
 
-def ask(stage: Stage, headers: dict[str, str]) -> tuple[int, str]:
+def ask(stack: Stack, headers: dict[str, str]) -> tuple[int, str]:
     """What the API's numbers are to somebody who sends these headers."""
-    with closing(HTTPConnection(HOST, stage.cloud.port, timeout=60)) as connection:
-        connection.request("GET", f"/{STATS}", headers={"Host": host_of(stage), **headers})
+    with closing(HTTPConnection(HOST, stack.cloud.port, timeout=60)) as connection:
+        connection.request("GET", f"/{STATS}", headers={"Host": host_of(stack), **headers})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 
 
-def host_of(stage: Stage) -> str:
+def host_of(stack: Stack) -> str:
     """The host in the dashboard's URL, with its port."""
-    return stage.deployment.dashboard_url.split("/")[2]
+    return stack.deployment.dashboard_url.split("/")[2]

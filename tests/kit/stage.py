@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lowkiq_lambda import Config, Lowkiq, Pushed, Worker
 from tests.kit.daemons import DaemonProcess
-from tests.servers import Cluster, Server
-from tests.waiting import eventually
+from tests.kit.servers import Cluster, Server
+from tests.kit.waiting import eventually
 
 _TIMEOUT: Final = 30.0
 

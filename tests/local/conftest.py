@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from tests.apps import MakeApp, close_app
+from tests.kit.apps import MakeApp, close_app
 from tests.kit.stage import Stage
-from tests.servers import Server
+from tests.kit.servers import Server
 
 APP = "tests.local.app:app"
 """The app of daemons in processes of their own."""

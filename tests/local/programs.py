@@ -9,11 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
-from tests.servers import reaper
-from tests.waiting import eventually
+from tests.kit.servers import reaper
+from tests.kit.waiting import eventually
+from tests.kit.embedded import end_server
+from tests.kit.embedded import server_lives
+
 
 APP: Final = """
 import os
@@ -199,19 +201,3 @@ class Project:
         """End all programs, and a server that they left."""
         self._ends.close()
         end_server(self.folder.path)
-
-
-def server_lives(folder: ServerFolder) -> bool:
-    """Whether a server runs on the folder."""
-    if not folder.path.exists():
-        return False
-    with folder.exclusive():
-        return folder.server_lives()
-
-
-def end_server(path: Path) -> None:
-    """Kill a server that was left on the folder."""
-    folder = ServerFolder(path)
-    if server_lives(folder):
-        os.kill(int((path / "server.pid").read_text()), signal.SIGKILL)
-        eventually(lambda: not server_lives(folder), what="the server's end")

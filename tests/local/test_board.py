@@ -15,7 +15,7 @@ from lowkiq_lambda.protocols import Scheduler, State
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 from lowkiq_lambda.testing import ManualClock
-from tests.waiting import eventually
+from tests.kit.waiting import eventually
 
 A, B = (ShardRef("queue", 2, index) for index in range(2))
 

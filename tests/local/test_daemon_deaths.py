@@ -12,8 +12,8 @@ from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.schedulers import LagScheduler
 from lowkiq_lambda.local.splitters import DefaultSplitter
-from tests.apps import MakeApp
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.kit.waiting import eventually
 
 SHARDS = 2
 HERE, THERE = [next(str(n) for n in range(99) if shard_for(str(n), SHARDS) == shard) for shard in range(SHARDS)]

@@ -13,9 +13,9 @@ from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.apps import MakeApp
-from tests.servers import FaultProxy, MakeServer, Server
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.kit.servers import FaultProxy, MakeServer, Server
+from tests.kit.waiting import eventually
 
 NEVER = 1_000.0
 SOON = 10.0

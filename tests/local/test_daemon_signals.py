@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 
 from tests.kit.stage import Stage
-from tests.waiting import eventually
+from tests.kit.waiting import eventually
 
 NEVER = 1_000
 """Seconds that no test waits for."""

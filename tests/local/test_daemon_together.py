@@ -9,8 +9,8 @@ import pytest
 
 from tests.kit.stage import Stage
 from tests.local.conftest import APP
-from tests.servers import Server
-from tests.waiting import eventually
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
 
 JOBS = 1_000
 

@@ -16,8 +16,8 @@ from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.apps import MakeApp
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.kit.waiting import eventually
 
 SECONDS: Final = float(os.environ.get("TEST_SECONDS", "3"))
 """How long what cannot be waited for is beside what can; a minute shows more than anybody wants to wait for."""

@@ -9,44 +9,22 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
-
 import pytest
-
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
-from tests.apps import close_app
-from tests.dashboard.support import await_room_in_the_minute
+from tests.kit.apps import close_app
+from tests.kit.web import await_room_in_the_minute
 from tests.kit.daemons import DaemonProcess
-from tests.waiting import eventually
+from tests.kit.waiting import eventually
+from tests.kit.dashboard_daemon import dashboard_daemon
+from tests.kit.dashboard_daemon import port_of
+
 
 GUESSES = 60
 PASSWORD = "a long password"  # noqa: S105 - of a page that only the tests see
-APP = """
-import os
-from lowkiq_lambda import Config, Lowkiq
-app = Lowkiq(Config.from_env(os.environ, mask=lambda queue, job_id, payload: "hidden " + job_id))
-app.worker(queue_name={name!r}, shards_count=2)(print)
-"""
 TOKEN = "t" * 20
-
-
-@contextmanager
-def daemon(folder: Path, queue_name: str, address: str, environment: Mapping[str, str]) -> Iterator[DaemonProcess]:
-    """One with a dashboard."""
-    (folder / "shop.py").write_text(APP.format(name=queue_name))
-    process = DaemonProcess(["shop:app", "--dashboard", address], environment, folder / "log", cwd=folder)
-    try:
-        yield process
-    finally:
-        process.close()
-
-
-def port_of(process: DaemonProcess) -> int:
-    """Where it says that it listens."""
-    found = eventually(lambda: re.findall(r"dashboard url=http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port")
-    return int(found[0])
 
 
 def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
@@ -86,7 +64,7 @@ def logged(process: DaemonProcess, *words: str) -> list[str]:
 def test_a_header_of_the_callers_own_makes_no_new_address(server_url: str, queue_name: str, tmp_path: Path) -> None:
     """Who names another address with each guess is locked out after ten; the log tells each try, and no password."""
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_PASSWORD": PASSWORD}
-    with daemon(tmp_path, queue_name, "0", environment) as process:
+    with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
         port = port_of(process)
         await_room_in_the_minute()
         statuses = [sign_in(port, f"guess-{n}", **forwarded(f"10.0.0.{n}")) for n in range(GUESSES)]
@@ -105,7 +83,7 @@ def test_the_header_of_a_named_proxy_tells_the_address(server_url: str, queue_na
         "LOWKIQ_DASHBOARD_PASSWORD": PASSWORD,
         "LOWKIQ_DASHBOARD_TRUSTED_PROXIES": "10.1.0.0/16, 127.0.0.1",
     }
-    with daemon(tmp_path, queue_name, "0", environment) as process:
+    with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
         port = port_of(process)
         await_room_in_the_minute()
         through = [sign_in(port, "guess", **forwarded(f"192.0.2.{n}", "203.0.113.7", "10.1.2.3")) for n in range(15)]
@@ -119,7 +97,7 @@ def test_the_header_of_a_named_proxy_tells_the_address(server_url: str, queue_na
 def test_the_daemon_serves_its_queues(server_url: str, queue_name: str, tmp_path: Path) -> None:
     """With a token the numbers come from the port that was given, and TERM ends it all in good order."""
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
-    with daemon(tmp_path, queue_name, "0", environment) as process:
+    with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
         port = port_of(process)
         health, stranger = ask(port, "/healthz"), ask(port, "/api/v1/stats")
         status, stats = ask(port, "/api/v1/stats", Authorization=f"Bearer {TOKEN}")
@@ -137,7 +115,7 @@ def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str, tmp_
     worker.perform_async([{"id": "a", "payload": "4111", "delay": 1_000}])
     environment = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_DASHBOARD_TOKENS": f"scraper:reader:{TOKEN}"}
 
-    with daemon(tmp_path, queue_name, "0", environment) as process:
+    with dashboard_daemon(tmp_path, queue_name, "0", environment) as process:
         _, job = ask(port_of(process), f"/api/v1/job?queue={queue_name}&id=a", Authorization=f"Bearer {TOKEN}")
 
     assert ["hidden a"] == [one["payload"] for one in json.loads(job)["waiting"]["payloads"]]
@@ -146,7 +124,7 @@ def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str, tmp_
 
 def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp_path: Path) -> None:
     """It is printed for whoever started the process; callers that name another host are refused."""
-    with daemon(tmp_path, queue_name, "127.0.0.1:0", {"LOWKIQ_REDIS_URL": server_url}) as process:
+    with dashboard_daemon(tmp_path, queue_name, "127.0.0.1:0", {"LOWKIQ_REDIS_URL": server_url}) as process:
         port = port_of(process)
         eventually(lambda: re.search(r"for this machine alone, password \S{12,}\n", process.log), 30, "a password")
 
@@ -168,7 +146,7 @@ def test_what_cannot_be_served_is_told_at_once(
     """No authentication where others come by, no address, or one that is taken: exit code 2 and a sentence."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = address.format(taken=taken.getsockname()[1])
-        with daemon(tmp_path, queue_name, where, {"LOWKIQ_REDIS_URL": server_url}) as process:
+        with dashboard_daemon(tmp_path, queue_name, where, {"LOWKIQ_REDIS_URL": server_url}) as process:
             assert 2 == process.exit_code()
             assert sentence in process.log
 

@@ -21,8 +21,8 @@ from redis.retry import Retry
 from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded import EmbeddedValkey, launch, open_embedded, server
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.servers import reaper
-from tests.waiting import eventually
+from tests.kit.servers import reaper
+from tests.kit.waiting import eventually
 
 Open = Callable[[], EmbeddedValkey]
 

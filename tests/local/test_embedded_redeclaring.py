@@ -9,8 +9,8 @@ import redis
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.local.programs import Project, Prompt, PromptError
-from tests.servers import MakeServer
-from tests.waiting import eventually
+from tests.kit.servers import MakeServer
+from tests.kit.waiting import eventually
 
 PUSH = "Greet.perform_async([{'id': %r}]) and None"
 RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."

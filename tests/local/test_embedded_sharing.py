@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.local.programs import Project, environment
-from tests.servers.ports import free_port
-from tests.waiting import eventually
+from tests.kit.servers.ports import free_port
+from tests.kit.waiting import eventually
 
 WEB = """
 from jobs import Greet

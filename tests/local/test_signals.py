@@ -11,9 +11,9 @@ import pytest
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE, thread_traces, write_traces
-from tests.apps import MakeApp
-from tests.local.test_daemon_outages import Counting
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.local.counting import Counting
+from tests.kit.waiting import eventually
 
 ONE, OTHER = signal.SIGUSR1, signal.SIGUSR2
 

@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda.local.thread_supervisor import LONGEST_PAUSE, ThreadSupervisor
 from lowkiq_lambda.testing import ManualClock
-from tests.waiting import eventually
+from tests.kit.waiting import eventually
 
 
 class Mortal:

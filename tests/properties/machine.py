@@ -14,9 +14,10 @@ from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, MorgueLimit
 from lowkiq_lambda.store.shard.windows import Window
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
-from tests.properties.observed import entry_of, expected, in_numbers, seen_at, stored
+from tests.kit.stored import entry_of, seen_at, stored
+from tests.properties.observed import expected, in_numbers
 from tests.properties.store import PATIENCE, Holder, Shard
-from tests.servers import Server
+from tests.kit.servers import Server
 
 TTL = 100.0
 MORGUE = (3, 400, 500.0)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
+from tests.kit.stored import Entry
+
 
 STRIKES = 3
 ALIKE = 3
@@ -20,19 +22,6 @@ LONGEST_LINE = 200
 
 OutcomeRecord: TypeAlias = tuple[Any, ...]
 """Id, kind, and what the method of that name takes."""
-
-
-class Entry(NamedTuple):
-    """A payload in its place: those of an id are handed over in the order of these tuples."""
-
-    score: float
-    arrival: int
-    payload: str
-
-    @property
-    def size(self) -> int:
-        """Bytes that the limit of a claim counts."""
-        return 14 + len(self.payload.encode())
 
 
 class NewJob(NamedTuple):

@@ -6,7 +6,9 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchClosed, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look
+from tests.kit.handlers import Broken, Notes, failing
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 def test_ids_that_were_not_failed_are_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -8,18 +8,10 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import (
-    Broken,
-    Notes,
-    declare,
-    failing,
-    jobs_of,
-    left_behind,
-    look,
-    raising,
-    raising_with,
-)
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, failing, raising, raising_with
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind, look
 
 TEN = "abcdefghij"
 

@@ -11,8 +11,10 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.error_text import say_error
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Broken, Notes, counters, declare, failing, jobs_of, look, raising
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, failing, raising
+from tests.kit.looks import counters, look
+from tests.kit.workers import declare, jobs_of
 
 
 class Unspeakable(Exception):

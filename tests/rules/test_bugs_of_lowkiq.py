@@ -12,19 +12,12 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import (
-    Mortal,
-    Notes,
-    declare,
-    failing,
-    jobs_of,
-    left_behind,
-    look,
-    outlive,
-    stop_renewing,
-)
-from tests.servers import MakeServer
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Mortal, outlive, stop_renewing
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind, look
+from tests.kit.servers import MakeServer
 
 
 def test_lb1_a_starting_process_touches_no_live_work(make_app: MakeApp, queue_name: str) -> None:

@@ -5,8 +5,11 @@ import threading
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, left_behind, outlive
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
 
 
 def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -12,7 +12,9 @@ import pytest
 
 from lowkiq_lambda import Batch, JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, declare, failing, jobs_of, look, raising
+from tests.kit.handlers import Broken, Notes, failing, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 DATA = Path(__file__).parents[1] / "data"
 Merge = Literal["min", "max", "never"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, DeclarationError, Lowkiq, Worker
-from tests.rules.support import jobs_of
+from tests.kit.workers import jobs_of
 
 
 def perform(_self: Worker, _batch: Batch) -> None:

@@ -10,10 +10,12 @@ from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
-from tests.apps import MakeApp
-from tests.rules.support import Notes, declare, jobs_of, left_behind
-from tests.servers import FaultProxy, MakeServer, Server
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
+from tests.kit.servers import FaultProxy, MakeServer, Server
+from tests.kit.waiting import eventually
 
 MANY = jobs_of([str(number) for number in range(2_000)])
 

@@ -8,8 +8,10 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.error_text import LONGEST_LOGGED, say_error
-from tests.apps import MakeApp
-from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 async def in_a_group(error: BaseException) -> None:

@@ -9,7 +9,9 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Notes, counters, declare, failing, jobs_of, left_behind, look
+from tests.kit.handlers import Notes, failing
+from tests.kit.looks import counters, left_behind, look
+from tests.kit.workers import declare, jobs_of
 
 KINDS = [SystemExit, GeneratorExit, asyncio.CancelledError]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.error_text import LONGEST_LOGGED
-from tests.servers import Server
+from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 60.0

@@ -7,7 +7,9 @@ from typing import Any
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 CallNext = Callable[[], Any]
 

@@ -11,8 +11,10 @@ from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.protocols import Silence
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
-from tests.waiting import eventually
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
+from tests.kit.waiting import eventually
 
 INTERRUPTIONS = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 

@@ -12,7 +12,9 @@ import pytest
 
 from lowkiq_lambda import JobError, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Notes, declare, jobs_of, look, raising
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 def test_e63_ties_of_scores_keep_the_order_of_arrival(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

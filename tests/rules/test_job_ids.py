@@ -10,8 +10,10 @@ import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Notes, declare, failing, jobs_of, left_behind
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
 
 ODD_IDS = [
     "",

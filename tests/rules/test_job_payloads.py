@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
-from tests.apps import MakeApp
-from tests.rules.support import Notes, declare
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
 
 
 class Pair(NamedTuple):

@@ -8,8 +8,10 @@ import pytest
 
 from lowkiq_lambda import BackendFull, Config, JobError, Lowkiq, PushInterrupted
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Notes, declare, jobs_of, left_behind
-from tests.servers import MakeServer
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
+from tests.kit.servers import MakeServer
 
 
 def test_e70_a_hundred_thousand_jobs_in_one_call(app: Lowkiq, queue_name: str) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from lowkiq_lambda import JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Notes, declare, jobs_of, raising
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare, jobs_of
 
 
 def test_l12_an_integer_id_is_its_text(app: Lowkiq, queue_name: str) -> None:

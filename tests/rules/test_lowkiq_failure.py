@@ -4,7 +4,9 @@ import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, declare, jobs_of, look, raising
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 def test_l20_a_failed_job_waits_for_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

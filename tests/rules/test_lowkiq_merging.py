@@ -2,7 +2,9 @@
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Broken, Notes, Then, declare, look, raising
+from tests.kit.handlers import Broken, Notes, Then, raising
+from tests.kit.workers import declare
+from tests.kit.looks import look
 
 
 def pushing_once(notes: Notes, push: Then, then: Then) -> Then:

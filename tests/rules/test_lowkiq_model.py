@@ -6,21 +6,15 @@ L-9 (a warning for more shards than threads) is the daemon's, L-11 the benchmark
 import threading
 from collections import defaultdict
 from random import Random
-
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Mortal, Notes, declare, jobs_of, left_behind, look, outlive
-
-
-def in_threads(*apps: Lowkiq) -> None:
-    """Drain the apps side by side until none finds anything."""
-    threads = [threading.Thread(target=app.drain) for app in apps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind, look
+from tests.rules.together import in_threads
 
 
 def test_l1_jobs_of_one_id_never_run_at_one_time(make_app: MakeApp, queue_name: str) -> None:

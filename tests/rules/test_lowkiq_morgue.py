@@ -2,7 +2,10 @@
 
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Mortal, Notes, declare, jobs_of, left_behind, look, outlive, raising
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind, look
 
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:

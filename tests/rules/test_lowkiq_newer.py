@@ -9,18 +9,11 @@ from typing import Any
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import (
-    Broken,
-    Mortal,
-    Notes,
-    declare,
-    failing,
-    jobs_of,
-    look,
-    outlive,
-    raising,
-)
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, failing, raising
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 def test_ln1_workers_are_an_explicit_list(app: Lowkiq, queue_name: str) -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from lowkiq_lambda import Batch, JobError, Lowkiq, Pushed, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.rules.support import Notes, declare, jobs_of, look, raising
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import look
 
 
 def test_l35_all_that_a_worker_declares(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

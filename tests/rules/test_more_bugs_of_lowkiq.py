@@ -8,8 +8,11 @@ import pytest
 import lowkiq_lambda
 from lowkiq_lambda import Batch, Lowkiq, QueueMismatch
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Broken, Mortal, Notes, declare, jobs_of, look, outlive, raising, shard_of
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.looks import look
 
 
 @pytest.mark.parametrize(("action", "buried"), [("delete_all_failed_jobs", 0), ("kill_all_failed_jobs", 1)])

@@ -4,10 +4,12 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.properties.observed import stored
-from tests.rules.support import Broken, counters, declare, failing, jobs_of, left_behind, raising, shard_of
-from tests.servers import Server
+from tests.kit.apps import MakeApp
+from tests.kit.stored import stored
+from tests.kit.handlers import Broken, failing, raising
+from tests.kit.looks import counters, left_behind
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.servers import Server
 
 
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:

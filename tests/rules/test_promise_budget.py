@@ -6,8 +6,10 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Notes, declare, jobs_of, left_behind
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
 
 
 def taking(clock: ManualClock, seconds: float) -> Notes:

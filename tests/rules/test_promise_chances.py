@@ -10,8 +10,11 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Broken, Mortal, Notes, declare, left_behind, look, outlive, raising
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, raising
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.workers import declare
+from tests.kit.looks import left_behind, look
 
 Push = Callable[..., None]
 

@@ -7,9 +7,11 @@ import pytest
 from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import declare, jobs_of, left_behind, outlive, stop_renewing
-from tests.servers import MakeServer
+from tests.kit.apps import MakeApp
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind
+from tests.kit.deaths import outlive, stop_renewing
+from tests.kit.servers import MakeServer
 
 
 def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,9 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Numbers
-from tests.rules.support import Mortal, Notes, declare, failing, jobs_of, raising
+from tests.kit.deaths import Mortal
+from tests.kit.handlers import Notes, failing, raising
+from tests.kit.workers import declare, jobs_of
 
 
 def lag_of(app: Lowkiq, queue_name: str) -> float:

@@ -12,20 +12,11 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import (
-    Broken,
-    Mortal,
-    Notes,
-    declare,
-    failing,
-    jobs_of,
-    left_behind,
-    outlive,
-    raising,
-    shard_of,
-    stop_renewing,
-)
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, failing, raising
+from tests.kit.deaths import Mortal, outlive, stop_renewing
+from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.looks import left_behind
 
 
 def test_p1_one_at_a_time(

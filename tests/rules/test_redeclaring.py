@@ -10,8 +10,8 @@ from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.worker import FunctionWorker
-from tests.apps import MakeApp
-from tests.servers import Server
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Server
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")

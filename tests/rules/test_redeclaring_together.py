@@ -11,9 +11,9 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.worker import FunctionWorker
-from tests.apps import MakeApp
+from tests.kit.apps import MakeApp
 from tests.rules.turnstile import Caller
-from tests.servers import Cluster
+from tests.kit.servers import Cluster
 
 COUNTS = (1, 2, 3)
 IDS = "abcd"

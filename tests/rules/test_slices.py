@@ -2,9 +2,11 @@
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Broken, Notes, declare, failing, jobs_of, left_behind, look
-from tests.servers import MakeServer, Server
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken, Notes, failing
+from tests.kit.workers import declare, jobs_of
+from tests.kit.looks import left_behind, look
+from tests.kit.servers import MakeServer, Server
 
 
 def commands_of(server: Server) -> int:

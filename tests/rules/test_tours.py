@@ -14,8 +14,10 @@ from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.rules.support import Mortal, Notes, declare, jobs_of, outlive
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
 
 SHARD = ShardRef("queue", 1, 0)
 

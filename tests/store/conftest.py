@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.servers import Server
-from tests.store.support import Desk, Handler, MakeDesk, declare
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Server
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 
 @pytest.fixture
@@ -16,7 +18,7 @@ def make_desk(make_app: MakeApp, clock: ManualClock, server: Server, queue_name:
     """Declares a worker of one shard in an app with the settings given, with `fields` of its own."""
 
     def make(fields: Mapping[str, Any] | None = None, **settings: Any) -> Desk:
-        app, handler = make_app(**settings), Handler()
+        app, handler = make_app(**settings), FailingHandler()
         worker = declare(app, handler=handler, **{"queue_name": queue_name, **(fields or {})})
         return Desk(app, clock, worker, handler, server.admin)
 

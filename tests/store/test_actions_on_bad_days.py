@@ -11,9 +11,11 @@ from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.servers import Cluster, FaultProxy, MakeServer, Server
-from tests.store.support import Desk, Handler, MakeDesk, declare
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 Act = Callable[[Actions], int]
 
@@ -117,7 +119,7 @@ def test_every_call_stays_within_the_keys_of_its_shard(make_desk: MakeDesk, serv
 
 def test_actions_on_a_cluster(cluster: Cluster, make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Shards on several nodes are changed one after the other, and counted together."""
-    app, handler = make_app(redis_url=cluster.url), Handler()
+    app, handler = make_app(redis_url=cluster.url), FailingHandler()
     desk = Desk(app, clock, declare(app, queue_name, handler, shards_count=9), handler, cluster.nodes[0].admin)
     desk.bury([{"id": n} for n in range(40)])
     desk.fail([{"id": n} for n in range(40, 60)])

@@ -4,7 +4,7 @@ import pytest
 
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare, steps
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
-from tests.store.support import Desk
+from tests.kit.desk import Desk
 
 
 def progress(desk: Desk, sweep: BulkAction) -> list[tuple[int, int]]:

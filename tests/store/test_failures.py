@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Failure
-from tests.store.support import LATER, Desk, MakeDesk
+from tests.kit.handlers import LATER
+from tests.kit.desk import Desk, MakeDesk
 
 
 def fail_again(desk: Desk, times: int = 1) -> list[float]:

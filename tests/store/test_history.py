@@ -12,9 +12,10 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import QueueHistory, QueueOverview, Span
-from tests.apps import MakeApp, close_app
-from tests.servers import Cluster, FaultProxy, Server
-from tests.store.support import Handler, declare
+from tests.kit.apps import MakeApp, close_app
+from tests.kit.servers import Cluster, FaultProxy, Server
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_quantiles_are_those_of_what_was_measured(
     app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock
 ) -> None:
     """The median and the 95th of a hundred, whether they ran in many settlings or in one."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     times = [Random(3).lognormvariate(0, 1) for _ in range(2_000)]
     for time in times:
         recorder.note(queue_name, clock.time(), {"done": 1}, [time], [2 * time])
@@ -72,7 +73,7 @@ def test_of_many_batches_in_a_settling_a_few_stand_for_all(
     app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock
 ) -> None:
     """A thousand batches cost no more than eight, and weigh as a thousand."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     recorder.note(queue_name, clock.time(), {"done": 1_000}, [0.01] * 1_000, [5.0] * 1_000)
     recorder.note(queue_name, clock.time(), {"done": 100}, [1.0] * 100, [])
     recorder.flush()
@@ -87,7 +88,7 @@ def test_what_several_processes_write_is_added_up(
     make_app: MakeApp, app: Lowkiq, queue_name: str, clock: ManualClock
 ) -> None:
     """Each adds to the same slots."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     for count in (3, 4):
         other = Recorder(make_app().backend)
         other.note(queue_name, clock.time(), {"done": count, "failed": 1}, [], [])
@@ -100,7 +101,7 @@ def test_what_several_processes_write_is_added_up(
 
 def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Sixty in the last thirty seconds are two in a second, and none a minute later."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
     for _ in range(6):
         recorder.note(queue_name, clock.time(), {"done": 10, "failed": 1}, [], [])
@@ -117,7 +118,7 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
 
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """Whatever was written at any time is in the points of the right span, once, across the borders of windows."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     recorder, random = Recorder(app.backend), Random(5)
     written: Counter[int] = Counter()
     for _ in range(400):
@@ -139,7 +140,7 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
 
 def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, clock: ManualClock) -> None:
     """No key stays for ever, and none goes before its window was seen to its end."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
     recorder.note(queue_name, clock.time(), {"done": 1}, [1.0], [1.0])
     recorder.flush()
@@ -151,7 +152,7 @@ def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, 
 
 def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_name: str, clock: ManualClock) -> None:
     """Four thousand million in five seconds are as many as can be told; nothing begins at zero again."""
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     for _ in range(2):
         recorder.note(queue_name, clock.time(), {"done": 2**31 + 5}, [], [])
         recorder.flush()
@@ -165,7 +166,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
 ) -> None:
     """History travels with calls that are made anyway; only what is left when the time is over goes by itself."""
     flushed: list[int] = []
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": n} for n in range(30)])
     monkeypatch.setattr("lowkiq_lambda.store.shard.history.send_each", lambda *_: flushed.append(1))
 
@@ -178,7 +179,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
 
 def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
     """What a thread of a daemon did goes along with a later look, five seconds on."""
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": 1}])
     drainer = app.drainer
     drainer.visit(drainer.shards()[0], Budget(clock))
@@ -199,7 +200,7 @@ def test_a_redis_that_is_away_costs_history_only(
 ) -> None:
     """What cannot be written is dropped: nothing is raised or logged, and what comes later is written."""
     app = make_app(redis_url=fault_proxy.url, redis_timeout=0.2)
-    declare(app, queue_name, Handler())
+    declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
     recorder.note(queue_name, clock.time(), {"done": 1}, [], [])
     fault_proxy.refuse()
@@ -225,7 +226,7 @@ def cluster_app(cluster: Cluster) -> Iterator[Lowkiq]:
 
 def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: Lowkiq, queue_name: str) -> None:
     """Shards, history and declarations lie on several nodes; the overview has all of them, and each node's card."""
-    worker = declare(cluster_app, queue_name, Handler(), shards_count=12)
+    worker = declare(cluster_app, queue_name, FailingHandler(), shards_count=12)
     worker.perform_async([{"id": n} for n in range(200)])
     cluster_app.drain()
     with cluster_app.overview("72h") as seen:
@@ -242,7 +243,7 @@ def test_history_and_overview_work_in_a_cluster(cluster: Cluster, cluster_app: L
 
 def test_a_batch_has_waited_until_it_began(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9: of two batches that are claimed at once the second has waited for the first, too."""
-    handler = Handler()
+    handler = FailingHandler()
     worker = declare(app, queue_name, handler, batch_size=1)
     worker.perform_async([{"id": "a"}])
     # A queue whose batches take no time is claimed in windows of many.

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lowkiq_lambda.store.inspect import id_search, jobs
-from tests.store.support import Desk, MakeDesk, ids_of, pairs
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.looks import ids_of, pairs
 
 if TYPE_CHECKING:
     from lowkiq_lambda import JobView

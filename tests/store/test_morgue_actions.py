@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.store.inspect.actions import Actions
-from tests.store.support import Desk, MakeDesk, ids_of, pairs
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.looks import ids_of, pairs
 
 Act = Callable[[Actions], int]
 

@@ -9,8 +9,9 @@ import pytest
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.server.server_time import FOREVER
-from tests.apps import MakeApp
-from tests.store.support import Desk, MakeDesk, declare
+from tests.kit.apps import MakeApp
+from tests.kit.desk import Desk, MakeDesk
+from tests.store.support import declare
 
 TTL = 30.0
 JOBS = [{"id": f"{n:02}"} for n in range(40)]

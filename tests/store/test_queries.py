@@ -13,9 +13,12 @@ from lowkiq_lambda.store.inspect.jobs import BYTES_SHOWN, PAYLOADS_SHOWN
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
-from tests.apps import MakeApp
-from tests.servers import Cluster
-from tests.store.support import LATER, Desk, Handler, MakeDesk, declare, ids_of, pairs
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Cluster
+from tests.kit.handlers import LATER, FailingHandler
+from tests.kit.desk import Desk, MakeDesk
+from tests.store.support import declare
+from tests.kit.looks import ids_of, pairs
 
 WEIRD = [
     "",
@@ -73,7 +76,7 @@ def test_fetch_shows_what_waits(make_desk: MakeDesk) -> None:
 
 def test_fetch_tells_an_id_from_a_list_of_ids(app: Lowkiq, queue_name: str) -> None:
     """A lone text is no list of letters, and what can be no id is refused as a push refuses it."""
-    queries = app.queries(declare(app, queue_name, Handler()))
+    queries = app.queries(declare(app, queue_name, FailingHandler()))
 
     with pytest.raises(TypeError, match="as a list"):
         queries.fetch("abc")
@@ -101,7 +104,7 @@ def test_any_text_can_be_an_id(make_desk: MakeDesk, job_id: str) -> None:
 
 def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
     """More ids than a call takes, or longer ones, come from several calls."""
-    worker = declare(app, queue_name, Handler(), shards_count=2)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     ids = [str(n) for n in range(3 * id_ranges.IDS_AT_ONCE)] + [f"{n:060000}" for n in range(40)]
     worker.perform_async([{"id": job_id} for job_id in ids])
 
@@ -110,7 +113,7 @@ def test_fetch_looks_many_ids_up_in_parts(app: Lowkiq, queue_name: str) -> None:
 
 def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name: str) -> None:
     """What is shown of one job is bounded; how many payloads there are besides is told."""
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(100_000)])
     worker.perform_async([{"id": "few", "payload": n, "score": n} for n in range(3)])
     many, few = app.queries(worker).fetch(["many", "few"])
@@ -122,7 +125,7 @@ def test_an_id_with_very_many_payloads_is_shown_in_part(app: Lowkiq, queue_name:
 
 def test_large_payloads_are_shown_as_far_as_they_fit(app: Lowkiq, queue_name: str) -> None:
     """A page is bounded by bytes too, but one payload of each job is always shown."""
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     large = "x" * BYTES_SHOWN
     jobs = [{"id": job_id, "payload": large + str(n), "score": n} for job_id in range(80) for n in range(2)]
     worker.perform_async(jobs)
@@ -155,7 +158,7 @@ def test_what_cannot_be_decoded_is_shown_raw(make_app: MakeApp, queue_name: str)
         raise RuntimeError("not mine")
 
     app = make_app(dump_payload=lambda payload: str(payload).encode(), load_payload=refuse, load_error=refuse)
-    worker = declare(app, queue_name, Handler(), max_retry_count=0)
+    worker = declare(app, queue_name, FailingHandler(), max_retry_count=0)
     queries = app.queries(worker)
     worker.perform_async([{"id": "a", "payload": "dead", "score": 1}])
     app.drain()
@@ -207,7 +210,7 @@ def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
 @pytest.fixture
 def scheduled(app: Lowkiq, queue_name: str) -> type[Worker]:
     """Ids t0 … t9, due in 0 … 9 seconds, in three shards."""
-    worker = declare(app, queue_name, Handler(), shards_count=3)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=3)
     worker.perform_async([{"id": f"t{n}", "perform_in": NOW + n} for n in range(10)])
     return worker
 
@@ -296,7 +299,7 @@ def test_pages_show_each_job_once(make_desk: MakeDesk, limit: int, reverse: bool
 @pytest.mark.parametrize("reverse", [False, True])
 def test_paging_goes_on_though_its_last_job_is_gone(app: Lowkiq, queue_name: str, reverse: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """A cursor is a place, not a job: what left the list meanwhile moves nothing past the reader."""
-    worker = declare(app, queue_name, Handler(), shards_count=2)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     queries = app.queries(worker)
     worker.perform_async([{"id": f"{n:02}", "perform_in": NOW} for n in range(20)])
     first = queries.range_by_perform_in(limit=4, reverse=reverse)
@@ -338,7 +341,7 @@ def test_ids_are_in_the_order_of_their_bytes(
     app: Lowkiq, queue_name: str, least: str, most: str, expected: list[str]
 ) -> None:
     """Bounds by id are as Redis has them."""
-    worker = declare(app, queue_name, Handler(), shards_count=4)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=4)
     worker.perform_async([{"id": job_id} for job_id in ("b", "é", "aa", "A", "a")])
     queries = app.queries(worker)
 
@@ -348,7 +351,7 @@ def test_ids_are_in_the_order_of_their_bytes(
 
 def test_a_search_that_was_cut_says_so(app: Lowkiq, queue_name: str) -> None:
     """By id there is no index: who is told that something may be missing can narrow the question."""
-    worker = declare(app, queue_name, Handler(), shards_count=2)
+    worker = declare(app, queue_name, FailingHandler(), shards_count=2)
     worker.perform_async([{"id": f"{n:05}"} for n in range(25_000)])
     queries = app.queries(worker)
     exact = queries.range_by_id("00500", "+")
@@ -364,7 +367,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
     app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page never shows a job that is not there, and still goes on."""
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": str(n), "delay": n + 1} for n in range(6)])
     queries, actions, ask = app.queries(worker), app.actions(worker), ShardReader.ask_each
 
@@ -382,7 +385,7 @@ def test_what_goes_away_between_two_looks_is_left_out(
 
 def test_queries_of_a_cluster(cluster: Cluster, make_app: MakeApp, queue_name: str) -> None:
     """Shards on several nodes are merged into one list."""
-    app, handler = make_app(redis_url=cluster.url), Handler()
+    app, handler = make_app(redis_url=cluster.url), FailingHandler()
     worker = declare(app, queue_name, handler, shards_count=9)
     worker.perform_async([{"id": f"{n:02}", "delay": n + 1} for n in range(30)])
     ids = [f"{n:02}" for n in range(30)]

@@ -18,9 +18,10 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
-from tests.apps import MakeApp
-from tests.servers import Cluster, Server
-from tests.store.support import Handler, declare
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Cluster, Server
+from tests.kit.handlers import FailingHandler
+from tests.store.support import declare
 
 QUEUES = 5
 LENGTHS = [*range(1, QUEUES + 1)]
@@ -29,7 +30,7 @@ LENGTHS = [*range(1, QUEUES + 1)]
 def declare_some(app: Lowkiq, queue_name: str) -> None:
     """Queues, the first with one job, the next with two, and so on."""
     for count in LENGTHS:
-        worker = declare(app, f"{queue_name}-{count}", Handler(), shards_count=3)
+        worker = declare(app, f"{queue_name}-{count}", FailingHandler(), shards_count=3)
         worker.perform_async([{"id": job_id} for job_id in range(count)])
 
 

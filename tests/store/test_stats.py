@@ -12,9 +12,11 @@ from lowkiq_lambda import Config, Lowkiq, QueueMismatch
 from lowkiq_lambda.store.server.pipelines import Command, stream
 from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import MakeApp
-from tests.servers import Cluster, Server
-from tests.store.support import LATER, Desk, Handler, MakeDesk, declare
+from tests.kit.apps import MakeApp
+from tests.kit.servers import Cluster, Server
+from tests.kit.handlers import LATER, FailingHandler
+from tests.kit.desk import Desk, MakeDesk
+from tests.store.support import declare
 
 
 def test_stats_are_zeros_where_there_is_no_worker() -> None:
@@ -29,7 +31,7 @@ def test_stats_are_zeros_where_there_is_no_worker() -> None:
 
 def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
     """L-46, LN-20, LN-12: lengths are summed up, the total lag is the largest."""
-    other = declare(desk.app, f"{desk.worker.queue_name}-other", Handler(), shards_count=3)
+    other = declare(desk.app, f"{desk.worker.queue_name}-other", FailingHandler(), shards_count=3)
     desk.bury([{"id": "dead"}])
     other.perform_async([{"id": job_id} for job_id in range(5)])
     desk.clock.advance(20)
@@ -48,7 +50,7 @@ def test_stats_tell_each_queue_and_the_total(desk: Desk) -> None:
 
 def test_a_delayed_job_has_no_lag_until_it_is_due(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """LN-12, check 27: who waits for its time is not late."""
-    worker = declare(app, queue_name, Handler())
+    worker = declare(app, queue_name, FailingHandler())
     worker.perform_async([{"id": "later", "delay": 100}])
 
     lags = []
@@ -61,7 +63,7 @@ def test_a_delayed_job_has_no_lag_until_it_is_due(app: Lowkiq, clock: ManualCloc
 
 def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """A job that takes long is not done yet: the lag is its age too."""
-    handler = Handler()
+    handler = FailingHandler()
     worker = declare(app, queue_name, handler)
     worker.perform_async([{"id": "slow"}])
     clock.advance(30)
@@ -75,7 +77,7 @@ def test_lag_counts_what_is_in_flight(app: Lowkiq, clock: ManualClock, queue_nam
 
 def test_lag_counts_from_the_first_slice_of_an_id(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """Between its slices an id queues behind others, but it has waited since its own time."""
-    app, handler = make_app(claim_payloads=2), Handler()
+    app, handler = make_app(claim_payloads=2), FailingHandler()
     worker = declare(app, queue_name, handler)
     worker.perform_async([{"id": "many", "payload": n, "score": n} for n in range(5)])
     clock.advance(50)
@@ -162,7 +164,7 @@ def test_queues_of_very_many_shards_are_measured_in_parts(make_desk: MakeDesk) -
 def test_stats_take_one_round_trip(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """P8: whatever the number of shards, the node is asked once."""
     for number in range(3):
-        declare(app, f"{queue_name}-{number}", Handler(), shards_count=40)
+        declare(app, f"{queue_name}-{number}", FailingHandler(), shards_count=40)
     app.stats()
     sent: list[int] = []
 
@@ -189,9 +191,9 @@ def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
 
 def test_stats_refuse_a_queue_that_was_made_otherwise(make_app: MakeApp, queue_name: str) -> None:
     """With another shards_count the numbers would be those of shards that nobody uses."""
-    declare(make_app(), queue_name, Handler(), shards_count=2).perform_async([{"id": 1}])
+    declare(make_app(), queue_name, FailingHandler(), shards_count=2).perform_async([{"id": 1}])
     app = make_app()
-    declare(app, queue_name, Handler(), shards_count=3)
+    declare(app, queue_name, FailingHandler(), shards_count=3)
 
     with pytest.raises(QueueMismatch, match="shards_count=3"):
         app.stats()

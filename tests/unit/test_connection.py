@@ -22,8 +22,8 @@ from lowkiq_lambda.errors import (
 )
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
-from tests.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
-from tests.waiting import eventually
+from tests.kit.servers import Cluster, FaultProxy, SentinelSetup, Server, TlsProxy
+from tests.kit.waiting import eventually
 
 SECRET = "secret"  # noqa: S105 - of the tests' users
 

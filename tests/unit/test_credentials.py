@@ -17,9 +17,9 @@ from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import close_app
-from tests.servers import Cluster, MakeServer, ManagedCache, SentinelSetup, Server, TlsProxy
-from tests.waiting import eventually
+from tests.kit.apps import close_app
+from tests.kit.servers import Cluster, MakeServer, ManagedCache, SentinelSetup, Server, TlsProxy
+from tests.kit.waiting import eventually
 
 KINDS: Final = ("server", "tls", "sentinel", "cluster", "tls cluster")
 

@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda.store.server.connection import Client, connect
 from lowkiq_lambda.store.server.health import check_server, version_warnings
-from tests.servers import Cluster, Server
+from tests.kit.servers import Cluster, Server
 
 
 def client_of(url: str) -> Client:

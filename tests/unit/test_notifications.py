@@ -12,8 +12,8 @@ from lowkiq_lambda import BackendDenied, BackendError, BackendUnavailable
 from lowkiq_lambda.store.shard import notifications as notifications_module
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.notifications import Notifications
-from tests.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
-from tests.waiting import eventually
+from tests.kit.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
+from tests.kit.waiting import eventually
 
 Subscribe: TypeAlias = Callable[..., Notifications]
 

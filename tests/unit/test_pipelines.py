@@ -20,8 +20,8 @@ from lowkiq_lambda.store.server import pipelines
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
-from tests.servers import Cluster, FaultProxy, Server
-from tests.waiting import eventually
+from tests.kit.servers import Cluster, FaultProxy, Server
+from tests.kit.waiting import eventually
 
 COUNT = 30
 INTERRUPTED_PACKING = """

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.aws.runtime.stage import FunctionStage
-from tests.servers import Server
+from tests.aws.runtime.function_stage import FunctionStage
+from tests.kit.servers import Server
 
 collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
 """AWS's runtime client exists for Linux alone, as Lambda does."""

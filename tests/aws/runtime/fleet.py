@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.aws.runtime.stage import DRAIN
-from tests.chaos.replay_app import (
+from tests.aws.runtime.function_stage import DRAIN
+from tests.kit.replay.app import (
     FOLDER_VARIABLE,
     QUEUE_VARIABLE,
     SHARDS_VARIABLE,
@@ -18,10 +18,10 @@ from tests.chaos.replay_app import (
     applied_to,
     replay_worker,
 )
-from tests.servers import Server
-from tests.servers.lambda_outcome import Crashed, Error, Invocation
-from tests.servers.lambda_runtime import LambdaEnvironment
-from tests.waiting import eventually
+from tests.kit.servers import Server
+from tests.kit.servers.lambda_outcome import Crashed, Error, Invocation
+from tests.kit.servers.lambda_runtime import LambdaEnvironment
+from tests.kit.waiting import eventually
 
 SHARDS: Final = 10
 SPARE: Final = 2
@@ -44,7 +44,7 @@ class Fleet:
         self.worker = replay_worker(self.app, queue_name, self._records, SHARDS)
         self.shards = [ShardRef(queue_name, SHARDS, index) for index in range(SHARDS)]
         settings = {
-            "LOWKIQ_APP": "tests.chaos.replay_app:app",
+            "LOWKIQ_APP": "tests.kit.replay.app:app",
             "LOWKIQ_REDIS_URL": server.url,
             "LOWKIQ_LEASE_TTL": str(lease_ttl),
             "LOWKIQ_RESERVE": "0",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aws.runtime.stage import FunctionStage
-from tests.servers.lambda_outcome import Result
-from tests.servers.ports import HOST
+from tests.aws.runtime.function_stage import FunctionStage
+from tests.kit.servers.lambda_outcome import Result
+from tests.kit.servers.ports import HOST
 
 WORK = [f"job-{number}" for number in range(100)]
 TIMEOUT = 5.0

@@ -5,10 +5,10 @@ import string
 import pytest
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
-from tests.chaos.support import is_in_order
-from tests.servers.lambda_outcome import Killed
-from tests.waiting import eventually
+from tests.aws.runtime.function_stage import PLENTY, FunctionStage, reason_of
+from tests.kit.order import is_in_order
+from tests.kit.servers.lambda_outcome import Killed
+from tests.kit.waiting import eventually
 
 BEFORE, BEHIND = "abcdef", "hijkl"
 ALL = BEFORE + "g" + BEHIND

@@ -1,8 +1,8 @@
 """Functions that AWS stops in their tracks: between invocations always, in the middle when it pleases."""
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
-from tests.servers import MakeServer
+from tests.aws.runtime.function_stage import PLENTY, FunctionStage, reason_of
+from tests.kit.servers import MakeServer
 
 IDS = "abcdef"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.lambda_outcome import Crashed, Error, Killed
-from tests.servers.lambda_runtime import LambdaEnvironment
-from tests.waiting import eventually
+from tests.kit.servers.lambda_outcome import Crashed, Error, Killed
+from tests.kit.servers.lambda_runtime import LambdaEnvironment
+from tests.kit.waiting import eventually
 
 
 @pytest.fixture

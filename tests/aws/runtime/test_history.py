@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.aws.runtime.fleet import SHARDS, Fleet
-from tests.chaos.history import check_order, final_state, history
-from tests.chaos.support import closing
-from tests.properties.observed import stored
-from tests.servers import Server
-from tests.waiting import eventually
+from tests.kit.replay.history import check_order, final_state, history
+from tests.kit.apps import closing_app
+from tests.kit.stored import stored
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
 
 KILLS = 10
 FEWEST_KILLS = 6
@@ -23,7 +23,7 @@ LEASE_TTL = 2.0
 def fleet(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Fleet]:
     """Environments that wait for their first events."""
     made = Fleet(server, queue_name, tmp_path, LEASE_TTL)
-    with closing(made.app):
+    with closing_app(made.app):
         yield made
         made.close()
 

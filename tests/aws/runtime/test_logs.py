@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
-from tests.servers.lambda_outcome import Outcome
+from tests.aws.runtime.function_stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
+from tests.kit.servers.lambda_outcome import Outcome
 
 TOKEN: Final = "t" * 20
 LAMBDA_LOGS: Final = {

@@ -9,10 +9,10 @@ import pytest
 
 from lowkiq_lambda import Worker
 from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
-from tests.aws.runtime.stage import PLENTY, FunctionStage
-from tests.servers.lambda_outcome import Crashed, Error, Outcome, Result
-from tests.servers.lambda_runtime import LambdaEnvironment
-from tests.waiting import eventually
+from tests.aws.runtime.function_stage import PLENTY, FunctionStage
+from tests.kit.servers.lambda_outcome import Crashed, Error, Outcome, Result
+from tests.kit.servers.lambda_runtime import LambdaEnvironment
+from tests.kit.waiting import eventually
 
 APP: Final = "tests.aws.runtime.neighbours:app"
 DISPATCH: Final = "lowkiq_lambda.aws.dispatch_function.handler"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.aws.runtime.stage import PLENTY, FunctionStage
-from tests.servers.lambda_outcome import Crashed, Outcome, Result
+from tests.aws.runtime.function_stage import PLENTY, FunctionStage
+from tests.kit.servers.lambda_outcome import Crashed, Outcome, Result
 
 HEALTHY = "abcdefghijkl"
 STRIKES = 3

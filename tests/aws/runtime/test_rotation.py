@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.aws.runtime.stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
-from tests.servers import LocalCloud, Server
-from tests.servers.lambda_runtime import LambdaEnvironment
+from tests.aws.runtime.function_stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
+from tests.kit.servers import LocalCloud, Server
+from tests.kit.servers.lambda_runtime import LambdaEnvironment
 
 TOKEN: Final = "t" * 20
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.aws.runtime.conftest import MakeStage
-from tests.aws.runtime.stage import PLENTY, FunctionStage, reason_of
-from tests.servers import MakeServer, Server
-from tests.servers.lambda_outcome import Error
-from tests.waiting import eventually
+from tests.aws.runtime.function_stage import PLENTY, FunctionStage, reason_of
+from tests.kit.servers import MakeServer, Server
+from tests.kit.servers.lambda_outcome import Error
+from tests.kit.waiting import eventually
 
 IDS = "abcdef"
 MOST_ROUNDS = 30

@@ -10,9 +10,10 @@ import pytest
 
 from lowkiq_lambda.cli import main
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.support import FUNCTION, ROLE, Run, Said, WriteApp, without_aws, write_module
-from tests.servers import MakeServer, Server
-from tests.servers.cloud import LocalCloud
+from tests.aws.schedules.values import FUNCTION, ROLE
+from tests.aws.schedules.command import Run, Said, WriteApp, without_aws, write_module
+from tests.kit.servers import MakeServer, Server
+from tests.kit.servers.cloud import LocalCloud
 
 
 @pytest.fixture

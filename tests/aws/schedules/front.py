@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.servers.cloud import LocalCloud
-from tests.servers.ports import HOST, free_port
+from tests.kit.servers.cloud import LocalCloud
+from tests.kit.servers.ports import HOST, free_port
 
 _PAGE: Final = 100
 _WRITES: Final = frozenset({"POST", "PUT", "DELETE"})

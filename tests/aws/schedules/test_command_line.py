@@ -8,21 +8,9 @@ import pytest
 
 from lowkiq_lambda.cli import main
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.support import (
-    DONE,
-    FAILED,
-    FUNCTION,
-    MISUSED,
-    NOT_APPLIED,
-    ROLE,
-    ROOT,
-    Run,
-    WriteApp,
-    push,
-    start,
-    without_aws,
-)
-from tests.servers import Server
+from tests.aws.schedules.command import DONE, FAILED, MISUSED, NOT_APPLIED, ROOT, Run, WriteApp, push, start, without_aws
+from tests.aws.schedules.values import FUNCTION, ROLE
+from tests.kit.servers import Server
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, funct
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, name_of, wanted_schedule
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.support import DEAD_LETTERS, FUNCTION, LIKE, ROLE, as_found, deployed, names
-from tests.servers.cloud import LocalCloud
+from tests.aws.schedules.values import DEAD_LETTERS, FUNCTION, LIKE, ROLE, as_found, deployed, names
+from tests.kit.servers.cloud import LocalCloud
 
 THROTTLED = (429, "ThrottlingException")
 DENIED = (403, "AccessDeniedException")

@@ -8,7 +8,7 @@ from lowkiq_lambda import BackendDenied, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
 from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis
 from lowkiq_lambda.store.shard.keys import declaration_key
-from tests.servers import Cluster, Server
+from tests.kit.servers import Cluster, Server
 
 STRANGE_NAMES = ("a:b", "{a}", "ä *?[x]", "declaration", "a:declaration")
 

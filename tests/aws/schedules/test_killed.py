@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.support import DONE, WriteApp, deployed, names, start
-from tests.servers import Server
+from tests.aws.schedules.command import DONE, WriteApp, start
+from tests.aws.schedules.values import deployed, names
+from tests.kit.servers import Server
 
 
 @pytest.mark.parametrize("writes", [0, 1, 3, 6])

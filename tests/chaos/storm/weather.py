@@ -18,8 +18,8 @@ from tests.chaos.storm.actors import RETRIES, Scene
 from tests.chaos.storm.checker import violations
 from tests.chaos.storm.mutants import scripts_of
 from tests.chaos.storm.notes import Notebook
-from tests.servers import FaultProxy, Server
-from tests.waiting import eventually
+from tests.kit.servers import FaultProxy, Server
+from tests.kit.waiting import eventually
 
 DRAINS: Final = 3
 _processes: Final = multiprocessing.get_context("forkserver")

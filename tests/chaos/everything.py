@@ -1,0 +1,48 @@
+"""All scripts, and all that people look at."""
+
+from collections.abc import Callable
+from pathlib import Path
+import pytest
+import lowkiq_lambda.store
+from lowkiq_lambda.errors import BackendDenied, BackendFull
+from lowkiq_lambda.store.inspect.jobs import JobReader
+from lowkiq_lambda.store.inspect.metrics import queue_metrics
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.shard import backend, reader
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Script, script
+from lowkiq_lambda.store.shard.state import probe
+from tests.chaos.steps import is_empty
+from tests.chaos.tour import Step, Tour
+from tests.kit.stored import State, stored
+from tests.kit.servers import FaultProxy, MakeServer, Server
+
+
+LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
+SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name != "include"}
+
+
+def look_at_everything(connected: Backend, shard: ShardRef) -> None:
+    """All that only reads."""
+    reader = ShardReader(connected, 0.0, [shard])
+    queries = Queries(JobReader(reader, load_json, bytes.decode))
+    queries.fetch(["a", "b"])
+    queries.morgue_fetch(["a", "b"])
+    queries.range_by_id()
+    queries.range_by_perform_in()
+    queries.range_by_retry_count()
+    queries.morgue_range_by_id()
+    queries.morgue_range_by_updated_at()
+    queries.processing()
+    reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "a", "b"])])
+    reader.ask_each("damaged_records", [(shard, [100])])
+    queries.processing_page()
+    queries.search("a", "no")
+    queries.morgue_search("a", "no")
+    queries.shards()
+    queries.explain("a")
+    queue_metrics(ShardReader(connected, patience=0.0), [[shard]])
+    probe(connected, [shard], 0.0)

@@ -1,0 +1,45 @@
+"""A daemon whose dashboard is served at a port."""
+
+import json
+import re
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlencode
+import pytest
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.local.dashboard_port import Address
+from tests.kit.apps import close_app
+from tests.kit.web import await_room_in_the_minute
+from tests.kit.daemons import DaemonProcess
+from tests.kit.waiting import eventually
+
+
+APP = """
+import os
+from lowkiq_lambda import Config, Lowkiq
+app = Lowkiq(Config.from_env(os.environ, mask=lambda queue, job_id, payload: "hidden " + job_id))
+app.worker(queue_name={name!r}, shards_count=2)(print)
+"""
+
+
+@contextmanager
+def dashboard_daemon(folder: Path, queue_name: str, address: str, environment: Mapping[str, str]) -> Iterator[DaemonProcess]:
+    """One with a dashboard."""
+    (folder / "shop.py").write_text(APP.format(name=queue_name))
+    process = DaemonProcess(["shop:app", "--dashboard", address], environment, folder / "log", cwd=folder)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def port_of(process: DaemonProcess) -> int:
+    """Where it says that it listens."""
+    found = eventually(lambda: re.findall(r"dashboard url=http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port")
+    return int(found[0])

@@ -1,0 +1,70 @@
+"""Holders that die, and what comes after them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+import pytest
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
+from lowkiq_lambda.engine.survivors import Survivors
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Mortal:
+    """Makes the drains of an app die: then nothing of them reaches the server any more."""
+
+    def __init__(self, app: Lowkiq) -> None:
+        self._app = app
+        self._backend = app.drainer._backend
+        self._run = self._backend.run
+        self._dead = False
+        self.dies_before: Callable[[str], bool] = _never
+        """Asked at each call of a script, which does not reach the server any more where the answer is yes."""
+        self._backend.run = self._run_if_alive  # type: ignore[method-assign]  # that is the point
+
+    def die(self, *_arguments: object) -> None:
+        """From now on."""
+        self._dead = True
+
+    def die_before(self, call: str) -> None:
+        """At the next call of that script."""
+        self.dies_before = lambda name: name == call
+
+    def drain(self) -> dict[str, int] | None:
+        """What the drain counted, or None where it died; the lease of a dead one stays, and so do its jobs."""
+        try:
+            return self._app.drain()
+        except Died:
+            # A process that is gone does not say later that it lives.
+            self._app.drainer._survivors = Survivors()
+            return None
+        finally:
+            self._dead, self.dies_before = False, _never
+
+    def _run_if_alive(self, name: str, *args: Any, **options: Any) -> Any:
+        self._dead = self._dead or self.dies_before(name)
+        if self._dead:
+            raise Died
+        return self._run(name, *args, **options)
+
+
+def _never(_call: str) -> bool:
+    return False
+
+
+def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
+    """Let the leases of dead holders end, on the server too."""
+    clock.advance(app.config.lease_ttl + 1)
+    for worker in workers:
+        for shard in app.queue_of(worker).shards:
+            app.backend.client.delete(shard.key("lease"))
+
+
+def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the thread that renews leases stand still, as it does in a process that is frozen."""
+    monkeypatch.setattr(app.drainer._renewer, "beat", lambda: 3_600.0)

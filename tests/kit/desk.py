@@ -1,0 +1,88 @@
+"""What an operator sees and does: a worker, its handler, and its queue from below."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+import redis
+from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.stored import State, stored
+from tests.kit.handlers import FailingHandler
+
+
+MakeDesk: TypeAlias = Callable[..., "Desk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """An operator's desk: a worker, its handler, and what is known of its queue."""
+
+    app: Lowkiq
+    clock: ManualClock
+    worker: type[Worker]
+    handler: FailingHandler
+    admin: redis.Redis
+
+    @property
+    def queries(self) -> Queries:
+        """What there is to see."""
+        return self.app.queries(self.worker)
+
+    @property
+    def actions(self) -> Actions:
+        """What there is to do."""
+        return self.app.actions(self.worker)
+
+    def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+        """Queue jobs."""
+        return self.worker.perform_async(jobs)
+
+    def drain(self) -> None:
+        """Perform what is due."""
+        self.app.drain()
+
+    def fail(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Push jobs, and let each fail once."""
+        jobs = list(jobs)
+        self.push(jobs)
+        self.handler.failing = {str(job["id"]) for job in jobs}
+        self.drain()
+        self.handler.failing = set()
+
+    def bury(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Push jobs, and send them to the morgue."""
+        self.fail(jobs)
+        self.actions.kill_all_failed_jobs()
+
+    def before(self, script: str, do: Callable[[], object], calls: int = 1) -> None:
+        """Do something once, at the last moment before a script runs: with `calls`, before its n-th call."""
+        backend, left = self.app.backend, [calls]
+        run = backend.run
+
+        def run_after(name: str, *args: Any, **options: Any) -> Reply:
+            left[0] -= name == script
+            if name == script and left[0] == 0:
+                do()
+            return run(name, *args, **options)
+
+        backend.run = run_after  # type: ignore[method-assign]  # that is the point
+
+    def state(self) -> State:
+        """The worker's only shard as it lies in Redis; AssertionError where its keys contradict each other."""
+        (shard,) = self.app.queue_of(self.worker).shards
+        found = stored(self.admin, shard)
+        known = found["waiting"].keys() | found["flight"].keys()
+        for name in ("errors", "trouble", "suspects"):
+            assert found[name].keys() <= known, f"{name} of ids that are not there: {found[name].keys() - known}"
+        assert found["failures"].keys() <= found["errors"].keys() | found["morgue"].keys()
+        assert found["suspects"] or not found["groups"]
+        return found
+
+    def is_empty(self) -> bool:
+        """Whether the shard holds nothing but its morgue and its counters."""
+        names = ("waiting", "flight", "errors", "trouble", "suspects", "groups")
+        found = self.state()
+        return not any(found[name] for name in names)

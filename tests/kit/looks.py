@@ -1,0 +1,72 @@
+"""What waits, what lies about, and what was counted, as the server has it."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+import pytest
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
+from lowkiq_lambda.engine.survivors import Survivors
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+import redis
+from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.stored import State, stored
+
+
+class Look(NamedTuple):
+    """A job that waits, as the server has it; payloads with their scores."""
+
+    payloads: list[tuple[object, float]]
+    perform_in: float
+    retry_count: float
+    error: str | None
+
+
+def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
+    """The job, where it waits."""
+    found = app.queries(worker).fetch([job_id])
+    if not found:
+        return None
+    (job,) = found
+    return Look([(payload, score) for payload, score in job.payloads], job.perform_in, job.retry_count, job.error)
+
+
+def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
+    """How many entries each key has in which jobs, or what is known of them, still lie."""
+    kept = ("due", "jobs", "flight", "retry", "errors", "trouble", "suspects", "groups", "since")
+    client, sizes = app.backend.client, dict[str, int]()
+    for shard in app.queue_of(worker).shards:
+        for name in (*kept, "box", "seen"):
+            key = shard.key(name)
+            size = client.zcard(key) if client.type(key) == b"zset" else client.hlen(key)
+            sizes[name] = sizes.get(name, 0) + int(str(size))
+    return {name: size for name, size in sizes.items() if size}
+
+
+def counters(app: Lowkiq, worker: type[Worker]) -> Mapping[str, int]:
+    """What the shards of the worker have counted."""
+    total: dict[str, int] = {}
+    for shard in app.queue_of(worker).shards:
+        meta: dict[bytes, bytes] = app.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here
+        for field, value in meta.items():
+            if re.fullmatch(rb"[0-9]+", value):
+                total[field.decode()] = total.get(field.decode(), 0) + int(value)
+    return total
+
+
+def ids_of(jobs: Iterable[JobView | MorgueJob]) -> list[str]:
+    """Their ids."""
+    return [job.id for job in jobs]
+
+
+def pairs(job: JobView | MorgueJob) -> list[tuple[object, float]]:
+    """Its payloads and scores, as plain tuples."""
+    return [(payload, score) for payload, score in job.payloads]

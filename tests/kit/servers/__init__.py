@@ -1,0 +1,27 @@
+"""Real servers for the tests, on loopback, with data of their own; what ends the tests ends them too."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tests.kit.servers.cloud import LocalCloud
+from tests.kit.servers.cluster import Cluster
+from tests.kit.servers.fault_proxy import FaultProxy
+from tests.kit.servers.managed import ManagedCache
+from tests.kit.servers.sentinel import SentinelSetup
+from tests.kit.servers.server import Server, server_binary
+from tests.kit.servers.tls_proxy import TlsProxy
+
+MakeServer: TypeAlias = Callable[..., Server]
+"""Starts a server with the options of `Server`; the fixture closes it after the test."""
+
+__all__ = [
+    "Cluster",
+    "FaultProxy",
+    "LocalCloud",
+    "MakeServer",
+    "ManagedCache",
+    "SentinelSetup",
+    "Server",
+    "TlsProxy",
+    "server_binary",
+]

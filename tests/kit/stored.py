@@ -1,0 +1,222 @@
+"""A shard as it lies in Redis, in a form that can be compared."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha1
+from typing import Any, NamedTuple, TypeAlias
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import sha1
+from typing import Any, Final, TypeAlias
+import msgspec
+import redis
+from lowkiq_lambda.job import PLACE, decode_score
+from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.properties.model import Model, morgue_bytes
+from tests.properties.model import morgue_bytes
+
+
+class Entry(NamedTuple):
+    """A payload in its place: those of an id are handed over in the order of these tuples."""
+
+    score: float
+    arrival: int
+    payload: str
+
+    @property
+    def size(self) -> int:
+        """Bytes that the limit of a claim counts."""
+        return 14 + len(self.payload.encode())
+
+
+State: TypeAlias = dict[str, Any]
+_ZSETS: Final = ("due", "since", "retry", "suspects", "morgue")
+_HASHES: Final = ("jobs", "seen", "errors", "trouble", "groups", "flight", "morgue_errors", "meta", "failures", "texts")
+_LISTS: Final = ("box", "morgue_payloads")
+_LETTERS: Final = {"errors": b"w", "morgue_errors": b"m"}
+_DIGEST: Final = 40
+_FLIGHT_HEAD: Final = struct.Struct(">dd")
+
+COUNTERS: Final = (
+    "done",
+    "retried",
+    "buried",
+    "returned",
+    "suspected",
+    "recovered",
+    "trimmed",
+)
+
+
+def stored(client: redis.Redis, shard: ShardRef) -> State:
+    """What Redis holds; AssertionError where the keys of a shard contradict each other."""
+    pipe = client.pipeline(transaction=True)
+    for name in _ZSETS:
+        pipe.zrange(shard.key(name), 0, -1, withscores=True)
+    for name in _HASHES:
+        pipe.hgetall(shard.key(name))
+    for name in _LISTS:
+        pipe.zrange(shard.key(name), 0, -1)
+    pipe.exists(shard.key("lease"))
+    *raw, lease_key = pipe.execute()
+    zsets = {name: {id_.decode(): at for id_, at in reply} for name, reply in zip(_ZSETS, raw, strict=False)}
+    hashes = dict(zip(_HASHES, raw[len(_ZSETS) :], strict=False))
+    box, morgue = (_by_id(reply) for reply in raw[-len(_LISTS) :])
+    meta = {name.decode(): value for name, value in hashes["meta"].items()}
+    flight = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
+    errors, morgue_errors = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
+    _check_texts(hashes)
+    trouble = {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()}
+    noted = {id_: note.pop("retry_counts", []) for id_, note in trouble.items()}
+    waiting = _waiting(hashes["jobs"], box, zsets)
+    _check_seen(hashes["seen"], box)
+    assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
+    return {
+        "waiting": waiting,
+        "flight": flight,
+        "counts": _counts(waiting, flight, noted),
+        "errors": errors,
+        "failures": {id_.decode(): _failures(packed) for id_, packed in hashes["failures"].items()},
+        "trouble": {id_: note for id_, note in trouble.items() if note},
+        "suspects": zsets["suspects"],
+        "groups": {name.decode(): _group(packed) for name, packed in hashes["groups"].items()},
+        "morgue": {id_: (at, morgue_errors[id_], morgue[id_]) for id_, at in zsets["morgue"].items()},
+        "counters": {name: int(meta.get(name, 0)) for name in COUNTERS},
+        "morgue_bytes": _morgue_bytes(meta, raw[-1], hashes),
+        "arrival": int(meta.get("arrival", 0)),
+        "paused_until": float(meta.get("paused_until", 0)),
+        "lease": (int(meta.get("token", 0)), float(meta.get("until", 0)), bool(lease_key)),
+        "flight_since": float(meta["flight_since"]) if flight else None,
+    }
+
+
+def seen_at(client: redis.Redis, shard: ShardRef) -> float:
+    """The latest time that a call came with, as the shard has noted it."""
+    return float(client.hget(shard.key("meta"), "now") or 0)
+
+
+def entry_of(stored_entry: bytes) -> Entry:
+    """A stored entry as the model has it."""
+    place, payload = stored_entry[:PLACE], stored_entry[PLACE:]
+    return Entry(decode_score(place[:8]), int.from_bytes(place[8:]), payload.decode())
+
+
+def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[str, dict[str, float]]) -> State:
+    waiting = {}
+    for id_, record in ((key.decode(), value) for key, value in jobs.items()):
+        kind, touched, entries = record[:1], 0, box.get(id_, [])
+        if kind != b"s":
+            touched = int.from_bytes(record[1:7])
+        if kind != b"m":
+            assert not entries, f"the box holds payloads of {id_!r}, which is single"
+            entries = [entry_of(record[1 if kind == b"s" else 7 :])]
+        assert entries, f"{id_!r} waits without payloads"
+        waiting[id_] = (
+            entries,
+            zsets["due"][id_],
+            zsets["retry"].get(id_, -1.0),
+            zsets["since"].get(id_),
+            touched,
+        )
+    assert zsets["due"].keys() == waiting.keys()
+    for part in (box, zsets["retry"], zsets["since"]):
+        assert part.keys() <= waiting.keys()
+    return waiting
+
+
+def _counts(waiting: State, flight: State, noted: dict[str, list[float]]) -> dict[int, float]:
+    """The retry_count of each payload that has one; a note only where it tells more than the id's own count."""
+    counts = {entries[0].arrival: count for entries, _, count in flight.values() if count >= 0}
+    for id_, (entries, _, retry_count, *_) in waiting.items():
+        if not noted.get(id_) and retry_count >= 0:
+            counts[entries[0].arrival] = retry_count
+    for id_, flat in noted.items():
+        of_id = {int(arrival): count for arrival, count in zip(flat[::2], flat[1::2], strict=True)}
+        assert sorted(of_id) == list(of_id)
+        if flat and id_ in waiting:
+            entries, _, retry_count, *_ = waiting[id_]
+            assert of_id != {entries[0].arrival: retry_count}
+        counts |= of_id
+    return counts
+
+
+def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
+    # Where payloads are not merged there is no such index.
+    found = set(seen.values())
+    places = {one.arrival for entries in box.values() for one in entries}
+    assert not seen or {int.from_bytes(place[8:]) for place in found} == places
+    assert not seen or len(seen) == sum(map(len, box.values()))
+
+
+def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for member in members:
+        end = 4 + int.from_bytes(member[:4])
+        found.setdefault(member[4:end].decode(), []).append(entry_of(member[end:]))
+    return found
+
+
+def _flown(record: bytes) -> tuple[list[Entry], float, float]:
+    perform_in, retry_count = _FLIGHT_HEAD.unpack_from(record)
+    kind, rest, entries = record[16:17], record[17:], []
+    if kind == b"s":
+        return [entry_of(rest)], perform_in, retry_count
+    while rest:
+        size = int.from_bytes(rest[:4])
+        entries.append(entry_of(rest[4 : 4 + size]))
+        rest = rest[4 + size :]
+    return entries, perform_in, retry_count
+
+
+def _group(packed: bytes) -> tuple[Any, ...]:
+    group = msgspec.msgpack.decode(packed)
+    # Lua's msgpack has one form for an empty list and an empty map.
+    ids = group["ids"] or []
+    return group["left"], group.get("signature"), group.get("error"), ids, group.get("systemic", False)
+
+
+def _failures(packed: bytes) -> list[tuple[float, float, str]]:
+    failures: list[tuple[float, float, str]] = []
+    for at, retry_count, *brief in msgspec.msgpack.decode(packed):
+        failures.append((at, retry_count, brief[0] if brief else failures[-1][2]))
+    return failures
+
+
+def _errors(found: dict[bytes, bytes], texts: dict[bytes, bytes], name: str) -> dict[str, str]:
+    return {id_.decode(): _error(stored, texts, _LETTERS[name]) for id_, stored in found.items()}
+
+
+def _error(stored: bytes, texts: dict[bytes, bytes], letter: bytes) -> str:
+    kind, rest = stored[:1], stored[1:]
+    assert kind in {b"s", b"r"}
+    return (rest if kind == b"s" else rest[_DIGEST:] + texts[letter + rest[:_DIGEST]]).decode()
+
+
+def _check_texts(hashes: dict[str, dict[bytes, bytes]]) -> None:
+    """Each text is there once, for as many ids as are noted, and none without an id."""
+    uses = Counter(
+        letter + stored[1 : 1 + _DIGEST]
+        for name, letter in _LETTERS.items()
+        for stored in hashes[name].values()
+        if stored[:1] == b"r"
+    )
+    texts = hashes["texts"]
+    assert {b"#" + name: b"%d" % times for name, times in uses.items()} == {
+        name: times for name, times in texts.items() if name[:1] == b"#"
+    }
+    assert uses.keys() == {name for name in texts if name[:1] != b"#"}
+    assert all(name[1:].decode() == sha1(texts[name], usedforsecurity=False).hexdigest() for name in uses)
+
+
+def _morgue_bytes(meta: dict[str, bytes], members: Iterable[bytes], hashes: dict[str, dict[bytes, bytes]]) -> int:
+    """What the shard has counted; AssertionError where what lies there is another number of bytes."""
+    texts = sum(len(text) for name, text in hashes["texts"].items() if name[:1] == b"m")
+    ids = hashes["morgue_errors"].keys()
+    noted = [msgspec.msgpack.decode(packed) for id_, packed in hashes["failures"].items() if id_ in ids]
+    failures = sum(16 + sum(len(brief.encode()) for brief in briefs) for one in noted for _, _, *briefs in one)
+    errors = sum(map(len, hashes["morgue_errors"].values()))
+    counted = int(meta.get("morgue_bytes", 0))
+    assert counted == sum(map(len, members)) + errors + texts + failures
+    return counted

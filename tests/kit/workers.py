@@ -1,0 +1,39 @@
+"""Workers of one handler, and jobs for them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+import pytest
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
+from lowkiq_lambda.engine.survivors import Survivors
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Notes
+from tests.kit.handlers import Then
+
+
+def declare(app: Lowkiq, queue_name: str, handler: Then, **fields: Any) -> type[Worker]:
+    """A worker of one shard, with retries after 10, 20, 30 ... seconds, unless `fields` say otherwise."""
+    body: dict[str, Any] = {
+        "queue_name": queue_name,
+        "shards_count": 1,
+        "retry_in": lambda _self, retry_count: 10 * (retry_count + 1),
+        "perform": lambda _self, batch: handler(batch),
+        **fields,
+    }
+    if isinstance(handler, Notes):
+        body.setdefault("retries_exhausted", lambda _self, jobs: handler.exhausted.append(list(jobs)))
+    if "perform_job" in fields:
+        del body["perform"]
+    return app.worker(type("Noting", (Worker,), body))
+
+
+def jobs_of(ids: str | Sequence[str], **fields: Any) -> list[dict[str, Any]]:
+    """One job for each id (each letter, or each word of several)."""
+    return [{"id": job_id, **fields} for job_id in ids]
+
+
+def shard_of(app: Lowkiq, worker: type[Worker], job_id: str) -> ShardRef:
+    """The shard that the id lives in."""
+    return app.queue_of(worker).shards[shard_for(job_id, worker.shards_count)]
