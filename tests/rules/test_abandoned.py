@@ -8,9 +8,9 @@ from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import outlive
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
-from tests.kit.deaths import outlive
 
 
 def test_s12_what_was_abandoned_is_repeated_elsewhere_and_says_so(

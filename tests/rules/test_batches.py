@@ -7,8 +7,8 @@ import pytest
 from lowkiq_lambda import Batch, BatchClosed, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, failing
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import look
+from tests.kit.workers import declare, jobs_of
 
 
 def test_ids_that_were_not_failed_are_done(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -197,3 +197,18 @@ def test_job_of_another_id_is_a_key_error(app: Lowkiq, queue_name: str) -> None:
     app.drain()
 
     assert ["KeyError", "KeyError"] == raised
+
+
+def test_d10_outcomes_are_of_ids_not_of_batches(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """D-10: a failing id in a batch of ten costs the other nine nothing, as often as it fails."""
+    notes = Notes(failing("e"))
+    worker = declare(app, queue_name, notes, batch_size=10, max_retry_count=2)
+    worker.perform_async(jobs_of("abcdefghij"))
+
+    assert {"done": 9, "failed": 1, "retried": 1} == app.drain()
+    for _ in range(5):
+        clock.advance(100)
+        app.drain()
+
+    assert ["e"] == [job.id for job in notes.buried]
+    assert [list("abcdefghij"), ["e"], ["e"]] == notes.ids

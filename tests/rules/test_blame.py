@@ -10,8 +10,8 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken, Notes, failing, raising, raising_with
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind, look
+from tests.kit.workers import declare, jobs_of, shard_of
 
 TEN = "abcdefghij"
 
@@ -213,3 +213,22 @@ def test_without_isolation_marks_count_all_the_same(app: Lowkiq, queue_name: str
     assert {"done": 1, "failed": 2, "retried": 2} == app.drain()
     errors = [one and one.error for one in (look(app, worker, job_id) for job_id in "abc")]
     assert [None, "by name", "for the rest"] == errors
+
+
+def test_p6_failures_stay_where_they_belong(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P6: a failing id, an undecodable payload and a hook that raises, all in one batch, cost the others nothing."""
+
+    def retries_exhausted(_self: object, _jobs: object) -> None:
+        raise Broken("hook")
+
+    notes = Notes(failing("bad"))
+    worker = declare(app, queue_name, notes, batch_size=5, max_retry_count=0, retries_exhausted=retries_exhausted)
+    worker.perform_async(jobs_of(["a", "bad", "b", "corrupt", "c"]))
+    key = shard_of(app, worker, "corrupt").key("jobs")
+    record = app.backend.client.hget(key, "corrupt")
+    assert isinstance(record, bytes)
+    app.backend.client.hset(key, "corrupt", record[:-2] + b"}")
+
+    assert {"done": 3, "failed": 2, "buried": 2} == app.drain()
+    clock.advance(1_000)
+    assert ({}, [["a", "b", "bad", "c"]]) == (app.drain(), notes.ids)

@@ -9,10 +9,10 @@ from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.handlers import Broken, Notes, failing, raising_with
-from tests.kit.workers import declare, jobs_of, shard_of
-from tests.kit.looks import left_behind, look
 from tests.kit.deaths import outlive
+from tests.kit.handlers import Broken, Notes, failing, raising_with
+from tests.kit.looks import left_behind, look
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 def test_a_blamed_id_stays_out_of_batches_with_fresh_ones(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -13,10 +13,10 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import Broken, Notes, failing
 from tests.kit.deaths import Mortal, outlive
-from tests.kit.workers import declare, jobs_of, shard_of
+from tests.kit.handlers import Broken, Notes, failing
 from tests.kit.looks import left_behind, look
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 def drain_through(app: Lowkiq, clock: ManualClock, mortal: Mortal, worker: type[Worker], deaths: int = 50) -> int:

@@ -12,10 +12,10 @@ from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare, jobs_of
 
 MANY = jobs_of([str(number) for number in range(2_000)])
 
@@ -227,3 +227,24 @@ def test_e44_a_queue_is_opened_with_the_patience_that_registers_it(
 
     fault_proxy.wait_dropped()
     assert {"done": 3} == app.drain()
+
+
+def test_lb17_another_shards_count_is_refused(make_app: MakeApp, queue_name: str) -> None:
+    """LB-17, E-93: neither a producer nor a drain with another shards_count strands ids."""
+    made_with = declare(make_app(), queue_name, Notes(), shards_count=5)
+    made_with.perform_async(jobs_of("a"))
+    other = make_app()
+    worker = declare(other, queue_name, Notes(), shards_count=3)
+
+    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, other.stats):
+        with pytest.raises(QueueMismatch, match=r"declared with shards_count=3, .* made with shards_count=5"):
+            call()
+
+
+def test_lb17_another_codec_is_refused(make_app: MakeApp, queue_name: str) -> None:
+    """LB-17, E-95: what one process writes the other must be able to read."""
+    declare(make_app(), queue_name, Notes()).perform_async(jobs_of("a"))
+    other = make_app(dump_payload=lambda _payload: b"", load_payload=lambda _dumped: None, codec="mine")
+
+    with pytest.raises(QueueMismatch, match="declared with codec='mine', but it was made with codec='json'"):
+        declare(other, queue_name, Notes()).perform_async(jobs_of("a"))

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+import zlib
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.error_text import LONGEST_LOGGED, say_error
+from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken, Notes, raising
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import look
+from tests.kit.workers import declare, jobs_of
 
 
 async def in_a_group(error: BaseException) -> None:
@@ -117,3 +119,30 @@ def test_a_message_of_megabytes_is_cut_in_logs_of_formatters(
     lines = [logging.Formatter().format(record) for record in caplog.records if hook in record.getMessage()]
     assert lines
     assert max(map(len, lines)) < LONGEST_LOGGED
+
+
+def test_ln4_errors_have_a_codec_of_their_own(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """LN-4: the recipe that compresses full traces works, and reads what was stored before it."""
+
+    def load_error(dumped: bytes) -> str:
+        try:
+            return zlib.decompress(dumped).decode()
+        except zlib.error:
+            return dumped.decode()
+
+    before = make_app()
+    after = make_app(
+        format_error=lambda error: f"<{error}>",
+        dump_error=lambda text: zlib.compress(text.encode()),
+        load_error=load_error,
+    )
+    notes = Notes(raising())
+    for app in (before, after):
+        declare(app, queue_name, notes, max_retry_count=2).perform_async(jobs_of("a"))
+
+    for app in (before, after, after):
+        app.drain()
+        clock.advance(20)
+
+    assert [None, "broken", "<broken>"] == [job.error for (job,) in notes.jobs]
+    assert ["<broken>"] == [job.error for job in notes.buried]

@@ -8,8 +8,8 @@ from typing import Any
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, raising
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import look
+from tests.kit.workers import declare, jobs_of
 
 CallNext = Callable[[], Any]
 

@@ -12,9 +12,9 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.protocols import Silence
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, raising
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import look
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare, jobs_of
 
 INTERRUPTIONS = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
 

@@ -5,11 +5,11 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.stored import stored
 from tests.kit.handlers import Broken, failing, raising
 from tests.kit.looks import counters, left_behind
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.servers import Server
+from tests.kit.stored import stored
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 def lying(app: Lowkiq, queue_name: str) -> dict[str, list[object]]:

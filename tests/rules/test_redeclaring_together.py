@@ -12,8 +12,8 @@ from lowkiq_lambda import Batch, Lowkiq, PushInterrupted, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import MakeApp
-from tests.rules.turnstile import Caller
 from tests.kit.servers import Cluster
+from tests.rules.turnstile import Caller
 
 COUNTS = (1, 2, 3)
 IDS = "abcd"

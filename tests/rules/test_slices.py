@@ -4,9 +4,9 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken, Notes, failing
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind, look
 from tests.kit.servers import MakeServer, Server
+from tests.kit.workers import declare, jobs_of
 
 
 def commands_of(server: Server) -> int:

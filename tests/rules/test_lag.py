@@ -1,12 +1,9 @@
-"""P9: honest numbers, for delayed jobs, retries, jobs in flight and "perform now" too."""
-
-import pytest
+"""P9: honest lags, for delayed jobs, retries, jobs in flight, paused ones and "perform now" too (LB-16)."""
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from lowkiq_lambda.views import Numbers
 from tests.kit.deaths import Mortal
-from tests.kit.handlers import Notes, failing, raising
+from tests.kit.handlers import Notes, raising
 from tests.kit.workers import declare, jobs_of
 
 
@@ -71,100 +68,6 @@ def test_p9_lag_in_total_is_the_largest(app: Lowkiq, clock: ManualClock, queue_n
     assert [10, 30, 20] == [one["lag"] for one in stats["by_worker"].values()]
 
 
-def test_p9_without_jobs_all_is_zero(app: Lowkiq, queue_name: str) -> None:
-    """LN-20: an app without workers, and a queue without jobs, have zeros."""
-    nothing = Numbers(length=0, morgue_length=0, lag=0.0)
-
-    assert {"total": nothing, "by_worker": {}} == dict(app.stats())
-    declare(app, queue_name, Notes())
-    assert {"total": nothing, "by_worker": {queue_name: nothing}} == dict(app.stats())
-
-
-def test_p9_lengths_count_ids_that_wait(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """LN-12: fresh and retries make the length; ids in flight are busy, and neither."""
-    seen: list[tuple[int, int, int, int]] = []
-
-    def look_and_fail(batch: Batch) -> None:
-        metrics = app.metrics()[queue_name]
-        seen.append((metrics.length, metrics.fresh, metrics.retries, metrics.in_flight))
-        failing("a", "b")(batch)
-
-    worker = declare(app, queue_name, look_and_fail, batch_size=3)
-    worker.perform_async([*jobs_of("abc", payload=1), *jobs_of("abc", payload=2), {"id": "later", "delay": 5}])
-    app.drain()
-    worker.perform_async(jobs_of("xyz"))
-    after = app.metrics()[queue_name]
-    clock.advance(10)
-
-    assert [(1, 1, 0, 3)] == seen
-    assert (6, 4, 2, 0) == (after.length, after.fresh, after.retries, after.in_flight)
-
-
-def test_p9_counters_count_ids_and_payloads(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """LN-12: processed and failed are ids, payloads are payloads that were done; dead are the last failures."""
-    worker = declare(app, queue_name, failing("b"), batch_size=3, max_retry_count=1)
-    worker.perform_async({"id": job_id, "payload": n} for job_id in "abc" for n in range(5))
-    counts = app.drain()
-    clock.advance(10)
-    app.drain()
-    metrics = app.metrics()[queue_name]
-
-    # The second time the oldest payload of "b" is buried, and the rest fails for the first time.
-    assert {"done": 2, "failed": 1, "retried": 1} == counts
-    assert (2, 10, 3, 1) == (metrics.done, metrics.payloads, metrics.failed, metrics.buried)
-
-
-def test_p9_what_counts_nothing_is_counted_as_nothing(app: Lowkiq, queue_name: str) -> None:
-    """P9: a failure in company, an interruption and a repeat are no failure and nothing processed."""
-    notes = Notes()
-
-    def fail_in_company(batch: Batch) -> None:
-        if len(batch) > 1:
-            raise LookupError
-        if len(notes.batches) == 2:
-            raise KeyboardInterrupt
-
-    notes.then = fail_in_company
-    worker = declare(app, queue_name, notes, batch_size=3)
-    worker.perform_async(jobs_of("abc"))
-    with pytest.raises(KeyboardInterrupt):
-        app.drain()
-    counted = app.metrics()[queue_name]
-    app.drain()
-    after = app.metrics()[queue_name]
-
-    assert (0, 0, 3) == (counted.done, counted.failed, counted.fresh)
-    assert (3, 0, 3) == (after.done, after.failed, after.payloads)
-
-
-def test_p9_a_window_counts_as_it_is_settled(app: Lowkiq, queue_name: str) -> None:
-    """P9: busy is what is in flight, so processed and busy and length always add up to what was pushed."""
-    sums: list[int] = []
-
-    def add_up(_batch: Batch) -> None:
-        metrics = app.metrics()[queue_name]
-        sums.append(metrics.done + metrics.in_flight + metrics.length)
-
-    worker = declare(app, queue_name, add_up, batch_size=2, shards_count=2)
-    worker.perform_async({"id": n} for n in range(30))
-    app.drain()
-
-    assert {30} == set(sums)
-
-
-def test_p9_the_drain_counts_by_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """What `app.drain` returns adds up: each delivered id has one outcome."""
-    notes = Notes(failing("a"))
-    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=1)
-    worker.perform_async(jobs_of("abcd"))
-    first = app.drain()
-    clock.advance(10)
-
-    assert {"done": 3, "failed": 1, "retried": 1} == first
-    assert {"failed": 1, "buried": 1} == app.drain()
-    assert {} == app.drain()
-
-
 def test_p9_perform_now_does_not_fake_the_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """P9, LB-16: what is performed now lags from now on."""
     worker = declare(app, queue_name, Notes())
@@ -223,3 +126,17 @@ def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: 
 
     assert [(0, 7), (7, 0)] == [(shard.lag, shard.paused_lag) for shard in queue.shards]
     assert (7, 7, 7) == (together.lag, together.oldest_due_age, together.paused_lag)
+
+
+def test_lb16_perform_now_fakes_no_lag(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LB-16, E-82: jobs that are performed now come in the order of their times, and lag stays that of waiting."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    now = clock.time()
+    worker.perform_async({"id": job_id, "perform_in": now + at} for job_id, at in (("c", 30), ("a", 10), ("b", 20)))
+
+    assert 3 == app.actions(worker).perform_all_jobs_now()
+    lag = app.stats()["by_worker"][queue_name]["lag"]
+    app.drain()
+
+    assert ([["a"], ["b"], ["c"]], True) == (notes.ids, 0 <= lag < 0.01)

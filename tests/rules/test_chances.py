@@ -1,5 +1,6 @@
 """P7: a retry_count is that of the payload which was the oldest when it failed, whatever comes before it later."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,12 +10,54 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.deaths import Mortal, outlive
-from tests.kit.workers import declare
+from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.looks import left_behind, look
+from tests.kit.workers import declare, jobs_of
+
+
+def test_p7_equal_chances(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: each payload is the oldest of its id in exactly max_retry_count + 1 failures, alone or in an outage."""
+    oldest: Counter[tuple[str, int]] = Counter()
+
+    def note_and_raise(batch: Batch) -> None:
+        if len(batch) == 1:
+            oldest.update((job_id, payloads[0]) for job_id, payloads in batch.items())
+        raise Broken
+
+    worker = declare(app, queue_name, note_and_raise, batch_size=2, max_retry_count=2)
+    worker.perform_async({"id": job_id, "payload": n, "score": n} for job_id in "ab" for n in range(3))
+    for _ in range(20):
+        app.drain()
+        clock.advance(100)
+
+    assert dict.fromkeys([(job_id, n) for job_id in "ab" for n in range(3)], 3) == oldest
+    assert 2 == app.stats()["by_worker"][queue_name]["morgue_length"]
+
+
+def test_p7_interruptions_and_deaths_take_no_chance(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: only attributed failures count: neither a stop, nor a death, nor a failure in company does."""
+    mortal, notes = Mortal(app), Notes()
+    worker = declare(app, queue_name, notes, batch_size=2, max_retry_count=0)
+    worker.perform_async(jobs_of("ab"))
+    stop = threading.Event()
+    stop.set()
+    app.drainer.visit(app.queue_of(worker).shards[0], Budget(clock, stopping=stop.is_set))
+    notes.then = mortal.die
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = raising(SystemExit())
+    with pytest.raises(SystemExit):
+        app.drain()
+    notes.then = None
+    app.drain()
+
+    assert ([], {}) == (notes.buried, left_behind(app, worker))
+    assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}
+
 
 Push = Callable[..., None]
 

@@ -8,8 +8,8 @@ from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind
+from tests.kit.workers import declare, jobs_of
 
 
 def taking(clock: ManualClock, seconds: float) -> Notes:
@@ -98,3 +98,14 @@ def test_p5_work_is_acknowledged_within_the_interval(make_app: MakeApp, clock: M
 
     unacknowledged = [started - done for started, done in enumerate(processed)]
     assert max(unacknowledged[52:]) <= 2
+
+
+def test_d7_a_drain_without_seconds_has_a_limit(app: Lowkiq, queue_name: str) -> None:
+    """D-7: nobody has to set a limit for there to be one: five minutes (the daemon's and Lambda's are theirs)."""
+    seen: list[float] = []
+    worker = declare(app, queue_name, lambda batch: seen.append(batch.remaining))
+    worker.perform_async(jobs_of("a"))
+
+    app.drain()
+
+    assert [300.0] == seen

@@ -1,11 +1,77 @@
-"""The morgue as Lowkiq describes it, and the way back from it (L-29, L-31 to L-34, D-3, E-76)."""
+"""What goes to the morgue, and the way back from it (L-23, L-29, L-31 to L-34, LN-5, LN-11, D-2, D-3, E-76, LB-11)."""
 
-from lowkiq_lambda import Lowkiq, Worker
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
-from tests.kit.handlers import Notes, raising
-from tests.kit.workers import declare, jobs_of
+from tests.kit.handlers import Broken, Notes, failing, raising
 from tests.kit.looks import left_behind, look
+from tests.kit.workers import declare, jobs_of
+
+
+def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name: str) -> None:
+    """L-23: of several payloads the one with the smallest score is buried, with its score and error."""
+    notes = Notes()
+    notes.then = lambda _batch: raising(Broken("no luck"))(_batch) if len(notes.batches) == 1 else None
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": f"v{score}", "score": score} for score in (3, 1, 2)])
+
+    app.drain()
+
+    (buried,) = notes.buried
+    assert ("a", [("v1", 1.0)], "no luck") == (buried.id, [tuple(one) for one in buried.payloads], buried.error)
+    assert [["v1", "v2", "v3"], ["v2", "v3"]] == [batch["a"] for batch in notes.batches]
+
+
+def test_d2_after_a_burial_the_rest_starts_anew(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """D-2: when the oldest payload goes to the morgue the others wait with retry_count -1, due now."""
+
+    def fail_slowly(_batch: Batch) -> None:
+        clock.advance(2)
+        raise Broken("broken")
+
+    notes = Notes(fail_slowly)
+    worker = declare(app, queue_name, notes, max_retry_count=1)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3)])
+    app.drain(seconds=1)
+    clock.advance(10)
+
+    app.drain(seconds=1)
+
+    assert [(0, 0.0)] == [tuple(pair) for job in notes.buried for pair in job.payloads]
+    assert ([(1, 1.0), (2, 2.0)], clock.time(), -1.0, "broken") == look(app, worker, "a")
+
+
+def test_ln5_retries_exhausted_is_told_once_and_only_of_burials(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """LN-5: the hook is called after the burial with id, payload, score and error, and never with nobody."""
+    notes = Notes(failing("a", "c"))
+    worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
+    worker.perform_async(jobs_of("abc", payload={"v": 1}, score=5))
+
+    app.drain()
+
+    (jobs,) = notes.exhausted
+    assert [("a", [({"v": 1}, 5.0)], "a is broken"), ("c", [({"v": 1}, 5.0)], "c is broken")] == [
+        (job.id, [tuple(one) for one in job.payloads], job.error) for job in jobs
+    ]
+    assert {clock.time()} == {job.updated_at for job in jobs}
+
+
+def test_ln11_error_goes_to_the_morgue_and_stays_with_the_rest(app: Lowkiq, queue_name: str) -> None:
+    """LN-11: the buried payload has the error, and so has what remains of its id."""
+    notes = Notes(raising(Broken("why")))
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async([{"id": "a", "payload": n} for n in range(2)])
+
+    app.drain()
+
+    assert ([None, "why"], ["why", "why"]) == (
+        [job.error for (job,) in notes.jobs],
+        [job.error for job in notes.buried],
+    )
 
 
 def lying(app: Lowkiq, worker: type[Worker]) -> dict[str, list[tuple[object, float]]]:
@@ -136,3 +202,28 @@ def test_p2_a_burial_is_one_step(app: Lowkiq, clock: ManualClock, queue_name: st
     app.drain()
 
     assert ({"a": [(1, 1.0)]}, None, 1) == (lying(app, worker), look(app, worker, "a"), len(notes.buried))
+
+
+@pytest.mark.parametrize(("action", "buried"), [("delete_all_failed_jobs", 0), ("kill_all_failed_jobs", 1)])
+def test_lb11_an_action_spares_what_was_pushed_after_its_look(
+    app: Lowkiq, queue_name: str, action: str, buried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LB-11, E-80: a payload pushed between the action's look and its write stays queued."""
+    worker = declare(app, queue_name, raising())
+    worker.perform_async(jobs_of("a", payload="old", score=1))
+    app.drain()
+    actions = app.actions(worker)
+    look_first = actions.snapshots
+
+    def look_and_let_push() -> object:
+        looks = look_first()
+        worker.perform_async(jobs_of("a", payload="new", score=2))
+        return looks
+
+    monkeypatch.setattr(actions, "snapshots", look_and_let_push)
+    assert 1 == getattr(actions, action)()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert [("new", 2.0)] == waiting.payloads
+    assert buried == app.metrics()[queue_name].morgue_length

@@ -8,8 +8,8 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind
+from tests.kit.workers import declare, jobs_of
 
 
 def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -1,12 +1,27 @@
-"""What follows a failure (L-20 to L-24)."""
+"""What follows a failure: when an id is tried again, and how often (L-18 to L-24, L-37, L-38, LN-11, D-4)."""
 
 import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, raising
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import look
+from tests.kit.workers import declare, jobs_of
+
+
+def test_l18_retry_count_starts_at_minus_one_and_counts_planned_retries(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """L-18: a new job has -1, one that failed once has 0, and so on."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+
+    for _ in range(3):
+        app.drain()
+        clock.advance(100)
+
+    assert [-1.0, 0.0, 1.0] == [job.retry_count for (job,) in notes.jobs]
 
 
 def test_l20_a_failed_job_waits_for_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -76,20 +91,6 @@ def test_l22_the_table_of_failures(app: Lowkiq, clock: ManualClock, queue_name: 
     assert [(-1, given), (0, given + 10), (1, given + 10 + 20)] == table
 
 
-def test_l23_only_the_smallest_score_goes_to_the_morgue(app: Lowkiq, queue_name: str) -> None:
-    """L-23: of several payloads the one with the smallest score is buried, with its score and error."""
-    notes = Notes()
-    notes.then = lambda _batch: raising(Broken("no luck"))(_batch) if len(notes.batches) == 1 else None
-    worker = declare(app, queue_name, notes, max_retry_count=0)
-    worker.perform_async([{"id": "a", "payload": f"v{score}", "score": score} for score in (3, 1, 2)])
-
-    app.drain()
-
-    (buried,) = notes.buried
-    assert ("a", [("v1", 1.0)], "no luck") == (buried.id, [tuple(one) for one in buried.payloads], buried.error)
-    assert [["v1", "v2", "v3"], ["v2", "v3"]] == [batch["a"] for batch in notes.batches]
-
-
 def test_l24_one_retry_is_the_last(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-24: with max_retry_count = 1 the first retry is the last execution."""
     notes = Notes(raising())
@@ -119,3 +120,51 @@ def test_l37_default_delays_stay_within_their_noise(
         delay = waiting.perform_in - clock.time()
         assert count**4 + 15 <= round(delay, 3) <= count**4 + 15 + 29 * (count + 1)
         clock.advance(delay + 0.001)
+
+
+def test_l38_a_custom_delay(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-38: retry_in of 10 * (count + 1) yields 10, 20, 30, 40, 50."""
+    worker = declare(app, queue_name, raising())
+    worker.perform_async(jobs_of("a"))
+    waits = []
+
+    for _ in range(5):
+        app.drain()
+        waiting = look(app, worker, "a")
+        assert waiting is not None
+        waits.append(waiting.perform_in - clock.time())
+        clock.advance(waits[-1])
+
+    assert [10, 20, 30, 40, 50] == waits
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_d4_n_retries_are_n_plus_one_executions(app: Lowkiq, clock: ManualClock, queue_name: str, retries: int) -> None:
+    """D-4: `max_retry_count = n` means n retries, n + 1 executions; 0 means none."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes, max_retry_count=retries)
+    worker.perform_async(jobs_of("a"))
+
+    for _ in range(10):
+        app.drain()
+        clock.advance(1_000)
+
+    assert (retries + 1, 1) == (len(notes.batches), len(notes.buried))
+
+
+def test_ln11_error_stays_until_success(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """LN-11: an id keeps its last error through retries, and loses it with success."""
+    notes = Notes(raising(Broken("one")))
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+    notes.then = raising(Broken("two"))
+    clock.advance(10)
+    app.drain()
+    notes.then = None
+    clock.advance(20)
+    app.drain()
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    assert [None, "one", "two", None] == [job.error for (job,) in notes.jobs]

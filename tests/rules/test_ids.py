@@ -1,10 +1,10 @@
-"""What an id may be (E-60, E-61): any text, kept byte for byte, and nothing that only looks like one."""
+"""What an id may be (E-60, E-61, L-12): any text, kept byte for byte, and nothing that only looks like one."""
 
 import unicodedata
 from enum import Enum, IntEnum
 from functools import partial
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -12,8 +12,21 @@ from lowkiq_lambda import JobError, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, failing
-from tests.kit.workers import declare, jobs_of
 from tests.kit.looks import left_behind
+from tests.kit.workers import declare, jobs_of
+
+
+def test_l12_an_integer_id_is_its_text(app: Lowkiq, queue_name: str) -> None:
+    """L-12, E-61: 1 and "1" are one id, delivered as "1"; a UUID is its text too."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=9)
+    uuid = UUID("12345678-1234-5678-1234-567812345678")
+
+    worker.perform_async([{"id": 1, "payload": "int"}, {"id": "1", "payload": "str"}, {"id": uuid}])
+    app.drain()
+
+    assert [{"1": ["int", "str"], str(uuid): [""]}] == notes.batches
+
 
 ODD_IDS = [
     "",

@@ -1,26 +1,49 @@
-"""What a payload may be (E-62), and what merging takes for equal (LB-13)."""
+"""What a payload may be, and what writes and reads it (E-62, L-14, LB-29)."""
 
 import math
+import pickle
 from collections import OrderedDict
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
 
+import lowkiq_lambda
 from lowkiq_lambda import JobError, Lowkiq
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
-class Pair(NamedTuple):
-    """A tuple with names."""
+def test_l14_payload_is_any_json(app: Lowkiq, queue_name: str) -> None:
+    """L-14: a payload comes back as it was, whatever JSON value it is."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    payloads: list[object] = [None, True, False, 0, -1, 1.5, 2**60, "", "день 😀 \x00", [], {}, [1, [2, {"k": [None]}]]]
 
-    left: int
-    right: int
+    worker.perform_async({"id": "a", "payload": payload, "score": n} for n, payload in enumerate(payloads))
+    app.drain()
+
+    assert payloads == notes.last.payloads
+    assert [type(payload) for payload in payloads] == [type(payload) for payload in notes.last.payloads]
+
+
+def test_l14_codec_is_pluggable(make_app: MakeApp, queue_name: str) -> None:
+    """L-14, LN-3: `dump_payload` and `load_payload` take the place of JSON."""
+    app = make_app(
+        dump_payload=lambda payload: str(payload).upper().encode(), load_payload=lambda dumped: dumped.decode()
+    )
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": "a", "payload": "loud"}])
+    app.drain()
+
+    assert [{"a": ["LOUD"]}] == notes.batches
 
 
 class Level(IntEnum):
@@ -84,6 +107,13 @@ def test_e62_what_json_does_not_give_back_is_refused_with_its_path(
     assert {} == app.drain()
 
 
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    left: int
+    right: int
+
+
 @pytest.mark.parametrize(
     ("payload", "delivered"),
     [
@@ -136,39 +166,6 @@ def test_e62_a_payload_of_five_megabytes_passes(app: Lowkiq, queue_name: str) ->
     assert [5_000_000, 0] == sorted((len(p) for batch in notes.batches for (p,) in batch.values()), reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"a": 1, "b": [1, {"c": 2, "d": 3}]}, {"b": [1, {"d": 3, "c": 2}], "a": 1}),
-        ((1, 2), [1, 2]),
-        ("\u00e9", "é"),
-    ],
-)
-def test_lb13_equal_payloads_are_equal_whatever_the_order_of_keys(
-    app: Lowkiq, queue_name: str, one: object, other: object
-) -> None:
-    """LB-13, E-62: what is one value is one payload."""
-    notes = Notes()
-    worker = declare(app, queue_name, notes)
-
-    worker.perform_async([{"id": "a", "payload": one, "score": 2}, {"id": "a", "payload": other, "score": 1}])
-    app.drain()
-
-    assert [1.0] == notes.last.scores
-
-
-@pytest.mark.parametrize(("one", "other"), [(1, "1"), (1, True), (0, False), ("", None), ([], {}), ("é", "e\u0301")])
-def test_different_payloads_stay_different(app: Lowkiq, queue_name: str, one: object, other: object) -> None:
-    """Values that only look alike are two payloads."""
-    notes = Notes()
-    worker = declare(app, queue_name, notes)
-
-    worker.perform_async([{"id": "a", "payload": one}, {"id": "a", "payload": other}])
-    app.drain()
-
-    assert [repr(one), repr(other)] == [repr(payload) for payload in notes.last.payloads]
-
-
 @pytest.mark.parametrize("dumped", ["text", None, 5])
 def test_a_codec_must_give_bytes(make_app: MakeApp, queue_name: str, dumped: object) -> None:
     """What a codec of the user's own does wrong is an error of the job, before anything is written."""
@@ -186,3 +183,39 @@ def test_a_codec_that_raises_is_an_error_of_the_job(make_app: MakeApp, queue_nam
         declare(app, queue_name, Notes()).perform_async([{"id": "a", "payload": 1_000}])
 
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+class Exploit:
+    """What would run code if it were unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return raise_it, ("exploited",)
+
+
+def raise_it(text: str) -> None:
+    """The code that must not run."""
+    raise SystemExit(text)
+
+
+def test_lb29_nothing_read_from_redis_runs_code(app: Lowkiq, queue_name: str) -> None:
+    """LB-29, P10: whoever can write to Redis can spoil a payload, and no more."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a"))
+    key = shard_of(app, worker, "a").key("jobs")
+    record = app.backend.client.hget(key, "a")
+    assert isinstance(record, bytes)
+    bomb = pickle.dumps(Exploit())
+    app.backend.client.hset(key, "a", record[:15] + bomb)
+
+    assert {"failed": 1, "buried": 1} == app.drain()
+    assert [bomb] == [payload for job in notes.buried for payload, _ in job.payloads]
+    with pytest.raises(SystemExit, match="exploited"):
+        pickle.loads(bomb)  # noqa: S301 - to show that it would
+
+
+def test_lb29_the_library_knows_no_pickle() -> None:
+    """LB-29: no module reads or writes objects that carry code."""
+    sources = Path(lowkiq_lambda.__file__).parent.rglob("*.py")
+
+    assert [] == [str(path) for path in sources for word in ("pickle", "marshal", "shelve") if word in path.read_text()]

@@ -8,8 +8,8 @@ from redis.connection import AbstractConnection
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare
 from tests.kit.servers import MakeServer, Server
+from tests.kit.workers import declare
 
 
 class Counted:

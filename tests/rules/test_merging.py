@@ -1,21 +1,60 @@
-"""How payloads that meet under one id are united (L-25 to L-30)."""
+"""How payloads that meet under one id are united (L-5, L-6, L-13, L-25 to L-30, E-66)."""
+
+from collections import defaultdict
+from random import Random
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, Then, raising
-from tests.kit.workers import declare
 from tests.kit.looks import look
+from tests.kit.workers import declare
 
 
-def pushing_once(notes: Notes, push: Then, then: Then) -> Then:
-    """Pushes during the first execution, and then does the rest."""
+def test_l5_payloads_of_an_id_accumulate(app: Lowkiq, queue_name: str) -> None:
+    """L-5: a handler gets all that has accumulated for an id at once."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    for n in range(5):
+        worker.perform_async([{"id": "a", "payload": n}])
 
-    def handler(batch: Batch) -> None:
-        notes.then = None
-        push(batch)
-        then(batch)
+    app.drain()
 
-    return handler
+    assert [{"a": [0, 1, 2, 3, 4]}] == notes.batches
+
+
+def test_l6_payloads_serve_as_deltas_and_as_snapshots(app: Lowkiq, queue_name: str) -> None:
+    """L-6: all deltas applied in order, or only the newest snapshot, lead to the right state."""
+    stock, snapshot = defaultdict[str, int](int), dict[str, int]()
+
+    def apply(batch: Batch) -> None:
+        for job_id, payloads in batch.items():
+            stock[job_id] += sum(payload["delta"] for payload in payloads)
+            snapshot[job_id] = payloads[-1]["stock"]
+
+    worker = declare(app, queue_name, apply, batch_size=10)
+    rng, level = Random(6), 0
+    for version in range(20):
+        delta = rng.randint(-5, 5)
+        level += delta
+        worker.perform_async([{"id": "apple", "payload": {"delta": delta, "stock": level}, "score": version}])
+        if rng.random() < 0.3:
+            app.drain()
+    app.drain()
+
+    assert {"apple": level} == stock == snapshot
+
+
+def test_l13_payloads_are_a_set_ordered_by_score(app: Lowkiq, queue_name: str) -> None:
+    """L-13, L-15: payloads come oldest first, whatever order they were pushed in, equal ones once."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    for score in (3.5, -1, 1e9, 0, 3.5):
+        worker.perform_async([{"id": "a", "payload": {"score": score}, "score": score}])
+    app.drain()
+
+    assert [-1.0, 0.0, 3.5, 1e9] == notes.last.scores
+    assert [{"score": score} for score in (-1, 0, 3.5, 1e9)] == notes.last.payloads
 
 
 def test_l25_a_push_meets_an_id_that_waits(app: Lowkiq, queue_name: str) -> None:
@@ -28,6 +67,17 @@ def test_l25_a_push_meets_an_id_that_waits(app: Lowkiq, queue_name: str) -> None
     waiting = look(app, worker, "a")
     assert waiting is not None
     assert [("v2", 1.0), ("v1", 5.0), ("v3", 7.0)] == waiting.payloads
+
+
+def pushing_once(notes: Notes, push: Then, then: Then) -> Then:
+    """Pushes during the first execution, and then does the rest."""
+
+    def handler(batch: Batch) -> None:
+        notes.then = None
+        push(batch)
+        then(batch)
+
+    return handler
 
 
 def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

@@ -1,5 +1,6 @@
-"""P4: every acquisition has a larger token, and who held the shard before writes nothing any more."""
+"""P4: every acquisition has a larger token, and who held the shard before writes nothing any more (LB-5)."""
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -8,10 +9,10 @@ from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.workers import declare, jobs_of
-from tests.kit.looks import left_behind
 from tests.kit.deaths import outlive, stop_renewing
+from tests.kit.looks import left_behind, look
 from tests.kit.servers import MakeServer
+from tests.kit.workers import declare, jobs_of
 
 
 def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +86,37 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
 
     assert {} == app.drain()
     assert ["start", "renew", "abandon"] == refused
+
+
+def test_lb5_a_late_settling_touches_nothing_of_the_next_holder(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LB-5, E-1: a holder that overslept its lease settles nothing that the next one has in flight."""
+    late, next_one = make_app(), make_app()
+    stop_renewing(late, monkeypatch)
+    running, settled, in_time = threading.Event(), threading.Event(), list[bool]()
+
+    def oversleep(_batch: Batch) -> None:
+        outlive(late, clock, worker)
+        thread.start()
+        in_time.append(running.wait(10))
+
+    def run(batch: Batch) -> None:
+        if not running.is_set():
+            running.set()
+            in_time.append(settled.wait(10))
+            batch.fail("a", "must count")
+
+    thread = threading.Thread(target=next_one.drain)
+    worker = declare(late, queue_name, oversleep, batch_size=2)
+    other = declare(next_one, queue_name, run, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    counts = late.drain()
+    in_flight = [job.id for job in late.queries(worker).processing()]
+    settled.set()
+    thread.join()
+
+    assert [True, True] == in_time
+    assert ({}, ["a"]) == (counts, in_flight)
+    waiting = [look(next_one, other, job_id) for job_id in "ab"]
+    assert ["must count", None] == [one and one.error for one in waiting]

@@ -1,0 +1,247 @@
+"""What a call of `perform_async` takes and answers, large calls among them (E-70 to E-72, L-3, L-40 to L-43)."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import BackendFull, Config, JobError, Lowkiq, PushInterrupted, Worker
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Notes
+from tests.kit.looks import left_behind, look
+from tests.kit.servers import MakeServer
+from tests.kit.workers import declare, jobs_of
+
+
+def test_l40_an_id_is_required_and_a_bad_job_writes_nothing(app: Lowkiq, queue_name: str) -> None:
+    """L-40: one job without id fails the call, and nothing of it is written."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=3)
+
+    with pytest.raises(JobError, match="job 2: id: is required") as caught:
+        worker.perform_async([{"id": 1}, {"id": 2}, {"payload": 3}, {"id": 4}])
+    app.drain()
+
+    assert (2, "id", []) == (caught.value.position, caught.value.field, notes.batches)
+
+
+def test_l41_defaults_of_a_job(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-41: the payload is "", score and perform_in are now."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+
+    worker.perform_async([{"id": "a"}])
+
+    assert ([("", clock.time())], clock.time(), -1.0, None) == look(app, worker, "a")
+
+
+@pytest.mark.parametrize("job", [None, "a", 5, ["id", "a"], ("id", "a")])
+def test_a_job_is_a_mapping(app: Lowkiq, queue_name: str, job: Any) -> None:
+    """What is no mapping is refused by its place."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 1: a job is a mapping with an id, not "):
+        worker.perform_async([{"id": "a"}, job])
+
+
+def test_one_job_in_place_of_a_list_is_refused_with_what_to_write(app: Lowkiq, queue_name: str) -> None:
+    """A mapping is a job, and its names would be taken for jobs."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=r"takes a list of jobs, not one job: write perform_async\(\[\{\.\.\.\}\]\)"):
+        worker.perform_async({"id": 1})  # type: ignore[dict-item]  # wrong on purpose
+
+
+def test_any_mapping_and_any_iterable_will_do(app: Lowkiq, queue_name: str) -> None:
+    """Jobs may come as a generator, and be mappings of other types than dict."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=9)
+
+    def jobs() -> Iterator[MappingProxyType[str, Any]]:
+        for n in range(3):
+            yield MappingProxyType({"id": n})
+
+    pushed = worker.perform_async(jobs())
+    app.drain()
+
+    assert (["0", "1", "2"], [["0", "1", "2"]]) == ([one.id for one in pushed], notes.ids)
+
+
+def test_fields_that_are_no_fields_are_refused(app: Lowkiq, queue_name: str) -> None:
+    """A misspelled field would silently do nothing, so it is an error that names the fields there are."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match="job 0: perform_at: no such field: a job has delay, id, payload"):
+        worker.perform_async([{"id": "a", "perform_at": time.time()}])
+
+
+def test_e72_an_empty_push_does_nothing(app: Lowkiq, queue_name: str) -> None:
+    """E-72: no jobs are no error."""
+    worker = declare(app, queue_name, Notes())
+
+    assert ([], [], {}) == (worker.perform_async([]), worker.perform_async(iter(())), app.drain())
+
+
+def test_a_push_tells_what_became_of_each_job(app: Lowkiq, queue_name: str) -> None:
+    """LB-30: id, shard, whether it met a waiting one, and the time that holds, by position."""
+    worker = declare(app, queue_name, Notes(), shards_count=4)
+    worker.perform_async(jobs_of("b"))
+
+    pushed = worker.perform_async(jobs_of("abca"))
+
+    assert [("a", False), ("b", True), ("c", False), ("a", True)] == [(one.id, one.merged) for one in pushed]
+
+
+def test_lb30_pushed_tells_what_was_merged_in_chunks_too(app: Lowkiq, queue_name: str) -> None:
+    """LB-30: over many calls to the server the answers stand by the jobs' positions."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    worker.perform_async(jobs_of([str(n) for n in range(0, 6_000, 2)]))
+
+    pushed = worker.perform_async(jobs_of([str(n) for n in range(6_000)]))
+
+    assert [(str(n), n % 2 == 0) for n in range(6_000)] == [(one.id, one.merged) for one in pushed]
+
+
+def test_l3_an_id_always_lands_in_the_same_shard(app: Lowkiq, queue_name: str) -> None:
+    """L-3, LN-15: the shard is computed from the id alone, by the same function as Lowkiq's."""
+    worker = declare(app, queue_name, Notes(), shards_count=7)
+    ids = ["", "1", "order:17", "день", "😀"]
+
+    for _ in range(2):
+        assert [shard_for(job_id, 7) for job_id in ids] == [
+            pushed.shard for pushed in worker.perform_async(jobs_of(ids))
+        ]
+
+
+def test_l42_perform_async_may_be_overridden(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-42: a worker derives id, score and perform_in from what it is given, and calls super()."""
+
+    class Derived(Worker):
+        @classmethod
+        def perform_async(cls, jobs: Any) -> Any:
+            at = clock.time() + 5
+            return super().perform_async(
+                {"id": order["no"], "payload": order, "score": order["version"], "perform_in": at} for order in jobs
+            )
+
+        def perform(self, batch: object) -> None:
+            """Nothing."""
+
+    Derived.queue_name = queue_name
+    app.worker(Derived)
+    (pushed,) = Derived.perform_async([{"no": 17, "version": 3}])
+
+    assert ("17", clock.time() + 5) == (pushed.id, pushed.perform_in)
+    assert ([({"no": 17, "version": 3}, 3.0)], clock.time() + 5, -1.0, None) == look(app, Derived, "17")
+
+
+def test_ln2_client_middlewares_wrap_the_push(app: Lowkiq, queue_name: str) -> None:
+    """LN-2: the first is outermost; each sees worker and jobs, may change the result, and may veto."""
+    notes: list[object] = []
+
+    def outer(worker: Any, jobs: list[Any], call_next: Callable[[], Any]) -> Any:
+        notes.append(("outer", worker.queue_name, [job["id"] for job in jobs]))
+        return call_next()
+
+    def inner(_worker: Any, _jobs: list[Any], call_next: Callable[[], Any]) -> Any:
+        notes.append("inner")
+        return call_next()
+
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(jobs_of("a"))
+    app.client_middlewares += [outer, inner]
+    (pushed,) = worker.perform_async(jobs_of("b"))
+    app.client_middlewares.insert(0, lambda _worker, _jobs, _call_next: [])
+
+    assert ([], "b") == (worker.perform_async(jobs_of("c")), pushed.id)
+    assert [("outer", queue_name, ["b"]), "inner"] == notes
+    assert {"done": 2} == app.drain()
+
+
+def test_l43_a_thousand_jobs_in_one_call(app: Lowkiq, queue_name: str) -> None:
+    """L-43: a large call is cut into parts, and the order within each id stays."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=2, batch_size=10)
+    jobs = [{"id": n % 7, "payload": n} for n in range(5_000)]
+
+    pushed = worker.perform_async(jobs)
+    app.drain()
+
+    assert [str(n % 7) for n in range(5_000)] == [one.id for one in pushed]
+    seen: dict[str, list[int]] = {}
+    for batch in notes.batches:
+        for job_id, payloads in batch.items():
+            seen.setdefault(job_id, []).extend(payloads)
+    assert {str(n): list(range(n, 5_000, 7)) for n in range(7)} == seen
+
+
+def test_e70_a_hundred_thousand_jobs_in_one_call(app: Lowkiq, queue_name: str) -> None:
+    """E-70, LB-28: a push is cut into calls that Redis takes easily, and loses nothing."""
+    worker = declare(app, queue_name, Notes(), shards_count=5, batch_size=1_000)
+
+    pushed = worker.perform_async([{"id": n} for n in range(100_000)])
+
+    assert 100_000 == len({one.id for one in pushed})
+    assert {"jobs": 100_000, "due": 100_000} == left_behind(app, worker)
+    assert {"done": 100_000} == app.drain()
+    assert {} == left_behind(app, worker)
+
+
+def test_e70_a_bad_job_at_the_end_writes_nothing(app: Lowkiq, queue_name: str) -> None:
+    """E-70: all jobs are checked before any is written, however many there are."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+
+    with pytest.raises(JobError, match="job 20000: score") as caught:
+        worker.perform_async([*({"id": n} for n in range(20_000)), {"id": "bad", "score": "high"}])
+
+    assert (20_000, {}) == (caught.value.position, left_behind(app, worker))
+
+
+def test_e70_a_push_that_breaks_off_tells_what_was_written(
+    make_server: MakeServer, clock: ManualClock, queue_name: str
+) -> None:
+    """E-70, E-41: each position is in exactly one of written, not_written and unknown, and the lists are true."""
+    server = make_server(maxmemory="12mb")
+    app = Lowkiq(Config(redis_url=server.url), clock=clock)
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=3, batch_size=100)
+
+    with pytest.raises(PushInterrupted, match=r"The push broke off .*: \d+ jobs are written") as caught:
+        worker.perform_async([{"id": n, "payload": "x" * 1_000} for n in range(20_000)])
+    with pytest.raises(BackendFull, match="maxmemory"):
+        worker.perform_async([{"id": "one more", "payload": "x" * 1_000_000}])
+    app.drain()
+
+    broken = caught.value
+    positions = Counter([*broken.written, *broken.not_written, *broken.unknown])
+    assert dict.fromkeys(range(20_000), 1) == positions
+    assert isinstance(broken.__cause__, BackendFull)
+    assert sorted(map(str, broken.written)) == sorted(job_id for batch in notes.ids for job_id in batch)
+    assert broken.not_written
+
+
+def test_e71_producers_side_by_side_lose_nothing(app: Lowkiq, queue_name: str) -> None:
+    """E-71: several threads push to the same ids; each payload is there once, in order of score."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, batch_size=10)
+    versions = list(range(400))
+    Random(71).shuffle(versions)
+
+    def push(part: list[int]) -> None:
+        for version in part:
+            worker.perform_async([{"id": version % 3, "payload": version, "score": version}])
+
+    threads = [threading.Thread(target=push, args=[versions[n::4]]) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    app.drain()
+
+    assert {str(n): list(range(n, 400, 3)) for n in range(3)} == notes.batches[0]
