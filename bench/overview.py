@@ -30,8 +30,8 @@ from lowkiq_lambda.dashboard import Account, Auth, dashboard
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.history import BUCKETS, SECONDS, Slot, commands
 from lowkiq_lambda.worker import FunctionWorker
-from tests.kit.web import Answer, Browser
 from tests.kit.servers import Server
+from tests.kit.web import Answer, Browser
 
 TARGET: Final = 50.0
 """Milliseconds in which an answer is to be there, by the median."""

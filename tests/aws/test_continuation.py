@@ -16,12 +16,12 @@ from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction
 from tests.aws.invocations import Invocations
+from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.servers import Server
+from tests.kit.workers import declare, jobs_of, shard_of
 
 IDS = "abcdefghij"
 

@@ -7,9 +7,9 @@ from lowkiq_lambda import Batch
 from lowkiq_lambda.aws.dispatch_function import dispatch
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.cli.costs.bills import Month, metrics
-from tests.kit.apps import MakeApp
 from tests.aws.functions import Context, DrainFunction, overdue
 from tests.aws.invocations import Invocations
+from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken
 from tests.kit.workers import declare
 

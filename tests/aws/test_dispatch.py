@@ -15,19 +15,18 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
-from tests.aws.functions import Context as FunctionContext
-from tests.aws.functions import Install
+from tests.aws.functions import Context, Install
 from tests.aws.invocations import Invocations
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.servers import MakeServer, Server
+from tests.kit.workers import declare, jobs_of, shard_of
 
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
 
 
-class Context(FunctionContext):
+class DispatchContext(Context):
     """That of a dispatcher's invocation."""
 
     function_name = "shop-dispatch"
@@ -45,7 +44,7 @@ class Ticker:
 
     def __call__(self, settings: Settings = FAN_OUT, seconds: float = 30.0) -> dict[str, Any]:
         """One tick of an invocation that has so many seconds left."""
-        return dispatch(self._app, settings, self.invocations, Context(seconds))
+        return dispatch(self._app, settings, self.invocations, DispatchContext(seconds))
 
 
 @pytest.fixture
@@ -191,7 +190,7 @@ def test_two_ticks_at_once_start_one_drain_for_each_shard(
 
     def ticking(one: Lowkiq) -> None:
         ready.wait()
-        dispatch(one, FAN_OUT, invocations, Context())
+        dispatch(one, FAN_OUT, invocations, DispatchContext())
 
     threads = [Thread(target=ticking, args=(one,)) for one in apps]
     for thread in threads:
@@ -354,7 +353,7 @@ def test_redis_out_of_reach_is_the_error_of_the_invocation(
     own.kill()
 
     with pytest.raises(BackendUnavailable):
-        dispatch(app, FAN_OUT, invocations, Context())
+        dispatch(app, FAN_OUT, invocations, DispatchContext())
 
 
 def test_tasks_have_an_order() -> None:
@@ -369,13 +368,13 @@ def test_the_handler_finds_its_app_in_the_environment(
     declare(app, queue_name, Notes())
     install(app)
 
-    summary = dispatch_function.handler({"time": "now"}, Context())
+    summary = dispatch_function.handler({"time": "now"}, DispatchContext())
 
     assert {queue_name} == summary["queues"].keys()
     lines = capsys.readouterr().out
     assert ("shop-dispatch", queue_name) in published(lines)
     (said,) = (line for line in map(json.loads, lines.splitlines()) if "_aws" not in line)
     assert ("ticked", summary["queues"]) == (said["message"], said["queues"])
-    assert (Context.aws_request_id, "shop-dispatch", True) == tuple(
+    assert (DispatchContext.aws_request_id, "shop-dispatch", True) == tuple(
         said[name] for name in ("function_request_id", "function_name", "cold_start")
     )

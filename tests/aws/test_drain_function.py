@@ -16,14 +16,14 @@ from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.error_text import LONGEST_LOGGED
 from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction, overdue
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive, stop_renewing
 from tests.kit.handlers import Notes, failing
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.looks import left_behind, look
 from tests.kit.servers import Cluster, MakeServer, Server
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare, jobs_of, shard_of
 
 FAR = 1_900_000_000
 

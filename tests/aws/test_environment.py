@@ -14,9 +14,9 @@ from lowkiq_lambda.aws.iam import IamCredentials
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import AppNotFound
-from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
+from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 
@@ -102,6 +102,16 @@ def test_an_app_that_cannot_be_loaded_is_a_sentence(
     assert str(raised.value).startswith(why)
 
 
+def printed_by(code: str, folder: Path, **variables: str) -> str:
+    """What a function's process prints while it starts, which finds its modules in the folder."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("LOWKIQ_", "AWS_"))}
+    environ |= {"AWS_LAMBDA_FUNCTION_NAME": "shop-drain", "PYTHONPATH": str(ROOT), **variables}
+    started = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environ, capture_output=True, text=True, check=True, timeout=60
+    )
+    return started.stdout
+
+
 @pytest.mark.parametrize(("app", "loaded"), [("warm_app:app", "warm\n"), ("broken_app:app", "")])
 def test_lambda_loads_the_app_while_it_starts(tmp_path: Path, app: str, loaded: str) -> None:
     """Before the first event there is time for it; what cannot work fails the invocations, not the start."""
@@ -112,20 +122,7 @@ def test_lambda_loads_the_app_while_it_starts(tmp_path: Path, app: str, loaded: 
         "def greet(batch): pass\n"
         "print('warm')\n"
     )
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("LOWKIQ_")}
-    environ |= {"AWS_LAMBDA_FUNCTION_NAME": "shop-drain", "LOWKIQ_APP": app, "PYTHONPATH": str(ROOT)}
-
-    started = subprocess.run(
-        [sys.executable, "-c", "import lowkiq_lambda.aws.drain_function"],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-
-    assert loaded == started.stdout
+    assert loaded == printed_by("import lowkiq_lambda.aws.drain_function", tmp_path, LOWKIQ_APP=app)
 
 
 @pytest.mark.parametrize(
@@ -143,21 +140,10 @@ def test_lambda_imports_the_sdk_while_it_starts_where_a_drain_may_call_it(
         "@app.worker\n"
         "def greet(batch): pass\n"
     )
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("LOWKIQ_", "AWS_"))}
-    environ |= {"AWS_LAMBDA_FUNCTION_NAME": "shop-drain", "AWS_REGION": "eu-west-1", "PYTHONPATH": str(ROOT)}
-    environ |= {"LOWKIQ_APP": "warm_app:app", "LOWKIQ_REDIS_URL": "redis://127.0.0.1:1", **setting}
+    asked = "import sys, lowkiq_lambda.aws.drain_function; print('boto3.session' in sys.modules)"
+    known = {"LOWKIQ_APP": "warm_app:app", "LOWKIQ_REDIS_URL": "redis://127.0.0.1:1", "AWS_REGION": "eu-west-1"}
 
-    started = subprocess.run(
-        [sys.executable, "-c", "import sys, lowkiq_lambda.aws.drain_function; print('boto3.session' in sys.modules)"],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-
-    assert f"{imported}\n" == started.stdout
+    assert f"{imported}\n" == printed_by(asked, tmp_path, **known, **setting)
 
 
 def test_an_app_without_workers_is_an_error(install: Install, make_app: MakeApp) -> None:

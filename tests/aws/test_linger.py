@@ -13,10 +13,10 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.looks import left_behind
 from tests.kit.servers import MakeServer, Server
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare, jobs_of, shard_of
 
 POLL = 30.0
 """Seconds: longer than any of these tests, so that nothing is found by polling."""

@@ -14,7 +14,7 @@ from tests.aws.manager import ARN, secrets_manager
 FIRST, SECOND = ("jobs", "first"), ("jobs", "second")
 
 
-class Told:
+class CountedSecret:
     """A secret that says what a test lets it say, and counts how often it is read."""
 
     def __init__(self) -> None:
@@ -30,13 +30,13 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
+def told() -> CountedSecret:
     """One that has a password."""
-    return Told()
+    return CountedSecret()
 
 
 @pytest.fixture
-def secret(told: Told, clock: ManualClock) -> RedisSecret:
+def secret(told: CountedSecret, clock: ManualClock) -> RedisSecret:
     """As a function has it once it is warm."""
     return RedisSecret("arn", told, clock)
 
@@ -46,7 +46,9 @@ def test_user_and_password_are_apart_from_the_url(secret: RedisSecret) -> None:
     assert ("redis://db:6380/1", FIRST) == (secret.url, secret())
 
 
-def test_a_refused_password_is_looked_up_once_in_a_while(secret: RedisSecret, told: Told, clock: ManualClock) -> None:
+def test_a_refused_password_is_looked_up_once_in_a_while(
+    secret: RedisSecret, told: CountedSecret, clock: ManualClock
+) -> None:
     """However many connections are refused; a rotation that the secret tells late is found by a later search."""
     assert [False, False] == [secret.renew(FIRST), secret.renew(FIRST)]
     assert 2 == told.readings
@@ -60,7 +62,7 @@ def test_a_refused_password_is_looked_up_once_in_a_while(secret: RedisSecret, to
     assert 3 == told.readings
 
 
-def test_what_another_connection_has_found_needs_no_search(secret: RedisSecret, told: Told) -> None:
+def test_what_another_connection_has_found_needs_no_search(secret: RedisSecret, told: CountedSecret) -> None:
     """Many are refused at the same time: the first one reads, the others try what it found."""
     told.url = "redis://jobs:second@db:6380/1"
 
@@ -75,7 +77,7 @@ def test_what_another_connection_has_found_needs_no_search(secret: RedisSecret, 
     [("", "it is out of reach"), ("redis://jobs:second@other", "names another server now"), ("nonsense", "is refused")],
 )
 def test_what_cannot_be_used_is_logged_and_changes_nothing(
-    secret: RedisSecret, told: Told, url: str, says: str, caplog: pytest.LogCaptureFixture
+    secret: RedisSecret, told: CountedSecret, url: str, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Redis refused the password, and that is what the caller is told."""
     told.url = url
@@ -88,7 +90,7 @@ def test_what_cannot_be_used_is_logged_and_changes_nothing(
 
 
 def test_a_search_is_logged_without_the_password(
-    secret: RedisSecret, told: Told, caplog: pytest.LogCaptureFixture
+    secret: RedisSecret, told: CountedSecret, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only the secret's name is."""
     told.url = "redis://jobs:second@db:6380/1"

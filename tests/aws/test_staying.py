@@ -7,11 +7,11 @@ import pytest
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp, close_app
 from tests.aws.functions import DrainFunction
+from tests.kit.apps import MakeApp, close_app
 from tests.kit.handlers import Broken, Notes
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.servers import Server
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 class Staying:

@@ -13,8 +13,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
 from tests.aws.functions import DrainFunction
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive, stop_renewing
 from tests.kit.handlers import Notes, failing, raising_with
 from tests.kit.workers import declare, jobs_of, shard_of

@@ -16,12 +16,12 @@ from lowkiq_lambda.aws.waking import REST, LambdaStarter
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp, close_app
 from tests.aws.invocations import Invocations
+from tests.kit.apps import MakeApp, close_app
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare, jobs_of, shard_of
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
+from tests.kit.workers import declare, jobs_of, shard_of
 
 WINDOW = 10.0
 

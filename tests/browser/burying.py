@@ -1,11 +1,8 @@
 """Jobs that fail for good."""
 
 from typing import Any
-from playwright.sync_api import expect
-from lowkiq_lambda import Batch, Lowkiq
-from tests.browser.conftest import Visit
-from tests.browser.pictures import picture
-from tests.kit.steering import confirm, expect_done, tab_to
+
+from lowkiq_lambda import Lowkiq
 from tests.kit.handlers import FailingHandler
 
 

@@ -9,14 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard import Account, Auth, dashboard
+from lowkiq_lambda.dashboard import dashboard
+from tests.kit.accounts import AUTH, OPERATOR
+from tests.kit.handlers import FailingHandler
 from tests.kit.serving import Served
 from tests.kit.windows import OpenWindow, running_browser, windows
-from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
-
-OPERATOR, READER = "open sesame, please", "only to look at it"
-AUTH = Auth([Account("olga", OPERATOR, "operator"), Account("rita", READER, "reader")])
+from tests.kit.workers import declare
 
 Visit: TypeAlias = Callable[..., Page]
 

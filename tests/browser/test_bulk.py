@@ -10,9 +10,9 @@ from playwright.sync_api import Page, Route, expect
 from lowkiq_lambda import Config, Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
-from tests.kit.steering import ask, confirm, expect_done
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.steering import ask, confirm, expect_done
+from tests.kit.workers import declare
 
 MANY = 12_000
 GATEWAY: dict[str, Any] = {

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.workers import declare
 
 SOON = 20_000
 """Milliseconds in which a page refreshes itself at least once."""

@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.conftest import OPERATOR, Visit
-from tests.kit.steering import ask, confirm, expect_done
+from tests.browser.conftest import Visit
+from tests.kit.accounts import OPERATOR
 from tests.kit.handlers import FailingHandler
+from tests.kit.steering import ask, confirm, expect_done
 
 
 @contextmanager

@@ -1,16 +1,20 @@
 """A job that failed: found, understood, put back, and seen done."""
 
 from typing import Any
+
 from playwright.sync_api import expect
+
 from lowkiq_lambda import Batch, Lowkiq
+from tests.browser.burying import bury
 from tests.browser.conftest import Visit
 from tests.browser.pictures import picture
-from tests.kit.steering import confirm, expect_done, tab_to
 from tests.kit.handlers import FailingHandler
-from tests.browser.burying import bury
+from tests.kit.steering import confirm, expect_done, tab_to
 
 
-def test_a_failed_job_is_found_put_back_and_seen_done(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
+def test_a_failed_job_is_found_put_back_and_seen_done(
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
+) -> None:
     """From the overview: its morgue, the search, the job with its error, putting it back, and the count of done."""
     handler.words = "met a closed warehouse"
     bury(app, worker, handler, [{"id": f"order-{number}", "payload": {"no": number}} for number in range(120)])

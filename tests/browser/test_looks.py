@@ -10,12 +10,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.conftest import READER, Visit
+from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
+from tests.kit.accounts import READER
+from tests.kit.handlers import FailingHandler
 from tests.kit.steering import send
 from tests.kit.windows import OpenWindow
-from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.workers import declare
 
 # The longest tests with a browser: another process may have the others.
 pytestmark = pytest.mark.xdist_group("looks")

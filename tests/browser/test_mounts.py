@@ -12,13 +12,13 @@ from starlette.routing import Mount
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import dashboard
-from tests.browser.conftest import AUTH, OPERATOR
+from tests.kit.accounts import AUTH, OPERATOR
+from tests.kit.dashboard_daemon import dashboard_daemon, port_of
+from tests.kit.handlers import FailingHandler
 from tests.kit.serving import Served
 from tests.kit.steering import confirm, expect_done
 from tests.kit.windows import OpenWindow
-from tests.kit.dashboard_daemon import dashboard_daemon, port_of
-from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.workers import declare
 
 
 def walk(page: Page, address: str, queue_name: str) -> None:

@@ -12,10 +12,11 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from lowkiq_lambda import Lowkiq
-from tests.browser.conftest import READER, Visit
+from tests.browser.conftest import Visit
+from tests.kit.accounts import READER
+from tests.kit.handlers import FailingHandler
 from tests.kit.serving import Served
 from tests.kit.steering import confirm, expect_done
-from tests.kit.handlers import FailingHandler
 
 POST = """async ([path, fields]) => {
     const answer = await fetch(path, { method: "POST", body: new URLSearchParams(fields) });

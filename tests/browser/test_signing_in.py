@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from tests.browser.conftest import AUTH, OPERATOR, READER
+from tests.kit.accounts import AUTH, OPERATOR, READER
 from tests.kit.serving import Served
 from tests.kit.windows import OpenWindow
 

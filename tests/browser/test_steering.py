@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from lowkiq_lambda import Lowkiq
+from tests.browser.burying import bury
 from tests.browser.conftest import Visit
 from tests.browser.looks import DESK, NARROW
-from tests.kit.steering import confirm, expect_done
-from tests.browser.burying import bury
 from tests.kit.handlers import FailingHandler
+from tests.kit.steering import confirm, expect_done
 
 PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
 FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter(
@@ -64,7 +64,9 @@ def test_tab_leads_through_every_page_in_order(
         assert [] == [place["html"] for place in places if not (place["marked"] and place["seen"])]
 
 
-def test_everything_can_be_done_without_scripts(app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit) -> None:
+def test_everything_can_be_done_without_scripts(
+    app: Lowkiq, worker: Any, handler: FailingHandler, visit: Visit
+) -> None:
     """Search, select, put back, delete all, pause for an hour, resume: forms and links are enough."""
     bury(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)

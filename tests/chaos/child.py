@@ -44,7 +44,7 @@ class Orders(msgspec.Struct, frozen=True):
     upgraded: bool = False
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class ChildLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line from a child: the point that it stands at, or how it ended."""
 
     at: str = ""
@@ -63,7 +63,7 @@ def main(text: str) -> None:
         ended = WORK[orders.work](orders, reach)
     except LowkiqError as error:
         ended = Ended(error=type(error).__name__)
-    tell(Told(ended=ended))
+    tell(ChildLine(ended=ended))
 
 
 def visit(orders: Orders, reach: Reach) -> Ended:
@@ -97,7 +97,7 @@ def stopping_at(stops: Sequence[str]) -> Reach:
     def reach(point: str) -> None:
         reached[point] += 1
         if point in stops or f"{point} {reached[point]}" in stops:
-            tell(Told(at=point))
+            tell(ChildLine(at=point))
             sys.stdin.readline()
 
     return reach
@@ -116,7 +116,7 @@ def stopping_around(call: Callable[..., Any], name: str, reach: Reach) -> Callab
     return with_points
 
 
-def tell(told: Told) -> None:
+def tell(told: ChildLine) -> None:
     """Say it to the test."""
     sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
     sys.stdout.flush()

@@ -15,8 +15,8 @@ from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import Broken
 from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Broken
 from tests.kit.workers import declare
 
 Do: TypeAlias = Callable[[redis.Redis, Callable[[str], str]], object]

@@ -12,7 +12,7 @@ from typing import Self
 
 import msgspec
 
-from tests.chaos.child import Orders, Told
+from tests.chaos.child import ChildLine, Orders
 from tests.chaos.scenario import Ended
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self._told: queue.SimpleQueue[ChildLine] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -84,4 +84,4 @@ class Child:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._told.put(msgspec.json.decode(line, type=Told))
+            self._told.put(msgspec.json.decode(line, type=ChildLine))

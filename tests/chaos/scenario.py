@@ -12,7 +12,7 @@ from lowkiq_lambda.engine.visit import DrainResult
 from tests.kit.waiting import eventually
 
 Reach = Callable[[str], None]
-"""Told the name of a point whenever it is reached; a child may stop there."""
+"""ChildLine the name of a point whenever it is reached; a child may stop there."""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -14,11 +14,12 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import closing_app
 from tests.chaos.steps import is_empty
+from tests.kit.apps import closing_app
+from tests.kit.deaths import Died
 from tests.kit.order import is_in_order
-from tests.kit.stored import State, stored
 from tests.kit.servers import Server
+from tests.kit.stored import State, stored
 
 JOBS = 2_000
 WINDOW = 20
@@ -27,10 +28,6 @@ LIFE = 1.5
 TTL = 30.0
 SECONDS_PER_ID = 0.02
 STRIKES = 3
-
-
-class Died(BaseException):
-    """The process is gone: nothing of it reaches the server any more."""
 
 
 @dataclass

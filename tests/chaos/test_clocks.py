@@ -13,10 +13,10 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import close_app
-from tests.kit.holders import Holders
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import numbered, shard_of, state_of
+from tests.kit.apps import close_app
+from tests.kit.holders import Holders
 from tests.kit.servers import MakeServer, Server
 from tests.kit.waiting import eventually
 
@@ -238,7 +238,9 @@ def test_p4_a_server_clock_that_jumps_forward_leaves_the_first_of_two_holders_no
         assert None is second.write()
 
 
-def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(make_server: MakeServer, scenario: Scenario) -> None:
+def test_p1_a_replica_that_is_promoted_keeps_the_lease_to_the_same_end(
+    make_server: MakeServer, scenario: Scenario
+) -> None:
     """P1: a time to live travels as the time of its end: a replica that hears of it late lets it end no later."""
     primary = make_server(settings=["repl-diskless-sync-delay 0"])
     replica = make_server(settings=[f"replicaof {primary.host} {primary.port}"])

@@ -4,7 +4,18 @@ import msgspec
 import pytest
 
 from tests.chaos.scenario import Scenario
-from tests.chaos.steps import child, drain_to_the_end, is_empty, journal_of, numbered, opened, push, state_of, visit, wait_until_free
+from tests.chaos.steps import (
+    child,
+    drain_to_the_end,
+    is_empty,
+    journal_of,
+    numbered,
+    opened,
+    push,
+    state_of,
+    visit,
+    wait_until_free,
+)
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 

@@ -9,12 +9,12 @@ import pytest
 
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
 from tests.chaos.damage import GROUPS, Kind, Patient, Ward
-from tests.kit.handlers import Notes
-from tests.kit.workers import declare
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import outlive
+from tests.kit.handlers import Notes
 from tests.kit.servers import Server
+from tests.kit.workers import declare
 
 
 def shown(lost: bytes) -> str:

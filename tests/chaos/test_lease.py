@@ -9,7 +9,6 @@ import pytest
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
-from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,
@@ -23,6 +22,7 @@ from tests.chaos.steps import (
     visit,
     wait_until_free,
 )
+from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
 

@@ -10,9 +10,9 @@ from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.state import probe
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import numbered, shard_of, state_of
+from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.kit.servers import Server
 
 TTL = 30.0

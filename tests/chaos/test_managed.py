@@ -21,9 +21,9 @@ from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
-from tests.kit.apps import closing_app
 from tests.chaos.everything import SCRIPTS, look_at_everything
 from tests.chaos.tour import Tour
+from tests.kit.apps import closing_app
 from tests.kit.servers import ManagedCache
 from tests.kit.servers.monitor import Asked, Monitor
 from tests.kit.waiting import eventually

@@ -17,9 +17,9 @@ from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import close_app
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare
 from tests.kit.servers import SentinelSetup
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare
 
 AFTER = 4.0
 """Seconds for which pushes go on: fewer than a Sentinel takes to make a replica of the old primary."""

@@ -55,7 +55,9 @@ def test_p2_a_server_killed_mid_drain_loses_nothing(lasting: tuple[Server, Scena
     check_that_nobody_paid(scenario, [state_of(server, scenario)], deliveries=3)
 
 
-def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(server: Server, scenario: Scenario) -> None:
+def test_a_server_that_stands_still_for_longer_than_a_call_waits_costs_nothing(
+    server: Server, scenario: Scenario
+) -> None:
     """E-44: the call timed out, was performed nevertheless, and was sent again; every job ran once."""
     server.admin.ping()
     push(scenario, numbered(IDS, 1, 2))
@@ -78,7 +80,9 @@ def test_a_server_that_stands_still_for_longer_than_a_lease_ends_the_visit(serve
     check_that_nobody_paid(scenario, [end], deliveries=2)
 
 
-def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(make_server: MakeServer, scenario: Scenario) -> None:
+def test_a_server_that_turns_into_a_replica_for_a_while_costs_nothing(
+    make_server: MakeServer, scenario: Scenario
+) -> None:
     """E-39: READONLY is waited for, and is no failure of a job."""
     server = make_server()
     scenario = msgspec.structs.replace(scenario, url=server.url, lease_ttl=10.0)

@@ -14,7 +14,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.kit.replay.history import check_order, final_state, history
+from tests.kit.apps import closing_app
+from tests.kit.daemons import DaemonProcess
 from tests.kit.replay.app import (
     FOLDER_VARIABLE,
     QUEUE_VARIABLE,
@@ -23,10 +24,9 @@ from tests.kit.replay.app import (
     applied_to,
     replay_worker,
 )
-from tests.kit.apps import closing_app
-from tests.kit.daemons import DaemonProcess
-from tests.kit.stored import stored
+from tests.kit.replay.history import check_order, final_state, history
 from tests.kit.servers import Server
+from tests.kit.stored import stored
 from tests.kit.waiting import eventually
 
 CHUNK = 100

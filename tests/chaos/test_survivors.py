@@ -14,7 +14,6 @@ from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.session import Acquired, LeaseSession
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,
@@ -29,6 +28,7 @@ from tests.chaos.steps import (
     visit,
     wait_until_free,
 )
+from tests.kit.holders import PATIENCE, Holder, Holders
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 
@@ -74,7 +74,9 @@ def raising(error: BaseException) -> Callable[[], None]:
     return drain
 
 
-def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
+def test_p6_outages_that_outlast_the_lease_bury_nobody(
+    server: Server, scenario: Scenario, fault_proxy: FaultProxy
+) -> None:
     """E-43: a handler that ended well five times, and could not be settled four times, is done and not buried."""
     push(scenario, numbered("a", 1))
 
@@ -96,7 +98,9 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(server: Server, scenario:
     assert [[1]] * 5 == journal_of(scenario).performed()["a"]
 
 
-def test_p6_a_start_whose_reply_is_lost_is_no_strike(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
+def test_p6_a_start_whose_reply_is_lost_is_no_strike(
+    server: Server, scenario: Scenario, fault_proxy: FaultProxy
+) -> None:
     """Nobody knows whether it was noted, and no handler ran: the next holder takes nobody for dead."""
     make_suspect(server, scenario)
     with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:

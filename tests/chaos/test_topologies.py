@@ -21,8 +21,8 @@ from tests.chaos.steps import (
     shard_of,
     when_waiting,
 )
-from tests.kit.stored import State, stored
 from tests.kit.servers import Cluster, MakeServer, SentinelSetup, Server, TlsProxy
+from tests.kit.stored import State, stored
 
 SHARDS = 6
 

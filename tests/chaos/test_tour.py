@@ -1,27 +1,18 @@
 """Every script, while the network, the server's memory or its rights are against it."""
 
 from collections.abc import Callable
-from pathlib import Path
+
 import pytest
-import lowkiq_lambda.store
+
 from lowkiq_lambda.errors import BackendDenied, BackendFull
-from lowkiq_lambda.store.inspect.jobs import JobReader
-from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
-from lowkiq_lambda.store.shard.state import probe
+from tests.chaos.everything import SCRIPTS, look_at_everything
 from tests.chaos.steps import is_empty
 from tests.chaos.tour import Step, Tour
-from tests.kit.stored import State, stored
 from tests.kit.servers import FaultProxy, MakeServer, Server
-from tests.chaos.everything import SCRIPTS
-from tests.chaos.everything import look_at_everything
-
+from tests.kit.stored import State, stored
 
 STEPS = 35
 

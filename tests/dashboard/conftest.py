@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
-import pytest
-from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard import Account, Auth, dashboard
-from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import close_app
-from tests.kit.web import Browser
-from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
-from tests.kit.accounts import AUTH
-from tests.kit.accounts import OPERATOR
 
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.dashboard import dashboard
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.accounts import AUTH, OPERATOR
+from tests.kit.apps import close_app
+from tests.kit.handlers import FailingHandler
+from tests.kit.web import Browser
+from tests.kit.workers import declare
 
 MakeBrowser: TypeAlias = Callable[..., Browser]
 

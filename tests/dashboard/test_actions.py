@@ -17,13 +17,13 @@ from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkAct
 from lowkiq_lambda.dashboard.bulk_action_steps import LARGEST_STATE
 from lowkiq_lambda.dashboard.pages import actions as page
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.accounts import READER
 from tests.dashboard.conftest import MakeBrowser
-from tests.kit.web import Answer, Browser
-from tests.kit.servers import Server
+from tests.kit.accounts import READER
 from tests.kit.desk import Desk
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import Server
+from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 AUDIT = "lowkiq_lambda.audit"
 
@@ -288,7 +288,9 @@ def test_a_step_ends_in_time(browser: Browser, desk: Desk, monkeypatch: pytest.M
     assert "2 ids were changed" in answer.words
 
 
-def test_a_queue_of_many_shards(app: Lowkiq, queue_name: str, handler: FailingHandler, make_browser: MakeBrowser) -> None:
+def test_a_queue_of_many_shards(
+    app: Lowkiq, queue_name: str, handler: FailingHandler, make_browser: MakeBrowser
+) -> None:
     """Selected and all, shard after shard; an action state for other shards is refused."""
     worker = declare(app, queue_name, handler, shards_count=5)
     worker.perform_async([{"id": n, "delay": 60 + n} for n in range(100)])

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from tests.kit.accounts import READER
 from tests.dashboard.conftest import MakeBrowser
-from tests.kit.web import Answer, Browser
+from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
+from tests.kit.web import Answer, Browser
 
 AUDIT = "lowkiq_lambda.audit"
 

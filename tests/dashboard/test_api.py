@@ -14,11 +14,11 @@ from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE, LARGEST_PAYLOAD
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
 from tests.dashboard.conftest import MakeBrowser
-from tests.kit.web import Answer, Browser
+from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
 from tests.kit.handlers import LATER, FailingHandler
-from tests.store.support import declare
+from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 OPERATOR, READER = "o" * 20, "r" * 20
 AUTH = Auth(tokens=[Token("robot", OPERATOR, "operator"), Token("scraper", READER)])
@@ -419,7 +419,12 @@ def test_a_filter_that_is_none_deletes_nothing(robot: Robot, worker: Any, body: 
     [("waiting/expedite", ({"2", "3", "fresh"}, set())), ("waiting/kill", ({"0", "2", "3", "fresh"}, {"1"}))],
 )
 def test_chosen_jobs_are_run_now_and_killed(  # noqa: PLR0913, PLR0917 - the parts of a queue, and what is done to it
-    robot: Robot, worker: Any, handler: FailingHandler, caplog: pytest.LogCaptureFixture, path: str, left: tuple[Any, Any]
+    robot: Robot,
+    worker: Any,
+    handler: FailingHandler,
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+    left: tuple[Any, Any],
 ) -> None:
     """The ids that are named, and no others; of what has not failed none goes to the morgue; and it is noted."""
     app = worker.app

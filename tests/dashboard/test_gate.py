@@ -20,8 +20,8 @@ from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import FROM_ALL, FROM_ONE
 from lowkiq_lambda.dashboard.serving import entry_for
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.accounts import AUTH, OPERATOR, READER
 from tests.dashboard.conftest import MakeBrowser
+from tests.kit.accounts import AUTH, OPERATOR, READER
 from tests.kit.web import Browser
 
 pytestmark = pytest.mark.usefixtures("worker")

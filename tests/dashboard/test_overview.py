@@ -10,10 +10,10 @@ import redis
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
-from tests.kit.web import Browser
-from tests.kit.servers import FaultProxy, MakeServer
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import FaultProxy, MakeServer
+from tests.kit.web import Browser
+from tests.kit.workers import declare
 
 
 def cells(page: str) -> dict[str, dict[str, str]]:

@@ -11,11 +11,11 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.accounts import READER
 from tests.dashboard.conftest import MakeBrowser
-from tests.kit.web import Answer, Browser
+from tests.kit.accounts import READER
 from tests.kit.handlers import LATER, FailingHandler
-from tests.store.support import declare
+from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 PAGES = ("waiting", "processing", "morgue", "shards", "job")
 
@@ -306,7 +306,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("job_id", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_ids_break_no_page(app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, job_id: str) -> None:
+def test_hostile_ids_break_no_page(
+    app: Lowkiq, worker: Any, handler: FailingHandler, browser: Browser, job_id: str
+) -> None:
     """E-84: lists, searches and the job's own page show them as text, and their links lead to them."""
     handler.failing = {job_id}
     worker.perform_async([{"id": job_id, "payload": {job_id: job_id}}])

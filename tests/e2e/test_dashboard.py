@@ -15,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from tests.e2e.stack import BY_HAND, PASSWORD, QUEUE, Stack
+from tests.kit.servers.ports import HOST
 from tests.kit.serving import Served
 from tests.kit.steering import confirm, expect_done
 from tests.kit.windows import OpenWindow
-from tests.e2e.stack import BY_HAND, PASSWORD, QUEUE, Stack
-from tests.kit.servers.ports import HOST
 
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
 PAUSE = urlencode({"queue": QUEUE, "do": "pause"})
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """An answer, read."""
 
     status: int
@@ -34,14 +34,14 @@ class Said(NamedTuple):
     body: bytes
 
 
-def ask(stack: Stack, method: str, path: str, fields: str = "", **headers: str) -> Said:
+def ask(stack: Stack, method: str, path: str, fields: str = "", **headers: str) -> Reply:
     """One request of a program, which has to look up no name of this cloud's."""
     host = stack.deployment.dashboard_url.split("/")[2]
     sent = {"Host": host, "Content-Type": "application/x-www-form-urlencoded", **headers}
     with closing(HTTPConnection(HOST, stack.cloud.port, timeout=60)) as connection:
         connection.request(method, path, fields or None, sent)
         answer = connection.getresponse()
-        return Said(answer.status, answer.headers, answer.read())
+        return Reply(answer.status, answer.headers, answer.read())
 
 
 def sign_in(page: Page, stack: Stack) -> None:

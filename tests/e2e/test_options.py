@@ -18,11 +18,11 @@ from botocore.credentials import Credentials
 
 from local.replay.jobs import ApplyChanges
 from lowkiq_lambda.job import shard_for
-from tests.kit.serving import Served
 from tests.e2e.issuer import AUDIENCE, issuer, token
 from tests.e2e.stack import BY_HAND, LAST, QUEUE, Stack
 from tests.kit.servers.cloud import REGION
 from tests.kit.servers.ports import HOST
+from tests.kit.serving import Served
 from tests.kit.waiting import eventually
 
 ROOT = Path(__file__).parents[2]

@@ -1,26 +1,10 @@
 """Apps that tests make, and end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from lowkiq_lambda import Lowkiq
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-import msgspec
-from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.chaos.child import Orders
-from tests.chaos.process import Child
-from tests.chaos.scenario import Journal, Scenario
-from tests.kit.stored import State, stored
-from tests.kit.servers import Server
-from tests.kit.waiting import eventually
 
 MakeApp: TypeAlias = Callable[..., Lowkiq]
 """Takes settings by their names."""

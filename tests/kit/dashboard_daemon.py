@@ -1,24 +1,12 @@
 """A daemon whose dashboard is served at a port."""
 
-import json
 import re
-import signal
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlencode
-import pytest
-from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.local.dashboard_port import Address
-from tests.kit.apps import close_app
-from tests.kit.web import await_room_in_the_minute
+
 from tests.kit.daemons import DaemonProcess
 from tests.kit.waiting import eventually
-
 
 APP = """
 import os
@@ -29,7 +17,9 @@ app.worker(queue_name={name!r}, shards_count=2)(print)
 
 
 @contextmanager
-def dashboard_daemon(folder: Path, queue_name: str, address: str, environment: Mapping[str, str]) -> Iterator[DaemonProcess]:
+def dashboard_daemon(
+    folder: Path, queue_name: str, address: str, environment: Mapping[str, str]
+) -> Iterator[DaemonProcess]:
     """One with a dashboard."""
     (folder / "shop.py").write_text(APP.format(name=queue_name))
     process = DaemonProcess(["shop:app", "--dashboard", address], environment, folder / "log", cwd=folder)

@@ -1,14 +1,19 @@
 """Holders that die, and what comes after them."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import pytest
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
+
+from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
+
+Dies: TypeAlias = Callable[[str], bool]
+
+
+def _never(_call: str) -> bool:
+    return False
 
 
 class Died(BaseException):
@@ -18,12 +23,12 @@ class Died(BaseException):
 class Mortal:
     """Makes the drains of an app die: then nothing of them reaches the server any more."""
 
-    def __init__(self, app: Lowkiq) -> None:
+    def __init__(self, app: Lowkiq, dies_before: Dies = _never) -> None:
         self._app = app
         self._backend = app.drainer._backend
         self._run = self._backend.run
         self._dead = False
-        self.dies_before: Callable[[str], bool] = _never
+        self.dies_before = dies_before
         """Asked at each call of a script, which does not reach the server any more where the answer is yes."""
         self._backend.run = self._run_if_alive  # type: ignore[method-assign]  # that is the point
 
@@ -51,10 +56,6 @@ class Mortal:
         if self._dead:
             raise Died
         return self._run(name, *args, **options)
-
-
-def _never(_call: str) -> bool:
-    return False
 
 
 def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:

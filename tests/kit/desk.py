@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
 import redis
-from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
+
+from lowkiq_lambda import Lowkiq, Pushed, Worker
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.stored import State, stored
 from tests.kit.handlers import FailingHandler
-
+from tests.kit.stored import State, stored
 
 MakeDesk: TypeAlias = Callable[..., "Desk"]
 

@@ -1,17 +1,10 @@
 """Servers that `embedded:` leaves on a folder."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
-from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
-from tests.kit.servers import reaper
 from tests.kit.waiting import eventually
 
 

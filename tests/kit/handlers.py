@@ -1,24 +1,9 @@
 """Handlers that note what they were given and then do what the test says."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
-import pytest
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.testing import ManualClock
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-import redis
-from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.shard.scripts import Reply
-from lowkiq_lambda.testing import ManualClock
-from tests.kit.stored import State, stored
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+from lowkiq_lambda import Batch, BatchJob, MorgueJob
 
 
 class Broken(Exception):
@@ -30,6 +15,9 @@ Then: TypeAlias = Callable[[Batch], object]
 
 class Notes:
     """A handler that notes what it was given and then does what the test says."""
+
+    fields: ClassVar[Mapping[str, Any]] = {}
+    """What its worker declares, unless the test says otherwise."""
 
     def __init__(self, then: Then | None = None) -> None:
         self.then = then
@@ -99,23 +87,22 @@ LATER = 60.0
 """Seconds after which what failed is tried again."""
 
 
-class FailingHandler:
-    """Fails, by name, the ids that are in `failing`; while it runs calls `meanwhile`, once, and `perform`."""
+class FailingHandler(Notes):
+    """Fails, by name, the ids that are in `failing`; before that it calls `meanwhile`, once, while it runs."""
+
+    fields: ClassVar[Mapping[str, Any]] = {"batch_size": 10, "retry_in": lambda _self, _retry_count: LATER}
 
     def __init__(self) -> None:
+        super().__init__()
         self.failing: set[str] = set()
         self.words = "is broken"
-        self.batches: list[dict[str, list[object]]] = []
         self.meanwhile: Callable[[], object] | None = None
-        self.perform: Callable[[Batch], object] | None = None
 
     def __call__(self, batch: Batch) -> None:
         """Note the batch, do what is to be done meanwhile, then fail."""
-        self.batches.append({job_id: list(payloads) for job_id, payloads in batch.items()})
+        super().__call__(batch)
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:
             meanwhile()
-        if self.perform:
-            self.perform(batch)
         for job_id in self.failing & set(batch):
             batch.fail(job_id, f"{job_id} {self.words}")

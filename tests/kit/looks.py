@@ -1,24 +1,10 @@
 """What waits, what lies about, and what was counted, as the server has it."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
-import pytest
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.engine.survivors import Survivors
-from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.testing import ManualClock
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-import redis
-from lowkiq_lambda import Batch, JobView, Lowkiq, MorgueJob, Pushed, Worker
-from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.queries import Queries
-from lowkiq_lambda.store.shard.scripts import Reply
-from lowkiq_lambda.testing import ManualClock
-from tests.kit.stored import State, stored
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from lowkiq_lambda import JobView, Lowkiq, MorgueJob, Worker
 
 
 class Look(NamedTuple):

@@ -1,23 +1,6 @@
 """In which order the payloads of an id may come."""
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-import msgspec
-from lowkiq_lambda import Lowkiq
-from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.kit.apps import close_app
-from tests.chaos.child import Orders
-from tests.chaos.process import Child
-from tests.chaos.scenario import Journal, Scenario
-from tests.kit.stored import State, stored
-from tests.kit.servers import Server
-from tests.kit.waiting import eventually
+from collections.abc import Sequence
 
 
 def is_in_order(executions: Sequence[Sequence[int]]) -> bool:

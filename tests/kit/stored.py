@@ -1,21 +1,16 @@
 """A shard as it lies in Redis, in a form that can be compared."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha1
-from typing import Any, NamedTuple, TypeAlias
 import struct
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha1
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
+
 import msgspec
 import redis
+
 from lowkiq_lambda.job import PLACE, decode_score
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.properties.model import Model, morgue_bytes
-from tests.properties.model import morgue_bytes
 
 
 class Entry(NamedTuple):

@@ -1,25 +1,22 @@
 """Workers of one handler, and jobs for them."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
-import pytest
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, MorgueJob, Worker
-from lowkiq_lambda.engine.survivors import Survivors
+from collections.abc import Sequence
+from typing import Any
+
+from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import Notes
-from tests.kit.handlers import Then
+from tests.kit.handlers import Notes, Then
 
 
 def declare(app: Lowkiq, queue_name: str, handler: Then, **fields: Any) -> type[Worker]:
-    """A worker of one shard, with retries after 10, 20, 30 ... seconds, unless `fields` say otherwise."""
+    """A worker of one shard, with retries after 10, 20, 30 ... seconds, unless handler or `fields` say otherwise."""
     body: dict[str, Any] = {
         "queue_name": queue_name,
         "shards_count": 1,
         "retry_in": lambda _self, retry_count: 10 * (retry_count + 1),
         "perform": lambda _self, batch: handler(batch),
+        **(handler.fields if isinstance(handler, Notes) else {}),
         **fields,
     }
     if isinstance(handler, Notes):

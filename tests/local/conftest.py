@@ -9,8 +9,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.kit.apps import MakeApp, close_app
-from tests.kit.stage import Stage
 from tests.kit.servers import Server
+from tests.kit.stage import Stage
 
 APP = "tests.local.app:app"
 """The app of daemons in processes of their own."""

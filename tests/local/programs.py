@@ -9,13 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
+
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
+from tests.kit.embedded import end_server, server_lives
 from tests.kit.servers import reaper
 from tests.kit.waiting import eventually
-from tests.kit.embedded import end_server
-from tests.kit.embedded import server_lives
-
 
 APP: Final = """
 import os

@@ -11,8 +11,8 @@ import pytest
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import DaemonProcess, clean_environment
-from tests.kit.stage import Stage
 from tests.kit.servers import MakeServer, Server
+from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
 
 APP = """

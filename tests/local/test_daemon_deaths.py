@@ -134,7 +134,7 @@ def test_a_shard_that_ends_its_thread_does_not_hold_up_the_threads_other_shards(
     assert 1 == len(handler.ran(HERE))
 
 
-class Broken:
+class BrokenScheduler:
     """A scheduler that fails the first times."""
 
     def __init__(self, times: int) -> None:
@@ -154,7 +154,9 @@ def test_l67_an_error_outside_handlers_goes_to_last_words(
 ) -> None:
     """L-67: a bug beside the handlers costs a thread, which is replaced; it is logged with its traceback."""
     words: list[BaseException] = []
-    app = make_app(threads_per_node=1, poll_interval=0.05, build_scheduler=lambda: Broken(3), last_words=words.append)
+    app = make_app(
+        threads_per_node=1, poll_interval=0.05, build_scheduler=lambda: BrokenScheduler(3), last_words=words.append
+    )
     handler = Ends(app, queue_name)
     with Daemon(app), caplog.at_level(logging.ERROR):
         handler.worker.perform_async([{"id": HERE}])

@@ -22,7 +22,7 @@ SOON = 10.0
 """Seconds: much less than a poll interval that is meant to be never, much more than a slow machine takes."""
 
 
-class Notes:
+class Runs:
     """A handler that notes when it got which id, in which thread; and fails ids the first times."""
 
     def __init__(self, app: Lowkiq, queue_name: str, shards_count: int = 2, failures: int = 0) -> None:
@@ -60,7 +60,7 @@ def listening(server: Server, queue_name: str) -> bool:
 def test_a_push_wakes_an_idle_daemon(make_app: MakeApp, queue_name: str, server: Server) -> None:
     """A daemon that polls every quarter of an hour starts each pushed job at once."""
     app = make_app(poll_interval=NEVER)
-    notes = Notes(app, queue_name)
+    notes = Runs(app, queue_name)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         for number in range(20):
@@ -71,7 +71,7 @@ def test_a_push_wakes_an_idle_daemon(make_app: MakeApp, queue_name: str, server:
 def test_what_was_pushed_before_the_daemon_came_is_found(make_app: MakeApp, queue_name: str) -> None:
     """It subscribes, then probes, then waits: what nobody heard is seen."""
     app = make_app(poll_interval=NEVER)
-    notes = Notes(app, queue_name)
+    notes = Runs(app, queue_name)
     notes.worker.perform_async([{"id": number} for number in range(10)])
     with Daemon(app):
         notes.await_runs(10)
@@ -80,7 +80,7 @@ def test_what_was_pushed_before_the_daemon_came_is_found(make_app: MakeApp, queu
 def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:
     """A shard's next due time wakes its thread, without a poll."""
     app = make_app(poll_interval=NEVER)
-    notes = Notes(app, queue_name)
+    notes = Runs(app, queue_name)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         pushed_at = monotonic()
@@ -93,7 +93,7 @@ def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str,
 def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:
     """The visit that failed tells when the shard has work again: of a retry nobody notifies."""
     app = make_app(poll_interval=NEVER)
-    notes = Notes(app, queue_name, failures=1)
+    notes = Runs(app, queue_name, failures=1)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         notes.worker.perform_async([{"id": "a"}])
@@ -109,7 +109,7 @@ def test_a_notification_that_nobody_sends_costs_one_poll(
     server = make_server()
     app = make_app(redis_url=server.url, poll_interval=0.3)
     mute = make_app(redis_url=server.add_user("mute", "~*", "+@all", "resetchannels"))
-    notes, mute_notes = Notes(app, queue_name), Notes(mute, queue_name)
+    notes, mute_notes = Runs(app, queue_name), Runs(mute, queue_name)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         mute_notes.worker.perform_async([{"id": number} for number in range(5)])
@@ -124,7 +124,7 @@ def test_a_daemon_that_may_not_subscribe_polls(
     """Where the ACL gives no channels work is found all the same, and the log says why it is slow, once."""
     server = make_server()
     app = make_app(redis_url=server.add_user("deaf", "~*", "+@all", "resetchannels"), poll_interval=0.1)
-    notes = Notes(app, queue_name)
+    notes = Runs(app, queue_name)
     with Daemon(app):
         for number in range(3):
             notes.worker.perform_async([{"id": number}])
@@ -139,7 +139,7 @@ def test_what_is_pushed_while_the_subscription_is_lost_is_found_when_it_is_back(
     """After the connection broke the daemon subscribes anew, and looks at what it may have missed."""
     app = make_app(redis_url=fault_proxy.url, poll_interval=1.0)
     producer = make_app()
-    notes, pushing = Notes(app, queue_name), Notes(producer, queue_name)
+    notes, pushing = Runs(app, queue_name), Runs(producer, queue_name)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))
         fault_proxy.refuse()
@@ -157,7 +157,7 @@ def test_p8_an_idle_daemon_asks_once_for_each_poll(make_app: MakeApp, make_serve
     """P8: however many shards and threads there are, a poll is one pipeline of probes and nothing else."""
     server = make_server()
     app = make_app(redis_url=server.url, poll_interval=0.2, threads_per_node=8)
-    Notes(app, queue_name, shards_count=50)
+    Runs(app, queue_name, shards_count=50)
     with Daemon(app):
         eventually(lambda: calls(server, "evalsha") >= 100)
         before = {name: calls(server, name) for name in ("evalsha", "eval", "time")}
@@ -182,7 +182,7 @@ Visits = list[tuple[ShardRef, str, bool]]
 
 @pytest.fixture
 def noting_visits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Lowkiq], Visits]:
-    """Notes the visits of an app: the shard, the thread, and whether it had the lease."""
+    """Runs the visits of an app: the shard, the thread, and whether it had the lease."""
 
     def note(app: Lowkiq) -> Visits:
         visits: Visits = []
@@ -209,7 +209,7 @@ def test_a_push_wakes_one_thread(
 ) -> None:
     """A notification costs one visit: two round trips of one thread; the one that has the shard, with a splitter."""
     app = make_app(poll_interval=NEVER, threads_per_node=4, build_splitter=build_splitter)
-    notes = Notes(app, queue_name, shards_count=4)
+    notes = Runs(app, queue_name, shards_count=4)
     visits = noting_visits(app)
     with Daemon(app):
         eventually(lambda: listening(server, queue_name))

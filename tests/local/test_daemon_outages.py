@@ -5,15 +5,17 @@ import signal
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
+
 import pytest
+
 from lowkiq_lambda import BackendDenied, Batch, ConfigError, Lowkiq, QueueMismatch, Worker
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from tests.kit.apps import MakeApp
-from tests.kit.stage import Stage
-from tests.local.conftest import APP
 from tests.kit.servers import Cluster, FaultProxy, MakeServer
+from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
+from tests.local.conftest import APP
 from tests.local.counting import Counting
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.stage import Stage
-from tests.local.conftest import APP
 from tests.kit.servers import Server
+from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
+from tests.local.conftest import APP
 
 JOBS = 1_000
 

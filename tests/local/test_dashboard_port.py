@@ -4,23 +4,21 @@ import json
 import re
 import signal
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
+
 import pytest
+
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.dashboard_port import Address
 from tests.kit.apps import close_app
-from tests.kit.web import await_room_in_the_minute
 from tests.kit.daemons import DaemonProcess
+from tests.kit.dashboard_daemon import dashboard_daemon, port_of
 from tests.kit.waiting import eventually
-from tests.kit.dashboard_daemon import dashboard_daemon
-from tests.kit.dashboard_daemon import port_of
-
+from tests.kit.web import await_room_in_the_minute
 
 GUESSES = 60
 PASSWORD = "a long password"  # noqa: S105 - of a page that only the tests see

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.local.programs import Project, Prompt, PromptError
 from tests.kit.servers import MakeServer
 from tests.kit.waiting import eventually
+from tests.local.programs import Project, Prompt, PromptError
 
 PUSH = "Greet.perform_async([{'id': %r}]) and None"
 RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.programs import Project, environment
 from tests.kit.servers.ports import free_port
 from tests.kit.waiting import eventually
+from tests.local.programs import Project, environment
 
 WEB = """
 from jobs import Greet

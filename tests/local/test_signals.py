@@ -12,8 +12,8 @@ from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE, thread_traces, write_traces
 from tests.kit.apps import MakeApp
-from tests.local.counting import Counting
 from tests.kit.waiting import eventually
+from tests.local.counting import Counting
 
 ONE, OTHER = signal.SIGUSR1, signal.SIGUSR2
 

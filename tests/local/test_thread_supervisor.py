@@ -9,7 +9,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.waiting import eventually
 
 
-class Mortal:
+class DyingRun:
     """A runnable that dies at each run, but for those whose numbers are given."""
 
     def __init__(self, *works_in: int) -> None:
@@ -27,7 +27,7 @@ class Mortal:
 class Setting:
     """A supervisor of one thread, and what is known of it."""
 
-    def __init__(self, runnable: Mortal) -> None:
+    def __init__(self, runnable: DyingRun) -> None:
         self.clock = ManualClock()
         self.died = threading.Event()
         self.words: list[str] = []
@@ -56,7 +56,7 @@ class Setting:
 
 def test_a7_the_first_death_is_made_good_at_once_and_later_ones_with_a_pause() -> None:
     """A-7: one accident costs nothing; what dies again and again waits longer each time, up to a bound."""
-    setting = Setting(Mortal())
+    setting = Setting(DyingRun())
     setting.supervisor.start()
 
     assert [0, 1, 2, 4, 8, 16, 30, 30] == pytest.approx([setting.pause_after_death() for _ in range(8)])
@@ -65,7 +65,7 @@ def test_a7_the_first_death_is_made_good_at_once_and_later_ones_with_a_pause() -
 
 def test_a7_work_between_deaths_makes_the_next_the_first() -> None:
     """A-7: only deaths in a row count."""
-    setting = Setting(Mortal(3))
+    setting = Setting(DyingRun(3))
     setting.supervisor.start()
 
     assert [0, 1, 0, 1] == pytest.approx([setting.pause_after_death() for _ in range(4)])
@@ -73,7 +73,7 @@ def test_a7_work_between_deaths_makes_the_next_the_first() -> None:
 
 def test_a7_nobody_is_replaced_while_the_crew_is_only_reported_on() -> None:
     """A-7: where the daemon stops the dead are told of, and stay dead."""
-    runnable = Mortal()
+    runnable = DyingRun()
     setting = Setting(runnable)
     setting.supervisor.start()
     assert setting.died.wait(10)

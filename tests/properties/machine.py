@@ -12,12 +12,12 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, MorgueLimits, Next
 from lowkiq_lambda.store.shard.windows import Window
+from tests.kit.servers import Server
+from tests.kit.stored import entry_of, seen_at, stored
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
-from tests.kit.stored import entry_of, seen_at, stored
 from tests.properties.observed import expected, in_numbers
-from tests.properties.store import PATIENCE, Holder, Shard
-from tests.kit.servers import Server
+from tests.properties.store import PATIENCE, RepeatingHolder, Shard
 
 TTL = 100.0
 MORGUE = (3, 400, 500.0)
@@ -59,7 +59,7 @@ class StoreMachine(DisturbedMachine):
         self.clock = self.shard.clock
         self.model = self.new_model(merge=merge, ttl=TTL, morgue_limits=MORGUE, now=self.clock.time())
         self.holder = self.shard.holder()
-        self.former: list[Holder] = []
+        self.former: list[RepeatingHolder] = []
         self.pushed_at = 0.0
 
     def new_model(self, **fields: Any) -> Model:

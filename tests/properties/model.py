@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
-from tests.kit.stored import Entry
 
+from tests.kit.stored import Entry
 
 STRIKES = 3
 ALIKE = 3

@@ -1,18 +1,7 @@
 """A shard as it lies in Redis, and as the model has it, in one form that can be compared."""
 
-import struct
-from collections import Counter
-from collections.abc import Iterable
-from hashlib import sha1
-from typing import Any, Final, TypeAlias
-import msgspec
-import redis
-from lowkiq_lambda.job import PLACE, decode_score
-from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.kit.stored import Entry
+from tests.kit.stored import COUNTERS, State
 from tests.properties.model import Model, morgue_bytes
-from tests.kit.stored import COUNTERS
-from tests.kit.stored import State
 
 
 def expected(model: Model) -> State:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
-from tests.properties.model import Buried, Job, Model
 from tests.kit.stored import Entry
+from tests.properties.model import Buried, Job, Model
 
 TICKS = 0.001
 """Seconds: more than the order of what is made due at once may take."""

@@ -78,9 +78,9 @@ class Shard:
         late.seen = seen
         return late
 
-    def holder(self) -> "Holder":
+    def holder(self) -> "RepeatingHolder":
         """Somebody who may acquire the shard."""
-        return Holder(self.backend, self.ref, uuid4().hex, self._terms)
+        return RepeatingHolder(self.backend, self.ref, uuid4().hex, self._terms)
 
 
 class LateActions(Actions):
@@ -93,7 +93,7 @@ class LateActions(Actions):
         return [self.seen] if self.seen else super().snapshots(shards)
 
 
-class Holder(LeaseSession):
+class RepeatingHolder(LeaseSession):
     """A holder whose last call can be sent again, as a client does that had no answer."""
 
     @property

@@ -14,13 +14,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import FOREVER
+from tests.kit.servers import Server
+from tests.kit.stored import stored
 from tests.properties.disturbing import disturbance
 from tests.properties.machine import IDS
-from tests.kit.stored import stored
 from tests.properties.operators import TICKS, OperatedModel
 from tests.properties.store import LateActions
 from tests.properties.wakes import WokenMachine
-from tests.kit.servers import Server
 
 EXAMPLES = int(os.environ.get("LOWKIQ_TEST_EXAMPLES", "160"))
 STEPS = 24

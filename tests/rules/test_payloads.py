@@ -52,7 +52,7 @@ class Level(IntEnum):
     LOW = 1
 
 
-class Text(str):
+class OwnText(str):
     """A str that JSON would not give back."""
 
     __slots__ = ()
@@ -83,10 +83,10 @@ def nested(depth: int) -> list[Any]:
         (object(), "JSON has no form for object"),
         (1j, "JSON has no form for complex"),
         (Level.LOW, "JSON has no form for Level"),
-        ({"text": Text("x")}, r"at \.text: JSON has no form for Text"),
+        ({"text": OwnText("x")}, r"at \.text: JSON has no form for OwnText"),
         ({1: "a"}, "the key 1 is no text"),
         ({"a": {None: 1}}, r"at \.a: the key None is no text"),
-        ({Text("k"): 1}, "the key 'k' is no text"),
+        ({OwnText("k"): 1}, "the key 'k' is no text"),
         ("\ud800", r"'\\ud800' does not come back"),
         ({"a": "x\udfff"}, r"at \.a: .* does not come back"),
         ({"\ud800": 1}, "the key .* is no text"),

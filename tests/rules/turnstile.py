@@ -11,7 +11,7 @@ from lowkiq_lambda.store.shard.backend import Backend
 _TIMEOUT = 30.0
 
 
-class Killed(BaseException):
+class CallerKilled(BaseException):
     """The process of a caller is gone."""
 
 
@@ -58,7 +58,7 @@ class Caller:
         call = self._backend.patiently
         self._backend.patiently = self._in_turn(call)  # type: ignore[method-assign]  # that is the point
         try:
-            with suppress(Killed):
+            with suppress(CallerKilled):
                 self._act()
         except QueueMismatch as error:
             self.refusal = error
@@ -76,7 +76,7 @@ class Caller:
                 raise TimeoutError("nobody lets the caller go on")
             self._may_go.clear()
             if self._is_killed:
-                raise Killed
+                raise CallerKilled
             if self._twice:
                 send(patience, call)
             return send(patience, call)

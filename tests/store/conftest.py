@@ -7,10 +7,10 @@ import pytest
 
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.servers import Server
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import Server
+from tests.kit.workers import declare
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from lowkiq_lambda import BackendError, JobError
 from lowkiq_lambda.store.inspect.actions import Actions
-from tests.kit.handlers import LATER
 from tests.kit.desk import Desk, MakeDesk
+from tests.kit.handlers import LATER
 from tests.kit.looks import ids_of, pairs
 
 Act = Callable[[Actions], int]

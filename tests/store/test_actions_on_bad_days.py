@@ -12,10 +12,10 @@ from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
+from tests.kit.workers import declare
 
 Act = Callable[[Actions], int]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda import Failure
-from tests.kit.handlers import LATER
 from tests.kit.desk import Desk, MakeDesk
+from tests.kit.handlers import LATER
 
 
 def fail_again(desk: Desk, times: int = 1) -> list[float]:

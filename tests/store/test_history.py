@@ -13,9 +13,9 @@ from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, 
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import QueueHistory, QueueOverview, Span
 from tests.kit.apps import MakeApp, close_app
-from tests.kit.servers import Cluster, FaultProxy, Server
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import Cluster, FaultProxy, Server
+from tests.kit.workers import declare
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.kit.apps import MakeApp
 from tests.kit.desk import Desk, MakeDesk
-from tests.store.support import declare
+from tests.kit.workers import declare
 
 TTL = 30.0
 JOBS = [{"id": f"{n:02}"} for n in range(40)]
@@ -209,7 +209,7 @@ def during_a_batch(desk: Desk, act: Callable[[], object]) -> list[bool]:
         stopping.append(batch.stopping)
 
     desk.push(JOBS)
-    desk.handler.perform = perform
+    desk.handler.then = perform
     return stopping
 
 
@@ -253,7 +253,7 @@ def test_a_holder_that_is_asked_to_let_go(desk: Desk) -> None:
     assert ([False, True], [False, False, True]) == (asked, stopping)
     assert ("stopping", {"done": 10}, 30) == (result.reason, {**result.counts}, len(desk.state()["waiting"]))
     assert not desk.actions.quiet(0, holder_of(desk))
-    desk.handler.perform = None
+    desk.handler.then = None
     desk.drain()
     assert desk.is_empty()
 

@@ -14,11 +14,11 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Page
 from tests.kit.apps import MakeApp
-from tests.kit.servers import Cluster
-from tests.kit.handlers import LATER, FailingHandler
 from tests.kit.desk import Desk, MakeDesk
-from tests.store.support import declare
+from tests.kit.handlers import LATER, FailingHandler
 from tests.kit.looks import ids_of, pairs
+from tests.kit.servers import Cluster
+from tests.kit.workers import declare
 
 WEIRD = [
     "",

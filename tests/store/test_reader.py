@@ -19,9 +19,9 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.kit.apps import MakeApp
-from tests.kit.servers import Cluster, Server
 from tests.kit.handlers import FailingHandler
-from tests.store.support import declare
+from tests.kit.servers import Cluster, Server
+from tests.kit.workers import declare
 
 QUEUES = 5
 LENGTHS = [*range(1, QUEUES + 1)]

@@ -14,8 +14,8 @@ from lowkiq_lambda.store.shard.keys import GROUPS, ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.scripts import Linker, ReplyShape, Script, evalsha, script
 from lowkiq_lambda.store.shard.session import AcquireReply, SettleReply
 from lowkiq_lambda.store.shard.state import ShardStateReply, probe
-from tests.kit.servers import Server
 from tests.kit.desk import Desk
+from tests.kit.servers import Server
 
 Write: TypeAlias = Callable[[str, str], None]
 

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from lowkiq_lambda.views import JobExplanation, ShardDetails
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.handlers import LATER
 from tests.kit.holders import Holders
 from tests.kit.servers import Server
-from tests.kit.handlers import LATER
-from tests.kit.desk import Desk, MakeDesk
 
 
 def explain(desk: Desk, job_id: object) -> JobExplanation:

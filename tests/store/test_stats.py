@@ -13,10 +13,10 @@ from lowkiq_lambda.store.server.pipelines import Command, stream
 from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.servers import Cluster, Server
-from tests.kit.handlers import LATER, FailingHandler
 from tests.kit.desk import Desk, MakeDesk
-from tests.store.support import declare
+from tests.kit.handlers import LATER, FailingHandler
+from tests.kit.servers import Cluster, Server
+from tests.kit.workers import declare
 
 
 def test_stats_are_zeros_where_there_is_no_worker() -> None:

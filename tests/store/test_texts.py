@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.kit.handlers import LATER
 from tests.kit.desk import Desk
+from tests.kit.handlers import LATER
 from tests.kit.looks import ids_of
 
 LONG = "the shop does not answer" + "\n  at a line of the traceback" * 100

@@ -48,7 +48,7 @@ def group_of(*errors: BaseException) -> BaseException:
     return raised(lambda: asyncio.run(in_a_group(*errors)))
 
 
-class Unspeakable(Exception):
+class Unprintable(Exception):
     """Its text raises."""
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ def caused(error: BaseException, cause: BaseException) -> BaseException:
         ExceptionGroup("all", [ValueError("x" * 1_000)] * 100),
         caused(ValueError("short"), KeyError("x" * 5_000_000)),
         noted(ValueError("short"), "x" * 5_000_000),
-        Unspeakable(),
+        Unprintable(),
     ],
 )
 def test_what_a_log_prints_of_an_error_is_bounded(error: BaseException) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from lowkiq_lambda.store.shard.keys import ShardRef
-from tests.kit.stage import Stage
-from tests.kit.stored import State, stored
 from tests.kit.servers import Server
 from tests.kit.servers.lambda_outcome import Result
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
+from tests.kit.stage import Stage
+from tests.kit.stored import State, stored
 from tests.kit.waiting import eventually
 
 DRAIN: Final = "lowkiq_lambda.aws.drain_function.handler"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 
-class Context(Protocol):
+class RuntimeContext(Protocol):
     """What the runtime client tells about an invocation."""
 
     aws_request_id: str
@@ -21,7 +21,7 @@ class Context(Protocol):
 _CALLS: Final[list[str]] = []
 
 
-def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: RuntimeContext) -> dict[str, Any]:
     """Do it, and tell what can be known in here."""
     _CALLS.append(context.aws_request_id)
     sys.stdout.write(f'{{"_aws": {{}}, "calls": {len(_CALLS)}}}\n')

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.aws.runtime.fleet import SHARDS, Fleet
-from tests.kit.replay.history import check_order, final_state, history
 from tests.kit.apps import closing_app
-from tests.kit.stored import stored
+from tests.kit.replay.history import check_order, final_state, history
 from tests.kit.servers import Server
+from tests.kit.stored import stored
 from tests.kit.waiting import eventually
 
 KILLS = 10

@@ -6,27 +6,23 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
-from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
-from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, corrected, name_of
+from typing import TypeAlias
+
 from lowkiq_lambda.loading import load_app
 from tests.aws.schedules.front import Front
+from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server
-from tests.kit.servers.cloud import ACCOUNT, REGION
-from tests.aws.schedules.values import FUNCTION
-from tests.aws.schedules.values import ROLE
-
 
 ROOT = Path(__file__).parents[3]
 DONE, FAILED, MISUSED, NOT_APPLIED = 0, 1, 2, 3
 """The exit codes."""
 
-Run: TypeAlias = Callable[..., "Said"]
+Run: TypeAlias = Callable[..., "CommandOutput"]
 WriteApp: TypeAlias = Callable[[Mapping[str, int]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandOutput:
     """What a run of the command left: its exit code, and what it printed where."""
 
     code: int

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from lowkiq_lambda.cli import main
+from tests.aws.schedules.command import CommandOutput, Run, WriteApp, without_aws, write_module
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import FUNCTION, ROLE
-from tests.aws.schedules.command import Run, Said, WriteApp, without_aws, write_module
 from tests.kit.servers import MakeServer, Server
 from tests.kit.servers.cloud import LocalCloud
 
@@ -80,11 +80,11 @@ def run(
     assert aws.writes == []
     monkeypatch.setenv("LOWKIQ_REDIS_URL", own_server.url)
 
-    def run(*words: str, indexes: bool = False) -> Said:
+    def run(*words: str, indexes: bool = False) -> CommandOutput:
         usual = {"--function": FUNCTION, "--role": ROLE, "--prefix": prefix}
         plan = [word for option in usual.items() if option[0] not in words for word in option]
         code = main(["drain-schedules", *(["indexes"] if indexes else plan), *words])
         out, error = capfd.readouterr()
-        return Said(code, out, error)
+        return CommandOutput(code, out, error)
 
     return run

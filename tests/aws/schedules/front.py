@@ -33,7 +33,7 @@ class Front:
         self._lost_answers = 0
         self._released = threading.Event()
         self._lock = threading.Lock()
-        self._server = _Server((HOST, free_port()), _Handler)
+        self._server = _Server((HOST, free_port()), _FrontRequest)
         self._server.front = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="front", daemon=True)
 
@@ -108,7 +108,7 @@ class _Server(ThreadingHTTPServer):
     front: Front
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _FrontRequest(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda.loading import load_app
-from tests.aws.schedules.front import Front
 from tests.aws.schedules.command import DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
+from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import OTHER_FUNCTION, deployed, names
 from tests.kit.servers import Server
 

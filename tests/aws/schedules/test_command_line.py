@@ -7,8 +7,19 @@ from pathlib import Path
 import pytest
 
 from lowkiq_lambda.cli import main
+from tests.aws.schedules.command import (
+    DONE,
+    FAILED,
+    MISUSED,
+    NOT_APPLIED,
+    ROOT,
+    Run,
+    WriteApp,
+    push,
+    start,
+    without_aws,
+)
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.command import DONE, FAILED, MISUSED, NOT_APPLIED, ROOT, Run, WriteApp, push, start, without_aws
 from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server
 

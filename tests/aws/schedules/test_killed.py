@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.aws.schedules.front import Front
 from tests.aws.schedules.command import DONE, WriteApp, start
+from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import deployed, names
 from tests.kit.servers import Server
 

@@ -18,7 +18,17 @@ from lowkiq_lambda.aws.drain_schedules.schedule import (
     wanted_schedule,
 )
 from lowkiq_lambda.aws.drain_schedules.scheduler_api import request_of, schedule_of
-from tests.aws.schedules.values import DEAD_LETTERS, FUNCTION, LIKE, OTHER_FUNCTION, OTHER_ROLE, ROLE, after, as_found, names
+from tests.aws.schedules.values import (
+    DEAD_LETTERS,
+    FUNCTION,
+    LIKE,
+    OTHER_FUNCTION,
+    OTHER_ROLE,
+    ROLE,
+    after,
+    as_found,
+    names,
+)
 
 PREFIX = "shop"
 WANTED = [wanted_schedule(PREFIX, index, LIKE) for index in range(3)]

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from tests.aws.schedules.command import DONE, MISUSED, ROOT, Run, WriteApp
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import DEAD_LETTERS, FUNCTION, ROLE, deployed
-from tests.aws.schedules.command import DONE, MISUSED, ROOT, Run, WriteApp
 
 OUTPUTS = {"DrainFunctionArn": FUNCTION, "SchedulerRoleArn": ROLE, "FailureQueueArn": DEAD_LETTERS}
 

@@ -1,19 +1,11 @@
 """Schedules to plan with, and those that the cloud has."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
+
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, corrected, name_of
-from lowkiq_lambda.loading import load_app
-from tests.aws.schedules.front import Front
-from tests.kit.servers import Server
 from tests.kit.servers.cloud import ACCOUNT, REGION
-
 
 FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:drain"
 OTHER_FUNCTION = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:another-drain"

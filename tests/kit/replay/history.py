@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from tests.kit.replay.app import Applied
 from tests.kit.order import is_in_order
+from tests.kit.replay.app import Applied
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def history() -> list[dict[str, Any]]:

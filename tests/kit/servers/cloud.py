@@ -24,7 +24,7 @@ from tests.kit.servers.started import Started
 ACCOUNT: Final = "000000000000"
 REGION: Final = "us-east-1"
 
-_PROGRAM: Final = Path(__file__).parents[2] / ".tools" / "cloud" / "bin" / "ministack"
+_PROGRAM: Final = Path(__file__).parents[3] / ".tools" / "cloud" / "bin" / "ministack"
 _START_TIMEOUT: Final = 60.0
 _PORTS_TO_TRY: Final = 5
 

@@ -50,7 +50,7 @@ class RuntimeApi:
     """Serves until it is closed."""
 
     def __init__(self, listener: Listener) -> None:
-        class Handler(_Handler):
+        class Handler(_RuntimeRequest):
             told = listener
 
         self._server = ThreadingHTTPServer((HOST, 0), Handler)
@@ -75,7 +75,7 @@ class RuntimeApi:
             self._server.handle_request()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _RuntimeRequest(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     """Each answer is one packet: a second one would wait for the first to be acknowledged."""

@@ -13,7 +13,7 @@ from tests.kit.servers.lambda_process import LambdaProcess
 
 __all__ = ["Crashed", "Error", "Invocation", "Killed", "LambdaEnvironment", "Outcome", "Result"]
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 _NOT_HANDED_DOWN: Final = ("LOWKIQ_", "AWS_", "POWERTOOLS_", "REDIS_URL", "LAMBDA_")
 
 

@@ -1,0 +1,52 @@
+"""The tests have one kit: a name for one thing, and nothing that one suite takes from another."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    """Each file of the tests, by its path."""
+    for path in sorted(TESTS.rglob("*.py")):
+        yield path.relative_to(TESTS).as_posix(), ast.parse(path.read_text())
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The modules of the tests that it takes something from, without `tests.`."""
+    found = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {module.removeprefix("tests.") for module in found if module.startswith("tests.")}
+
+
+def test_no_class_of_the_tests_is_defined_twice() -> None:
+    """Who reads a name in one suite knows what it is in another."""
+    places = defaultdict(list)
+    for path, tree in sources():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path)
+
+    assert {} == {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
+def test_suites_share_what_is_in_the_kit_and_nothing_else() -> None:
+    """A suite can be changed by whoever knows it and the kit."""
+    strange = {
+        (path, module)
+        for path, tree in sources()
+        for module in imported(tree)
+        if module.split(".")[0] not in {"kit", path.split("/")[0]}
+    }
+
+    assert set() == strange
+
+
+def test_no_test_is_imported() -> None:
+    """What another file needs is no longer a matter of one file of tests."""
+    strange = {
+        (path, module) for path, tree in sources() for module in imported(tree) if "test_" in module.rpartition(".")[2]
+    }
+
+    assert set() == strange
