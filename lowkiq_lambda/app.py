@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
+    from lowkiq_lambda.duties.duty import Duty
     from lowkiq_lambda.store.inspect.actions import Actions
+    from lowkiq_lambda.store.inspect.duties import DutyState
     from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.store.shard.pushing import Wake
@@ -59,6 +61,7 @@ class Lowkiq:
         self._clock: Clock = clock or SystemClock()
         self._new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
         self._queues: dict[str, Queue] = {}
+        self._duties: dict[str, Duty] = {}
         self._lock = threading.RLock()
         self._client_backend: Backend | None = None
         self._inspector: Inspector | None = None
@@ -117,6 +120,29 @@ class Lowkiq:
         Raises DeclarationError where the declaration cannot work.
         """
         return partial(self._bind, options) if target is None else self._bind(options, target)
+
+    def add_duty(self, duty: "Duty") -> None:
+        """Have it run once in each period by one of the app's processes: a tick of the dispatcher, or a daemon.
+
+        Raises DeclarationError where the duty cannot work, or the app has one of that name.
+        """
+        from lowkiq_lambda.duties.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
+
+        with self._lock:
+            check_duty(duty, self._duties)
+            self._duties[duty.name] = duty
+
+    @property
+    def declared_duties(self) -> "list[Duty]":
+        """The duties, in order of declaration."""
+        return [*self._duties.values()]
+
+    def duties(self) -> "list[DutyState]":
+        """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
+        from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
+
+        periods = [(duty.name, duty.every) for duty in self._duties.values()]
+        return duty_states(self.backend, self._queues, periods, self.config.patience)
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""

@@ -109,6 +109,12 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
     assert len(ours) <= MOST_OF_OURS, ours
 
 
+def test_the_dispatcher_of_an_app_without_duties_loads_none() -> None:
+    """What runs them is imported with the first one."""
+    found = loaded("lowkiq_lambda.aws.dispatch_function")
+    assert not [name for name in found.imported if "dut" in name]
+
+
 def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, tmp_path: Path) -> None:
     """The token is signed without the SDK where the environment names the credentials, as Lambda's does."""
     user, module = f"user-{uuid4().hex}", f"app_{uuid4().hex}"

@@ -20,9 +20,13 @@ from lowkiq_lambda.errors import ConfigError
 logger = logging.getLogger(__name__)
 
 
-def tasks_of(settings: Settings) -> dict[str, Task]:
-    """What a tick does, in this order: what pushes jobs stands before the start of drains, which then finds them."""
+def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
+    """What a tick does, in this order: duties may push jobs, so they stand before the start of drains."""
     tasks: dict[str, Task] = {"queues": publish_queues}
+    if app.declared_duties:
+        from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["duties"] = run_duties
     if settings.fan_out:
         tasks["drains"] = start_drains
     return tasks
@@ -51,4 +55,4 @@ def dispatch(app: Lowkiq, settings: Settings, invoker: Invoker, context: Context
     def remaining() -> float:
         return context.get_remaining_time_in_millis() / 1_000 - settings.reserve
 
-    return run(Tick(app, settings, invoker, context.function_name, remaining), tasks_of(settings))
+    return run(Tick(app, settings, invoker, context.function_name, remaining), tasks_of(app, settings))

@@ -72,7 +72,7 @@ class Daemon:
             outage.failed(PROBE, error)
         self._lifecycle = Lifecycle(config, self._clock, drainer.begin)
         supervisor = ThreadSupervisor(
-            [*self._drains(config, outage), *self._listeners(config, outage)],
+            [*self._drains(config, outage), *self._listeners(config, outage), *self._duties(outage)],
             pause=config.poll_interval,
             clock=self._clock,
             notify=self._lifecycle.notify,
@@ -172,6 +172,14 @@ class Daemon:
                 check=partial(_server_warnings, self._app),
             ),
         )
+
+    def _duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
+        if duties := self._app.declared_duties:
+            from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - only where an app has duties
+            from lowkiq_lambda.local.duty_thread import DUTIES, DutyThread  # noqa: PLC0415 - as above
+
+            runner = DutyRunner(self._app, duties, self._clock)
+            yield DUTIES, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
 
 def _split(config: Config, shards: list[ShardRef]) -> list[list[ShardRef]]:

@@ -17,6 +17,7 @@ from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import Context, Install
 from tests.aws.invocations import Invocations
+from tests.duties.support import Noted
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing
@@ -356,9 +357,49 @@ def test_redis_out_of_reach_is_the_error_of_the_invocation(
         dispatch(app, FAN_OUT, invocations, DispatchContext())
 
 
-def test_tasks_have_an_order() -> None:
+def test_tasks_have_an_order(app: Lowkiq) -> None:
     """Drains are started last: what earlier tasks push has its drain in the same tick."""
-    assert ["queues", "drains"] == list(tasks_of(FAN_OUT))
+    assert ["queues", "drains"] == list(tasks_of(app, FAN_OUT))
+    app.add_duty(Noted())
+    assert ["queues", "duties", "drains"] == list(tasks_of(app, FAN_OUT))
+
+
+def test_jobs_that_a_duty_pushes_have_a_drain_in_the_same_tick(app: Lowkiq, tick: Ticker, queue_name: str) -> None:
+    """The summary tells what the duty returned; the next tick of the same period finds nothing to do."""
+    worker = declare(app, queue_name, Notes())
+    app.add_duty(Noted(act=lambda: [pushed.merged for pushed in worker.perform_async(jobs_of("a"))]))
+    summary = tick()
+
+    assert ({"sweep": [False]}, {"due": 1, "started": 1}) == (summary["duties"], summary["drains"])
+    assert {} == tick()["duties"]
+
+
+def test_a_duty_that_fails_fails_the_tick_when_all_else_is_done(
+    app: Lowkiq, tick: Ticker, queue_name: str, invocations: Invocations
+) -> None:
+    """As any other task; what the others returned is JSON, whatever it was."""
+
+    def fail() -> None:
+        raise ValueError("is broken")
+
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
+    app.add_duty(Noted("broken", act=fail))
+    app.add_duty(Noted("odd", act=lambda: {("a", "key"): object}))
+    app.add_duty(Noted("set", act=lambda: {1}))
+
+    with pytest.raises(TickFailed, match="The duty 'broken' failed: ValueError: is broken") as raised:
+        tick()
+    assert "'set': '{1}'" in str(raised.value)
+    assert 1 == len(invocations.events)
+
+
+def test_duties_leave_half_of_the_time_to_the_start_of_drains(app: Lowkiq, tick: Ticker, queue_name: str) -> None:
+    """A run that would take longer is told so."""
+    declare(app, queue_name, Notes())
+    duty = Noted(every=3_600.0)
+    app.add_duty(duty)
+    tick(seconds=FAN_OUT.reserve + 20.0)
+    assert [pytest.approx(10.0, abs=1.0)] == duty.runs
 
 
 def test_the_handler_finds_its_app_in_the_environment(

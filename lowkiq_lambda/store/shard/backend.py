@@ -26,7 +26,7 @@ from lowkiq_lambda.store.server.faults import (
 )
 from lowkiq_lambda.store.server.pipelines import send_each, without_numbers
 from lowkiq_lambda.store.server.server_time import NodeTime
-from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardRef
+from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
 from lowkiq_lambda.store.shard.nodes import Nodes
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, Script, accepted, evalsha, script
 
@@ -98,6 +98,12 @@ class Backend:
             raise
         except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
             return self.mender.read_again(error, shard, lambda: read(run()))
+
+    def call(self, code: Script, target: Keyed, args: Sequence[Argument], patience: float) -> Reply:
+        """The answer of a script that is about no shard, told a time that was measured for it. Raises BackendError."""
+        return self.patiently(
+            patience, lambda: self._once(code, target, [*self.nodes.stamp(target, measure=True), *args])
+        )
 
     @property
     def mender(self) -> "Mender":
@@ -172,7 +178,7 @@ class Backend:
                 commands.append(self._piggyback.popleft())
         return commands
 
-    def evaluate(self, code: Script, target: ScriptTarget, args: Sequence[Argument]) -> Reply:
+    def evaluate(self, code: Script, target: Keyed, args: Sequence[Argument]) -> Reply:
         """The answer of a script that the server did not know by its hash, and does from now on.
 
         Raises what redis-py does.
@@ -212,7 +218,7 @@ class Backend:
         except LowkiqError as again:
             return again
 
-    def _once(self, code: Script, shard: ShardRef, args: list[Argument], *, ask_time: bool = False) -> Reply:
+    def _once(self, code: Script, shard: Keyed, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = evalsha(code, shard, args)
         try:
             if not ask_time or self.nodes.is_known(shard):

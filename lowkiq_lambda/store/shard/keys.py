@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
 
 PREFIX: Final = "lowkiq"
@@ -69,8 +69,12 @@ SHELF: Final = "damaged"
 
 Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
 
-GROUPS: Final[dict[str, tuple[str, ...]]] = {}
-"""Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it."""
+DUTIES: Final = "duties"
+GROUPS: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,)}
+"""Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
+
+That of duties is no shard's, but an app's.
+"""
 
 
 def key_names(groups: Iterable[str] = ()) -> tuple[str, ...]:
@@ -133,6 +137,19 @@ class ShardGroup:
     def some(self, pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given, shard by shard."""
         return tuple(chain.from_iterable([pick(shard.keys) for shard in self.shards]))
+
+
+class Keyed(Protocol):
+    """What has keys on one node that scripts are given: a shard, some of them, or the duties of an app."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All of them; by the first their node is found."""
+        ...
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        ...
 
 
 ScriptTarget: TypeAlias = ShardRef | ShardGroup

@@ -10,7 +10,7 @@ from lowkiq_lambda.store.server.connection import Client, ClusterClient
 from lowkiq_lambda.store.server.faults import translated, unless_error
 from lowkiq_lambda.store.server.pipelines import Words, send_each
 from lowkiq_lambda.store.server.server_time import NodeTime
-from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardRef
+from lowkiq_lambda.store.shard.keys import Keyed, ScriptTarget, ShardRef
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 
 Stamp: TypeAlias = tuple[str, str, str]
@@ -44,7 +44,7 @@ class Nodes:
         self._new_time = new_time
         self._times: dict[str, NodeTime] = {}
 
-    def of(self, shard: ScriptTarget) -> str:
+    def of(self, shard: Keyed) -> str:
         """The name of the node that it lies on."""
         if self.cluster is None:
             return _ONLY_NODE
@@ -70,14 +70,14 @@ class Nodes:
         nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
         return [nows[node] for node in nodes]
 
-    def stamp(self, shard: ShardRef, *, measure: bool = False) -> Stamp:
+    def stamp(self, shard: Keyed, *, measure: bool = False) -> Stamp:
         """The stamp for a call, its time measured where that is asked for, or needed. Raises what redis-py does."""
         now = None if measure else self._time_of(self.of(shard)).now()
         if now is not None:
             return str(CONTRACT_VERSION), f"{now:.6f}", "0"
         return str(CONTRACT_VERSION), f"{self._measure(shard):.6f}", "1"
 
-    def is_known(self, shard: ShardRef) -> bool:
+    def is_known(self, shard: Keyed) -> bool:
         """Whether the clock of the shard's node was read just now."""
         return self._time_of(self.of(shard)).is_fresh()
 
@@ -89,7 +89,7 @@ class Nodes:
         """Take in what a node answered when it was asked; what time it is there."""
         return self._time_of(node).observe(int(said[0]) + int(said[1]) / 1_000_000, asking.at)
 
-    def _measure(self, shard: ShardRef) -> float:
+    def _measure(self, shard: Keyed) -> float:
         asking = self.asking()
         (said,) = send_each(self._client, [(shard.keys[0], asking)])
         return self.observe(self.of(shard), unless_error(said), asking)

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged
-from lowkiq_lambda.store.shard.keys import GROUPS, Pick, ScriptTarget, ShardRef, key_names, picker
+from lowkiq_lambda.store.shard.keys import GROUPS, Keyed, Pick, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
@@ -30,7 +30,7 @@ CONTRACT_VERSION: Final = 1
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 
-_FOLDERS: Final = ("drain", "push", "operate", "read")
+_FOLDERS: Final = ("drain", "push", "operate", "read", "duty")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
@@ -211,7 +211,7 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
     return reply
 
 
-def evalsha(code: Script, target: ScriptTarget, args: Sequence[Argument]) -> tuple[Argument, ...]:
+def evalsha(code: Script, target: Keyed, args: Sequence[Argument]) -> tuple[Argument, ...]:
     """The command that runs a script by its hash."""
     keys = target.some(code.pick)
     return "EVALSHA", code.sha, len(keys), *keys, *args

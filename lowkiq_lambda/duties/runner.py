@@ -1,0 +1,96 @@
+"""Runs the duties of an app that are due, one after the other, each claimed in Redis first."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.duties.duty import Duty
+from lowkiq_lambda.error_text import cut, headline, loggable
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.store.shard.duty_claims import DutyClaim, DutyClaims
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+
+logger = logging.getLogger(__name__)
+
+LONGEST_RUN: Final = 60.0
+SHORTEST_RUN: Final = 5.0
+"""Seconds that one run may take: its period, within these."""
+GRACE: Final = 5.0
+"""Seconds by which a claim outlasts the time of its run."""
+_ERROR_LENGTH: Final = 1_000
+_ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
+
+
+class DutiesRun(NamedTuple):
+    """What the duties returned that were run, and raised, by name; and in how many seconds one is due."""
+
+    results: dict[str, Any]
+    errors: dict[str, BaseException]
+    next_in: float
+
+
+class DutyRunner:
+    """Runs duties of one app, as often as somebody calls it."""
+
+    def __init__(self, app: "Lowkiq", duties: Sequence[Duty], clock: Clock) -> None:
+        self._app = app
+        self._duties = {duty.name: duty for duty in duties}
+        self._clock = clock
+        self._claims = DutyClaims(app.backend, app.queues)
+
+    def run_due(self, remaining: Callable[[], float]) -> DutiesRun:
+        """Run what is due, each at most once, while `remaining` (seconds) is more than 0.
+
+        The one that has been due for longest comes first. Raises BackendError where Redis cannot be asked.
+        """
+        ran = DutiesRun({}, {}, 0.0)
+        while (left := self._not_run(ran)) and remaining() > 0:
+            requests = [(duty.name, duty.every, _seconds_of(duty, remaining) + GRACE) for duty in left]
+            claim, next_in = self._claims.claim(requests, patience=0.0)
+            if claim is None:
+                return ran._replace(next_in=next_in)
+            if not self._run(claim, remaining, ran):
+                break
+        return ran
+
+    def _not_run(self, ran: DutiesRun) -> list[Duty]:
+        return [duty for name, duty in self._duties.items() if name not in ran.results and name not in ran.errors]
+
+    def _run(self, claim: DutyClaim, remaining: Callable[[], float], ran: DutiesRun) -> bool:
+        """Run a duty and note what came of it; whether Redis was told."""
+        duty = self._duties[claim.name]
+        ends_at = self._clock.monotonic() + _seconds_of(duty, remaining)
+
+        def left() -> float:
+            return max(0.0, min(remaining(), ends_at - self._clock.monotonic()))
+
+        error = None
+        try:
+            ran.results[claim.name] = in_parent_alone(lambda app: duty.run(app, left), self._app)
+        except _ERRORS as raised:
+            error = ran.errors[claim.name] = raised
+            logger.error("a duty failed", extra={"duty": claim.name}, exc_info=loggable(raised))  # noqa: TRY400 - a cut traceback is logged
+        try:
+            self._finish(claim, error)
+        except BackendError as unreachable:
+            ran.errors.setdefault(claim.name, unreachable)
+            text = "Redis could not be told that a duty was done, so it will be done again: %s"
+            logger.warning(text, unreachable, extra={"duty": claim.name})
+            return False
+        return True
+
+    def _finish(self, claim: DutyClaim, error: BaseException | None) -> None:
+        text = "" if error is None else cut(headline(error), _ERROR_LENGTH)
+        if not self._claims.finish(claim, text, patience=GRACE):
+            text = "a duty took longer than its claim lasted, so another process may have done it at the same time"
+            logger.warning(text, extra={"duty": claim.name})
+
+
+def _seconds_of(duty: Duty, remaining: Callable[[], float]) -> float:
+    """How long a run of it may take."""
+    return min(remaining(), LONGEST_RUN, max(duty.every, SHORTEST_RUN))

@@ -1,0 +1,119 @@
+"""Runs of duties, claimed in Redis: one process at a time runs a duty, and once in each period.
+
+A claim is named by a random nonce and ends by itself, so that a duty whose process died is run by another one. What
+is known of an app's duties is one hash; docs/operations.md says what is promised.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import DUTIES, PREFIX, Pick
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, script
+
+Period = tuple[str, float]
+"""A duty's name, and the seconds from one run to the next."""
+ClaimRequest = tuple[str, float, float]
+"""The same, and the seconds for which a claim of it lasts."""
+
+
+@dataclass(frozen=True)
+class DutyKey:
+    """The key of an app's duties: of those processes that declare the same queues."""
+
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, queue_names: Iterable[str]) -> "DutyKey":
+        """That of an app with these queues. A process that knows fewer of them cannot do another one's duties."""
+        digest = sha256("\0".join(sorted(queue_names)).encode()).hexdigest()[:16]
+        return cls((f"{PREFIX}:{{{DUTIES}:{digest}}}",))
+
+    def some(self, _pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return self.keys
+
+
+class DutyClaim(NamedTuple):
+    """One run of one duty."""
+
+    name: str
+    nonce: str
+
+
+class ClaimReply(NamedTuple):
+    """What `claim_duty` answers: the duty that was claimed ("": none), and in how many seconds another one is due."""
+
+    name: str
+    next_in: float
+
+
+class DutyStateReply(NamedTuple):
+    """What `duty_states` answers of each duty. Times are Unix seconds by the server's clock, None for never."""
+
+    due_at: float
+    is_claimed: bool
+    began_at: float | None
+    ended_at: float | None
+    failed: int
+    """Runs that failed, in a row."""
+    unfinished: int
+    """Runs of which nobody said that they are over, in a row; the one that goes on among them."""
+    error: str
+
+
+class DutyClaims:
+    """The calls about the duties of one app."""
+
+    def __init__(self, backend: Backend, queue_names: Iterable[str]) -> None:
+        self._backend = backend
+        self._key = DutyKey.of(queue_names)
+
+    def claim(self, duties: Sequence[ClaimRequest], patience: float) -> tuple[DutyClaim | None, float]:
+        """Claim the duty that has been due for longest; and in how many seconds another one is due.
+
+        Raises BackendError.
+        """
+        args: list[Argument] = [secrets.token_hex(12)]
+        for duty in duties:
+            args += duty
+        name, next_in = self._call("claim_duty", args, patience)
+        reply = ClaimReply(name.decode(), float(next_in))
+        return DutyClaim(reply.name, str(args[0])) if reply.name else None, reply.next_in
+
+    def finish(self, claim: DutyClaim, error: str, patience: float) -> bool:
+        """Say that the run is over, with this error, or "". False where the claim had ended, and another one came.
+
+        Raises BackendError.
+        """
+        return bool(self._call("finish_duty", [claim.nonce, claim.name, error], patience)[0] == b"OK")
+
+    def states(self, duties: Sequence[Period], patience: float) -> list[DutyStateReply]:
+        """What is known of each. Raises BackendError."""
+        args: list[Argument] = []
+        for duty in duties:
+            args += duty
+        return [_state(*state) for state in self._call("duty_states", args, patience)]
+
+    def _call(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
+        return self._backend.call(script(name, (DUTIES,)), self._key, args, patience)
+
+
+def _state(due_at: bytes, held: int, began: bytes, ended: bytes, *rest: Any) -> DutyStateReply:  # noqa: ANN401 - bytes and numbers of a reply
+    failed, unfinished, error = rest
+    return DutyStateReply(
+        float(due_at),
+        bool(held),
+        _time(began),
+        _time(ended),
+        int(failed),
+        int(unfinished),
+        error.decode(errors="backslashreplace"),
+    )
+
+
+def _time(told: bytes) -> float | None:
+    return float(told) if told else None
