@@ -15,7 +15,7 @@ from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.protocols import ClientMiddleware, ServerMiddleware, compose
+from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware, compose
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
@@ -72,6 +72,8 @@ class Lowkiq:
         """Around each batch; the first is outermost."""
         self.client_middlewares: list[ClientMiddleware] = []
         """Around each push; the first is outermost."""
+        self.observers: list[Observer] = []
+        """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
 
     @property
     def config(self) -> Config:
@@ -229,6 +231,7 @@ class Lowkiq:
                 backend = self._connect(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
                 around = partial(compose, self.server_middlewares)
                 self._drainer = Drainer(config, self._clock, backend, self._queues, around)
+                self._drainer.observers = self.observers
             return self._drainer
 
     @property

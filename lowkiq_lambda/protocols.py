@@ -1,7 +1,12 @@
 """The shapes of what a user may plug into the settings, and of middlewares."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import msgspec
+
+from lowkiq_lambda.job import Outcome
 
 S = TypeVar("S")
 Worker = TypeVar("Worker")
@@ -72,22 +77,37 @@ class RenewableCredentials(Protocol):
         ...
 
 
+class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
+    """One settling of one shard, as Redis has acknowledged it; or what a new holder found of a dead one."""
+
+    queue_name: str
+    shard: int
+    """Its number."""
+    token: int
+    """The fencing token of the lease."""
+    at: float
+    """Unix seconds by the clock of the shard's server."""
+    counts: Mapping[str, int]
+    """Ids by outcome, as `Lowkiq.drain` returns them; `failed` is the sum of `retried` and `buried`."""
+    took: Sequence[float]
+    """The seconds that each batch took, of those that ended since the last settling."""
+    waited: Sequence[float]
+    """The seconds for which the first id of each had been due when it began."""
+    name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]] = tuple
+    """Names each id with its outcome. Asked for `outcomes` alone: a drain without observers makes no list of ids."""
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """The outcome of each id, made when it is read first. Ids that were recovered are only counted."""
+        return dict(self.name_outcomes())
+
+
 class Observer(Protocol):
     """Is told what drains got done, for telemetry. What it raises is logged, and stops nothing."""
 
-    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
-        """Redis has acknowledged this: ids by outcome, and the seconds of each batch since the last time.
-
-        The outcomes are those of `Lowkiq.drain`, with `failed` also apart as `retried` and `buried`. From any thread.
-        """
+    def settled(self, event: SettledEvent) -> None:
+        """Called after each settling, from any thread."""
         ...
-
-
-class Silence:
-    """The observer that tells nobody."""
-
-    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
-        """Nothing."""
 
 
 DumpPayload: TypeAlias = Callable[[object], bytes]

@@ -5,13 +5,14 @@ got done. Only what Redis has acknowledged is told.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.engine.budget import StopReason
 from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
 _COUNTED: Final = ("done", "failed", "retried", "buried", "recovered")
@@ -34,14 +35,14 @@ class Telemetry:
             if lag > 0:
                 publish(self.namespace, self.function, queue, {"lag_at_start": lag})
 
-    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
+    def settled(self, event: SettledEvent) -> None:
         """Redis has acknowledged this."""
-        values: dict[str, float] = {name: counts[name] for name in _COUNTED if counts.get(name)}
-        if durations:
-            values["batch_duration"] = sum(durations) / len(durations)
-            values["slowest_batch"] = max(durations)
+        values: dict[str, float] = {name: event.counts[name] for name in _COUNTED if event.counts.get(name)}
+        if event.took:
+            values["batch_duration"] = sum(event.took) / len(event.took)
+            values["slowest_batch"] = max(event.took)
         if values:
-            publish(self.namespace, self.function, queue_name, values, batches=len(durations))
+            publish(self.namespace, self.function, event.queue_name, values, batches=len(event.took))
 
     def ended(self, drain: Drain) -> None:
         """The invocation is about to end: the lag that is left, and why each shard was left."""

@@ -18,12 +18,12 @@ from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.renewer import LeaseRenewer
 from lowkiq_lambda.engine.survivors import CRASHED, Survivors
 from lowkiq_lambda.engine.timing import BatchTiming
-from lowkiq_lambda.engine.visit import DrainResult, DrainSettings, Settled, ShardVisit
+from lowkiq_lambda.engine.visit import DrainResult, DrainSettings, ShardVisit
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
-from lowkiq_lambda.protocols import Observer, Silence
+from lowkiq_lambda.protocols import Observer, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.history import Recorder
@@ -54,8 +54,10 @@ class Drainer:
         self._backend = backend
         self._queues = queues
         self._chain = chain
-        self.observer: Observer = Silence()
-        """Told of every settling, once Redis has acknowledged it."""
+        self.observers: Sequence[Observer] = ()
+        """Those of the app."""
+        self.observer: Observer | None = None
+        """That of the entrance; told of every settling, after those of the app."""
         self.history = Recorder(backend)
         """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
         self._renewer, self._survivors = LeaseRenewer(), Survivors()
@@ -179,7 +181,7 @@ class Drainer:
                     claim_bytes=config.claim_bytes,
                     alone=self._alone,
                     after_burial=partial(self._tell_buried, queue),
-                    after_settling=partial(self._tell_settled, queue),
+                    after_settling=self._tell_settled,
                 )
             return self._settings[name]
 
@@ -188,13 +190,13 @@ class Drainer:
         morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
         return LeaseSettings(config.lease_ttl, queue.worker.merge, morgue, self._texts.dump(CRASHED))
 
-    def _tell_settled(self, queue: Queue, settled: Settled) -> None:
-        name = queue.worker.queue_name
-        self.history.note(name, settled.at, settled.counts, settled.took, settled.waited)
-        try:
-            self.observer.settled(name, settled.counts, settled.took)
-        except Exception:
-            logger.exception("the observer of settlings raised")
+    def _tell_settled(self, event: SettledEvent) -> None:
+        self.history.note(event)
+        for observer in (*self.observers, *([self.observer] if self.observer else ())):
+            try:
+                observer.settled(event)
+            except Exception:
+                logger.exception("the observer of settlings raised")
 
     def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""

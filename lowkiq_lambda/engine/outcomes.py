@@ -2,14 +2,14 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
 from lowkiq_lambda.engine.failure import CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult
 from lowkiq_lambda.error_text import call_safely, loggable
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.job import Delivery, Outcome
 from lowkiq_lambda.retry import default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 from lowkiq_lambda.worker import Worker
@@ -61,6 +61,13 @@ class PendingOutcomes:
     def records(self, *, partial: bool) -> list[OutcomeRecord]:
         """To be sent: what is done is named only where other ids stay in flight."""
         return [*self._records, *((job_id, "done") for job_id in self._done)] if partial else self._records
+
+    def named(self) -> Iterator[tuple[str, Outcome]]:
+        """Each id with its outcome."""
+        for job_id, outcome, *_ in self._records:
+            yield job_id, outcome
+        for job_id in self._done:
+            yield job_id, "done"
 
     def counts(self) -> Counter[str]:
         """Ids by outcome; `failed` are those whose failure counts, retried or buried."""

@@ -7,11 +7,10 @@ one call each.
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batch import batches_of, parted
@@ -23,7 +22,8 @@ from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.renewer import LeaseRenewer
 from lowkiq_lambda.engine.timing import BatchTiming
 from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
-from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.job import Delivery, Outcome
+from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, LeaseSession, Next, NotAcquired, Settlement
 from lowkiq_lambda.store.shard.windows import Window
 from lowkiq_lambda.worker import Worker
@@ -45,19 +45,6 @@ class DrainResult:
     exit: BaseException | None = None
 
 
-class Settled(NamedTuple):
-    """What Redis has acknowledged, at `at` (Unix seconds by its clock).
-
-    Ids by outcome; of each batch since the last time, the seconds that it took, and those for which its first id had
-    been due when it began.
-    """
-
-    at: float
-    counts: Counter[str]
-    took: Sequence[float]
-    waited: Sequence[float]
-
-
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
     """What is the same for every visit to the shards of one worker."""
@@ -77,7 +64,7 @@ class DrainSettings:
     """Of the process: held while a suspect runs, from its start to its settling."""
     after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
     """Told of (id, entry, error) that just went to the morgue."""
-    after_settling: Callable[[Settled], None]
+    after_settling: Callable[[SettledEvent], None]
     """Told what Redis has acknowledged."""
 
 
@@ -153,7 +140,8 @@ class ShardVisit:
             shard, left = self._session.shard, {"recovered": acquired.recovered, "owner": acquired.recovered_from}
             told = {"queue": shard.queue_name, "shard": shard.index, **left}
             logger.warning("took over what another holder left in flight", extra=told)
-        self._count(Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried)))
+        counts = Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried))
+        self._count(counts, lambda: [(job_id, "buried") for job_id, _ in acquired.buried])
         if acquired.buried:
             self._settings.after_burial([(job_id, entry, self._session.crashed) for job_id, entry in acquired.buried])
 
@@ -256,17 +244,27 @@ class ShardVisit:
         window = self._session.settle(settlement, self._limits(), patience=self._patience())
         self._lease.renewed(started)
         self._pending = PendingOutcomes(self._settings.worker, self._settings.texts)
-        self._count(pending.counts())
+        self._count(pending.counts(), pending.named)
         if pending.buried:
             self._settings.after_burial(pending.buried)
         return window
 
-    def _count(self, counts: Counter[str]) -> None:
+    def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
         """Take in what Redis has just acknowledged."""
         counts = +counts
         self._counts += counts
         if counts:
-            self._settings.after_settling(Settled(self._now(), counts, self._took, self._waited))
+            event = SettledEvent(
+                queue_name=self._session.shard.queue_name,
+                shard=self._session.shard.index,
+                token=self._session.token,
+                at=self._now(),
+                counts=counts,
+                took=self._took,
+                waited=self._waited,
+                name_outcomes=name_outcomes,
+            )
+            self._settings.after_settling(event)
         self._took, self._waited = [], []
 
     def _requested(self) -> StopReason | None:

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
 from tests.kit.apps import MakeApp
@@ -283,9 +283,8 @@ class Deaf:
     def __init__(self) -> None:
         self.told = 0
 
-    def settled(self, queue_name: str, counts: Mapping[str, int], durations: Sequence[float]) -> None:
+    def settled(self, _event: SettledEvent) -> None:
         """Break."""
-        del queue_name, counts, durations
         self.told += 1
         raise OSError("the standard output is closed")
 
@@ -297,6 +296,7 @@ def test_p6_an_observer_that_raises_stops_nothing(
     app, deaf = make_app(), Deaf()
     declare(app, queue_name, Notes()).perform_async(jobs_of("abc"))
     app.drainer.observer = deaf
+    app.observers.append(Deaf())
 
     with caplog.at_level(logging.ERROR):
         counts = app.drain()

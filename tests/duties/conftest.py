@@ -3,8 +3,8 @@
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from tests.apps import MakeApp
 from tests.duties.support import with_queue
+from tests.kit.apps import MakeApp
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.apps import close_app
 from tests.duties.support import Noted, run_due, with_queue
-from tests.servers import Server
+from tests.kit.apps import close_app
+from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,10 +3,10 @@
 import threading
 
 from lowkiq_lambda.local.daemon import Daemon
-from tests.apps import MakeApp
 from tests.duties.support import Noted, with_queue
-from tests.servers import MakeServer
-from tests.waiting import eventually
+from tests.kit.apps import MakeApp
+from tests.kit.servers import MakeServer
+from tests.kit.waiting import eventually
 
 
 def threads() -> set[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.protocols import Silence
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.looks import look
@@ -102,7 +101,7 @@ def test_what_breaks_a_visit_off_gives_its_jobs_back_at_once(app: Lowkiq, clock:
     app.drainer.observer = Breaks()
     with pytest.raises(KeyboardInterrupt):
         app.drain()
-    app.drainer.observer = Silence()
+    app.drainer.observer = None
     clock.advance(0.1)
 
     # The key of the lease goes by the server's own clock.

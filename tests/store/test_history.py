@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.shard.history import BUCKETS, MINUTES, SECONDS, TIMES, Recorder, bounds, bucket
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import QueueHistory, QueueOverview, Span
@@ -22,6 +23,13 @@ from tests.kit.workers import declare
 def recorder(app: Lowkiq) -> Recorder:
     """One that writes when it is told to."""
     return Recorder(app.backend)
+
+
+def settled(
+    queue_name: str, at: float, counts: Mapping[str, int], took: Sequence[float], waited: Sequence[float]
+) -> SettledEvent:
+    """One settling of the queue's first shard."""
+    return SettledEvent(queue_name=queue_name, shard=0, token=1, at=at, counts=counts, took=took, waited=waited)
 
 
 def only(queues: Iterable[QueueOverview]) -> QueueOverview:
@@ -58,7 +66,7 @@ def test_quantiles_are_those_of_what_was_measured(
     declare(app, queue_name, FailingHandler())
     times = [Random(3).lognormvariate(0, 1) for _ in range(2_000)]
     for time in times:
-        recorder.note(queue_name, clock.time(), {"done": 1}, [time], [2 * time])
+        recorder.note(settled(queue_name, clock.time(), {"done": 1}, [time], [2 * time]))
     recorder.flush()
     past, ordered = history_of(app), sorted(times)
 
@@ -74,8 +82,8 @@ def test_of_many_batches_in_a_settling_a_few_stand_for_all(
 ) -> None:
     """A thousand batches cost no more than eight, and weigh as a thousand."""
     declare(app, queue_name, FailingHandler())
-    recorder.note(queue_name, clock.time(), {"done": 1_000}, [0.01] * 1_000, [5.0] * 1_000)
-    recorder.note(queue_name, clock.time(), {"done": 100}, [1.0] * 100, [])
+    recorder.note(settled(queue_name, clock.time(), {"done": 1_000}, [0.01] * 1_000, [5.0] * 1_000))
+    recorder.note(settled(queue_name, clock.time(), {"done": 100}, [1.0] * 100, []))
     recorder.flush()
     past = history_of(app)
 
@@ -91,7 +99,7 @@ def test_what_several_processes_write_is_added_up(
     declare(app, queue_name, FailingHandler())
     for count in (3, 4):
         other = Recorder(make_app().backend)
-        other.note(queue_name, clock.time(), {"done": count, "failed": 1}, [], [])
+        other.note(settled(queue_name, clock.time(), {"done": count, "failed": 1}, [], []))
         other.flush()
     clock.advance(60)
     past = history_of(app)
@@ -104,7 +112,7 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
     declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
     for _ in range(6):
-        recorder.note(queue_name, clock.time(), {"done": 10, "failed": 1}, [], [])
+        recorder.note(settled(queue_name, clock.time(), {"done": 10, "failed": 1}, [], []))
         clock.advance(5)
     recorder.flush()
     clock.advance(5)
@@ -124,7 +132,7 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
     for _ in range(400):
         count = random.randrange(1, 9)
         written[int(clock.time())] += count
-        recorder.note(queue_name, clock.time(), {"done": count}, [], [])
+        recorder.note(settled(queue_name, clock.time(), {"done": count}, [], []))
         recorder.flush()
         clock.advance(random.choice([1, 7, 61, 1_000]))
     spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
@@ -142,7 +150,7 @@ def test_windows_go_by_themselves(app: Lowkiq, server: Server, queue_name: str, 
     """No key stays for ever, and none goes before its window was seen to its end."""
     declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
-    recorder.note(queue_name, clock.time(), {"done": 1}, [1.0], [1.0])
+    recorder.note(settled(queue_name, clock.time(), {"done": 1}, [1.0], [1.0]))
     recorder.flush()
 
     for kind, seen in ((SECONDS, 600), (MINUTES, 72 * 3_600), (TIMES, 1_800)):
@@ -154,7 +162,7 @@ def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_n
     """Four thousand million in five seconds are as many as can be told; nothing begins at zero again."""
     declare(app, queue_name, FailingHandler())
     for _ in range(2):
-        recorder.note(queue_name, clock.time(), {"done": 2**31 + 5}, [], [])
+        recorder.note(settled(queue_name, clock.time(), {"done": 2**31 + 5}, [], []))
         recorder.flush()
     clock.advance(60)
 
@@ -202,13 +210,13 @@ def test_a_redis_that_is_away_costs_history_only(
     app = make_app(redis_url=fault_proxy.url, redis_timeout=0.2)
     declare(app, queue_name, FailingHandler())
     recorder = Recorder(app.backend)
-    recorder.note(queue_name, clock.time(), {"done": 1}, [], [])
+    recorder.note(settled(queue_name, clock.time(), {"done": 1}, [], []))
     fault_proxy.refuse()
     fault_proxy.cut()
 
     recorder.flush()
     fault_proxy.heal()
-    recorder.note(queue_name, clock.time(), {"done": 20}, [], [])
+    recorder.note(settled(queue_name, clock.time(), {"done": 20}, [], []))
     recorder.flush()
     clock.advance(60)
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
@@ -86,19 +87,17 @@ class Recorder:
         self._pending: Pending = {}
         self._began_at = 0.0
 
-    def note(
-        self, queue_name: str, at: float, counts: Mapping[str, int], took: Sequence[float], waited: Sequence[float]
-    ) -> None:
-        """Redis has acknowledged this, at `at` by its clock: ids by outcome; seconds of batches, and before them."""
-        place = (queue_name, int(at // SECONDS.step))
+    def note(self, event: SettledEvent) -> None:
+        """Redis has acknowledged this."""
+        place = (event.queue_name, int(event.at // SECONDS.step))
         with self._lock:
             if not self._pending:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
-            slot.done += counts.get("done", 0)
-            slot.failed += counts.get("failed", 0)
-            _sample(slot.took, took)
-            _sample(slot.waited, waited)
+            slot.done += event.counts.get("done", 0)
+            slot.failed += event.counts.get("failed", 0)
+            _sample(slot.took, event.took)
+            _sample(slot.waited, event.waited)
         self.hand_over_if_due()
 
     def hand_over_if_due(self) -> None:
