@@ -1,1 +1,1 @@
-"""What recurs: one registry, and one runner that ticks of the dispatcher and a thread of the daemon drive."""
+"""Recurring work: one registry, and one runner that ticks of the dispatcher and a thread of the daemon drive."""

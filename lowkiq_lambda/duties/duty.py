@@ -1,4 +1,4 @@
-"""What recurs for an app as a whole, whichever process does it."""
+"""Recurring work of an app as a whole, whichever process does it."""
 
 import re
 from collections.abc import Callable, Collection

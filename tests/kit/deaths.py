@@ -68,4 +68,4 @@ def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
 
 def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the thread that renews leases stand still, as it does in a process that is frozen."""
-    monkeypatch.setattr(app.drainer._renewer, "beat", lambda: 3_600.0)
+    monkeypatch.setattr(app.drainer._renewer, "renew_due", lambda: 3_600.0)
