@@ -1,4 +1,4 @@
-"""The tests have one kit: a name for one thing, and nothing that one suite takes from another."""
+"""The tests have one kit: each thing has one name, and no suite imports from another."""
 
 import ast
 from collections import defaultdict
@@ -21,7 +21,7 @@ def imported(tree: ast.Module) -> set[str]:
 
 
 def test_no_class_of_the_tests_is_defined_twice() -> None:
-    """Who reads a name in one suite knows what it is in another."""
+    """A name that is known from one suite means the same in every other."""
     places = defaultdict(list)
     for path, tree in sources():
         for node in tree.body:
@@ -32,7 +32,7 @@ def test_no_class_of_the_tests_is_defined_twice() -> None:
 
 
 def test_suites_share_what_is_in_the_kit_and_nothing_else() -> None:
-    """A suite can be changed by whoever knows it and the kit."""
+    """A change of one suite breaks no other."""
     strange = {
         (path, module)
         for path, tree in sources()
@@ -44,7 +44,7 @@ def test_suites_share_what_is_in_the_kit_and_nothing_else() -> None:
 
 
 def test_no_test_is_imported() -> None:
-    """What another file needs is no longer a matter of one file of tests."""
+    """Helpers that several files need have a file without tests."""
     strange = {
         (path, module) for path, tree in sources() for module in imported(tree) if "test_" in module.rpartition(".")[2]
     }

@@ -1,9 +1,7 @@
 """The demo's handler applies what it is given in order, suffers its faults as they are drawn, and counts."""
 
 import io
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -54,13 +52,6 @@ def batch_of(payloads: Mapping[str, list[Any]], *, retry_count: float = NEVER_FA
 def changes_of(replay: Replay, path: str, *seqs: int) -> list[Any]:
     """Payloads of a file, each with its number as content."""
     return [replay.job(Change(seq, path, str(seq)))["payload"] for seq in seqs]
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Iterator[Table]:
-    """An empty table."""
-    with closing(Table(tmp_path / "table.sqlite")) as opened:
-        yield opened
 
 
 def test_a_change_becomes_a_job_of_its_file_scored_by_its_commit(table: Table) -> None:

@@ -1,7 +1,6 @@
 """The table keeps what was applied last, refuses who comes too late, and books what went wrong."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
@@ -10,13 +9,6 @@ import pytest
 
 from lowkiq_lambda.local.demo.history import Change
 from lowkiq_lambda.local.demo.table import Difference, StaleToken, Table, differences
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Iterator[Table]:
-    """An empty table."""
-    with closing(Table(tmp_path / "table.sqlite")) as opened:
-        yield opened
 
 
 def apply(table: Table, *seqs: int, path: str = "a", token: int = 1) -> None:

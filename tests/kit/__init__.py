@@ -1,1 +1,1 @@
-"""What the tests of every suite share: one name for one thing, each file one concept."""
+"""The helpers that suites share: each thing has one name, each file is one concept."""

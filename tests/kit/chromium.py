@@ -1,4 +1,4 @@
-"""Where a browser is on this machine."""
+"""The program of a browser on this machine."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _PLACES: Final = (
 
 
 def find_browser() -> str | None:
-    """The browser's program: what LOWKIQ_TEST_BROWSER names, else a Chromium or Chrome of this machine."""
+    """The browser's program: the one that LOWKIQ_TEST_BROWSER names, else a Chromium or Chrome of this machine."""
     named = os.environ.get("LOWKIQ_TEST_BROWSER")
     found = [shutil.which(name) for name in ([named] if named else _NAMES)]
     return next((path for path in (*found, *_PLACES) if path and Path(path).exists()), None)

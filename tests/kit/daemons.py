@@ -12,7 +12,7 @@ TIMEOUT = 30.0
 
 
 class DaemonProcess:
-    """`python -m lowkiq_lambda.local` with these arguments; `log` is what it wrote to stderr."""
+    """`python -m lowkiq_lambda.local` with these arguments; `log` holds its stderr."""
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path, cwd: Path = ROOT) -> None:
         self._log = log
@@ -35,7 +35,7 @@ class DaemonProcess:
 
     @property
     def log(self) -> str:
-        """What it printed so far."""
+        """Its output so far."""
         return self._log.read_text()
 
     def send(self, number: signal.Signals) -> None:

@@ -20,7 +20,7 @@ app.worker(queue_name={name!r}, shards_count=2)(print)
 def dashboard_daemon(
     folder: Path, queue_name: str, address: str, environment: Mapping[str, str]
 ) -> Iterator[DaemonProcess]:
-    """One with a dashboard."""
+    """A daemon of an app with one queue, its dashboard at the address; it is killed at the end of the block."""
     (folder / "shop.py").write_text(APP.format(name=queue_name))
     process = DaemonProcess(["shop:app", "--dashboard", address], environment, folder / "log", cwd=folder)
     try:
@@ -30,6 +30,6 @@ def dashboard_daemon(
 
 
 def port_of(process: DaemonProcess) -> int:
-    """Where it says that it listens."""
+    """The port that it logs."""
     found = eventually(lambda: re.findall(r"dashboard url=http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port")
     return int(found[0])

@@ -1,4 +1,4 @@
-"""Holders that die, and what comes after them."""
+"""Holders that die, and the end of their leases."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -10,6 +10,7 @@ from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
 
 Dies: TypeAlias = Callable[[str], bool]
+"""Whether the process dies before the call of the script of this name."""
 
 
 def _never(_call: str) -> bool:
@@ -23,13 +24,13 @@ class Died(BaseException):
 class Mortal:
     """Makes the drains of an app die: then nothing of them reaches the server any more."""
 
-    def __init__(self, app: Lowkiq, dies_before: Dies = _never) -> None:
+    def __init__(self, app: Lowkiq) -> None:
         self._app = app
         self._backend = app.drainer._backend
         self._run = self._backend.run
         self._dead = False
-        self.dies_before = dies_before
-        """Asked at each call of a script, which does not reach the server any more where the answer is yes."""
+        self.dies_before: Dies = _never
+        """Asked at each call of a script; if the answer is yes, that call does not reach the server."""
         self._backend.run = self._run_if_alive  # type: ignore[method-assign]  # that is the point
 
     def die(self, *_arguments: object) -> None:
@@ -41,7 +42,7 @@ class Mortal:
         self.dies_before = lambda name: name == call
 
     def drain(self) -> dict[str, int] | None:
-        """What the drain counted, or None where it died; the lease of a dead one stays, and so do its jobs."""
+        """The counts of the drain, or None if it died; the lease and the jobs of a dead drain stay."""
         try:
             return self._app.drain()
         except Died:

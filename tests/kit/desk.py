@@ -1,4 +1,4 @@
-"""What an operator sees and does: a worker, its handler, and its queue from below."""
+"""An operator's desk: a worker, its handler, and the queue as it lies in Redis."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MakeDesk: TypeAlias = Callable[..., "Desk"]
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """An operator's desk: a worker, its handler, and what is known of its queue."""
+    """A worker, its handler, and the queue's queries and actions."""
 
     app: Lowkiq
     clock: ManualClock
@@ -29,12 +29,12 @@ class Desk:
 
     @property
     def queries(self) -> Queries:
-        """What there is to see."""
+        """The queue's reads."""
         return self.app.queries(self.worker)
 
     @property
     def actions(self) -> Actions:
-        """What there is to do."""
+        """The queue's changes."""
         return self.app.actions(self.worker)
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
@@ -42,7 +42,7 @@ class Desk:
         return self.worker.perform_async(jobs)
 
     def drain(self) -> None:
-        """Perform what is due."""
+        """Perform the jobs that are due."""
         self.app.drain()
 
     def fail(self, jobs: Iterable[Mapping[str, Any]]) -> None:
@@ -72,7 +72,7 @@ class Desk:
         backend.run = run_after  # type: ignore[method-assign]  # that is the point
 
     def state(self) -> State:
-        """The worker's only shard as it lies in Redis; AssertionError where its keys contradict each other."""
+        """The worker's only shard as it lies in Redis; AssertionError if its keys contradict each other."""
         (shard,) = self.app.queue_of(self.worker).shards
         found = stored(self.admin, shard)
         known = found["waiting"].keys() | found["flight"].keys()

@@ -1,4 +1,4 @@
-"""Handlers that note what they were given and then do what the test says."""
+"""Handlers that record their batches and then do as the test says."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias
@@ -7,17 +7,17 @@ from lowkiq_lambda import Batch, BatchJob, MorgueJob
 
 
 class Broken(Exception):
-    """What handlers raise in tests."""
+    """The error that handlers of tests raise."""
 
 
 Then: TypeAlias = Callable[[Batch], object]
 
 
 class Notes:
-    """A handler that notes what it was given and then does what the test says."""
+    """A handler that records its batches and then does as the test says."""
 
     fields: ClassVar[Mapping[str, Any]] = {}
-    """What its worker declares, unless the test says otherwise."""
+    """Attributes of its worker, unless the test says otherwise."""
 
     def __init__(self, then: Then | None = None) -> None:
         self.then = then
@@ -44,11 +44,11 @@ class Notes:
 
     @property
     def buried(self) -> list[MorgueJob]:
-        """What went to the morgue, in order."""
+        """The jobs that went to the morgue, in order."""
         return [job for jobs in self.exhausted for job in jobs]
 
     def clear(self) -> None:
-        """Forget what was noted."""
+        """Forget all records."""
         self.batches, self.jobs, self.exhausted = [], [], []
 
 
@@ -62,7 +62,7 @@ def raising(error: BaseException | None = None) -> Then:
 
 
 def failing(*ids: str) -> Then:
-    """Fails these ids by name, where they are in the batch."""
+    """Fails these ids by name, if they are in the batch."""
 
     def then(batch: Batch) -> None:
         for job_id in ids:
@@ -73,7 +73,7 @@ def failing(*ids: str) -> Then:
 
 
 def raising_with(*ids: str) -> Then:
-    """Raises, naming nobody, where one of these ids is in the batch."""
+    """Raises, without naming an id, if one of these ids is in the batch."""
 
     def then(batch: Batch) -> None:
         found = [job_id for job_id in ids if job_id in batch]
@@ -84,7 +84,7 @@ def raising_with(*ids: str) -> Then:
 
 
 LATER = 60.0
-"""Seconds after which what failed is tried again."""
+"""Seconds from a failure to its retry."""
 
 
 class FailingHandler(Notes):
@@ -99,7 +99,7 @@ class FailingHandler(Notes):
         self.meanwhile: Callable[[], object] | None = None
 
     def __call__(self, batch: Batch) -> None:
-        """Note the batch, do what is to be done meanwhile, then fail."""
+        """Record the batch, call `meanwhile`, then fail."""
         super().__call__(batch)
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:

@@ -1,4 +1,4 @@
-"""What waits, what lies about, and what was counted, as the server has it."""
+"""Jobs, leftovers and counters, as the server has them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ class Look(NamedTuple):
 
 
 def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
-    """The job, where it waits."""
+    """The job, or None if it does not wait."""
     found = app.queries(worker).fetch([job_id])
     if not found:
         return None
@@ -26,7 +26,7 @@ def look(app: Lowkiq, worker: type[Worker], job_id: str) -> Look | None:
 
 
 def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
-    """How many entries each key has in which jobs, or what is known of them, still lie."""
+    """The number of entries of each key that holds jobs or notes about them; empty keys are left out."""
     kept = ("due", "jobs", "flight", "retry", "errors", "trouble", "suspects", "groups", "since")
     client, sizes = app.backend.client, dict[str, int]()
     for shard in app.queue_of(worker).shards:
@@ -38,7 +38,7 @@ def left_behind(app: Lowkiq, worker: type[Worker]) -> dict[str, int]:
 
 
 def counters(app: Lowkiq, worker: type[Worker]) -> Mapping[str, int]:
-    """What the shards of the worker have counted."""
+    """The counters of the worker's shards, in sum."""
     total: dict[str, int] = {}
     for shard in app.queue_of(worker).shards:
         meta: dict[bytes, bytes] = app.backend.client.hgetall(shard.key("meta"))  # type: ignore[assignment]  # no future here

@@ -15,7 +15,7 @@ _TIMEOUT: Final = 30.0
 
 
 class Stage:
-    """Pushes jobs, starts daemons of the app in the module `app`, and reads what handlers and hooks told."""
+    """Pushes jobs, starts daemons of the app in the module `app`, and reads the lines of its handlers and hooks."""
 
     def __init__(  # noqa: PLR0913 - all but the first four by keyword, few of them at a time
         self,
@@ -69,7 +69,7 @@ class Stage:
         (self.folder / f"{job_id}.pipe").write_text("go")
 
     def told(self, what: str = "", **fields: object) -> list[dict[str, Any]]:
-        """What handlers and hooks told, in order: all, or of one kind, with these fields."""
+        """The lines of handlers and hooks, in order: all, or those of one kind, with these fields."""
         path = self.folder / "told"
         lines = path.read_text().splitlines() if path.exists() else []
         all_told = [json.loads(line) for line in lines]
@@ -85,7 +85,7 @@ class Stage:
         return eventually(often_enough, timeout=_TIMEOUT, what=f"{times} times {what!r} {fields}")
 
     def close(self) -> None:
-        """End what is left."""
+        """End the daemons."""
         for daemon in self._daemons:
             daemon.close()
         self.app.backend.client.close()

@@ -1,4 +1,4 @@
-"""What people do on the dashboard's pages, step by step."""
+"""Steps that people take on the dashboard's pages."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ def ask(page: Page, name: str) -> None:
 
 
 def confirm(page: Page, name: str) -> None:
-    """Say that what is asked is meant."""
+    """Answer the question of an action with yes."""
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
     page.locator("main").get_by_role("button", name=name).click()
 

@@ -46,7 +46,7 @@ COUNTERS: Final = (
 
 
 def stored(client: redis.Redis, shard: ShardRef) -> State:
-    """What Redis holds; AssertionError where the keys of a shard contradict each other."""
+    """The shard in Redis; AssertionError if its keys contradict each other."""
     pipe = client.pipeline(transaction=True)
     for name in _ZSETS:
         pipe.zrange(shard.key(name), 0, -1, withscores=True)

@@ -1,8 +1,8 @@
-"""The handler's side of a stage: what workers in processes of their own do, and how they tell the test.
+"""The handler's side of a stage: workers in processes of their own, and how they tell the test.
 
-They tell what happened by lines in a file, and take orders through named pipes. While an id is performed a lock on
+They tell of each event by a line in a file, and take orders through named pipes. While an id is performed a lock on
 its file is held, which the system takes back from a process that ends: two executions at once cannot escape,
-whatever kills what.
+whichever process dies.
 """
 
 import fcntl
@@ -19,11 +19,11 @@ from lowkiq_lambda import Batch, Lowkiq, Worker
 FOLDER: Final = Path(os.environ["STAGE_FOLDER"])
 
 Act: TypeAlias = Callable[[str, Batch], None]
-"""What a handler does with an id of its batch."""
+"""Something that a handler does with an id of its batch."""
 
 
 def tell(what: str, **fields: object) -> None:
-    """Add a line to what the test reads; it is there when this returns, even if the process dies right after."""
+    """Add a line to the file that the test reads; it is there even if the process dies right after."""
     line = {"what": what, "pid": os.getpid(), "thread": threading.current_thread().name, **fields}
     with (FOLDER / "told").open("ab", buffering=0) as told:
         told.write(json.dumps(line).encode() + b"\n")
@@ -41,7 +41,7 @@ def alone(job_id: str) -> Iterator[None]:
 
 
 def note(_job_id: str, _batch: Batch) -> None:
-    """Nothing but what is told anyhow."""
+    """Nothing beside the lines that are told anyhow."""
 
 
 def wait(job_id: str, _batch: Batch) -> None:
@@ -59,7 +59,7 @@ ACTS: Final[Mapping[str, Act]] = {"note": note, "wait": wait, "await stop": awai
 
 
 def declare_stage_worker(app: Lowkiq, acts: Mapping[str, Act]) -> None:
-    """The worker of the stage's queue; it does with each id what the payloads say, one of `acts` or of the common."""
+    """The worker of the stage's queue; each payload names one of `acts`, or a common one."""
     known = {**ACTS, **acts}
 
     def perform(_worker: Worker, batch: Batch) -> None:

@@ -27,7 +27,7 @@ def await_room_in_the_minute() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """An answer of the app."""
 
     url: str
     status: int
@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """What a reader sees of a page."""
+        """The text that a reader sees."""
         body = re.sub(r"(?s)<(script|style|head|title)\b.*?</\1>", " ", self.text)
         return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def location(self) -> str:
-        """Where it sends the browser."""
+        """The address of its redirect."""
         return urljoin(self.url, self.headers["location"])
 
 
@@ -88,7 +88,7 @@ class Browser:
         return self.post(path, {"csrf": self.proof(page), **(fields or {})}, **headers)
 
     def proof(self, page: str = "/") -> str:
-        """What a form of the page gives back."""
+        """The token that the page's forms send back."""
         return str(re.findall(r'name="csrf" value="(.*?)"', self.get(page).text)[0])
 
     def sign_in(self, password: str) -> Answer:
@@ -104,7 +104,7 @@ class Browser:
             self.cookies[cookie.name] = cookie.value
 
     def follow(self, answer: Answer) -> Answer:
-        """Go where the answer sends the browser."""
+        """Follow the answer's redirect."""
         parts = urlsplit(answer.location)
         return self.get(f"{parts.path.removeprefix(self.mounted_at)}{'?' + parts.query if parts.query else ''}")
 
@@ -113,7 +113,7 @@ class Browser:
         return asyncio.run(self._ask(method, self.mounted_at + path, headers or {}, body))
 
     def scope(self, method: str, path: str, headers: dict[str, str]) -> Scope:
-        """What a server would tell of the request."""
+        """The request as a server describes it to an app."""
         parts = urlsplit(ORIGIN + path)
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         sent = {"host": parts.netloc, "accept-encoding": "gzip", **({"cookie": cookie} if cookie else {})}

@@ -1,4 +1,4 @@
-"""What a handler may know of its time, its lease and its delivery."""
+"""The context of a handler: its time, its lease and its delivery."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""P9: honest counts of what waits, and of what became of jobs (LB-26)."""
+"""P9: honest counts of waiting ids and of outcomes (LB-26)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which payloads are equal, and which score and place one that came twice has (D-1, LB-12, LB-13)."""
+"""Equal payloads: when two are equal, and which score and place stay (D-1, LB-12, LB-13)."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""P4: every acquisition has a larger token, and who held the shard before writes nothing any more (LB-5)."""
+"""P4: every acquisition has a larger token, and a former holder of the shard writes nothing any more (LB-5)."""
 
 import threading
 from collections.abc import Callable

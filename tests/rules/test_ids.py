@@ -1,4 +1,4 @@
-"""What an id may be (E-60, E-61, L-12): any text, kept byte for byte, and nothing that only looks like one."""
+"""Ids: any text, kept byte for byte; values that only look like an id are refused (E-60, E-61, L-12)."""
 
 import unicodedata
 from enum import Enum, IntEnum

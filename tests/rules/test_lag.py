@@ -1,4 +1,4 @@
-"""P9: honest lags, for delayed jobs, retries, jobs in flight, paused ones and "perform now" too (LB-16)."""
+"""P9: honest lags of delayed jobs, retries, jobs in flight, paused jobs and "perform now" (LB-16)."""
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock

@@ -1,4 +1,4 @@
-"""How payloads that meet under one id are united (L-5, L-6, L-13, L-25 to L-30, E-66)."""
+"""Merging: payloads that meet under one id (L-5, L-6, L-13, L-25 to L-30, E-66)."""
 
 from collections import defaultdict
 from random import Random

@@ -1,4 +1,4 @@
-"""What goes to the morgue, and the way back from it (L-23, L-29, L-31 to L-34, LN-5, LN-11, D-2, D-3, E-76, LB-11)."""
+"""The morgue: the way in and the way back (L-23, L-29, L-31 to L-34, LN-5, LN-11, D-2, D-3, E-76, LB-11)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""P3: payloads of an id come in order, and ids when they are due (L-10, LN-7, LN-8, LN-10, D-6)."""
+"""P3: payloads of an id come in order, and ids come when they are due (L-10, LN-7, LN-8, LN-10, D-6)."""
 
 import threading
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What a payload may be, and what writes and reads it (E-62, L-14, LB-29)."""
+"""Payloads: any JSON, written and read by a codec that runs no code (E-62, L-14, LB-29)."""
 
 import math
 import pickle

@@ -1,4 +1,4 @@
-"""What a call of `perform_async` takes and answers, large calls among them (E-70 to E-72, L-3, L-40 to L-43)."""
+"""Calls of `perform_async`: arguments, answers, and large pushes (E-70 to E-72, L-3, L-40 to L-43)."""
 
 import threading
 import time

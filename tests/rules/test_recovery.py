@@ -1,4 +1,4 @@
-"""P2: nothing is lost, whatever dies or is forgotten (L-2, LN-13, LB-4, LB-6, LB-7)."""
+"""P2: no job is lost when a process dies or a server forgets (L-2, LN-13, LB-4, LB-6, LB-7)."""
 
 from collections import Counter
 

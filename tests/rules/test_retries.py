@@ -1,4 +1,4 @@
-"""What follows a failure: when an id is tried again, and how often (L-18 to L-24, L-37, L-38, LN-11, D-4)."""
+"""Retries: when and how often a failed id is tried again (L-18 to L-24, L-37, L-38, LN-11, D-4)."""
 
 import pytest
 

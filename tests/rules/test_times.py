@@ -1,4 +1,4 @@
-"""When a job is due: `perform_in` and `delay` (E-67, L-17, L-19, LN-9)."""
+"""Due times: `perform_in` and `delay` (E-67, L-17, L-19, LN-9)."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""What a worker is, and what an app has with several (L-7 to L-9, L-35, L-36, L-39, LN-1)."""
+"""Workers: attributes, defaults, and several workers in one app (L-7 to L-9, L-35, L-36, L-39, LN-1)."""
 
 import threading
 from collections.abc import Iterable, Mapping
