@@ -158,7 +158,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stack: Stack, open_window:
     row.locator("td[data-name=Retries] a").click()
     page.get_by_label(f"Select {path}").check()
     page.get_by_role("button", name="Bury", exact=True).click()
-    confirm(page, "To the morgue")
+    confirm(page, "Bury")
     expect_done(page, "1 id was")
     page.goto(stack.deployment.dashboard_url)
     row.locator("td[data-name=Morgue] a").click()

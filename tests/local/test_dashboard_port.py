@@ -133,7 +133,7 @@ def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("0.0.0.0:0", "has no authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
+        ("0.0.0.0:0", "without authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
         ("nonsense", "--dashboard nonsense is not an address"),
         ("{taken}", "The dashboard cannot listen on 127.0.0.1:"),
     ],
