@@ -12,7 +12,7 @@ from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 
 
-class Journal:
+class EventRecorder:
     """An observer that keeps what it was told."""
 
     def __init__(self) -> None:
@@ -24,15 +24,15 @@ class Journal:
 
 
 @pytest.fixture
-def journal(app: Lowkiq) -> Journal:
+def recorder(app: Lowkiq) -> EventRecorder:
     """That of the app."""
-    made = Journal()
+    made = EventRecorder()
     app.observers.append(made)
     return made
 
 
 def test_an_event_names_each_id_with_its_outcome(
-    app: Lowkiq, journal: Journal, clock: ManualClock, queue_name: str
+    app: Lowkiq, recorder: EventRecorder, clock: ManualClock, queue_name: str
 ) -> None:
     """And says where, when, under which token, and how long the batches took and had waited."""
     tokens: list[int] = []
@@ -47,7 +47,7 @@ def test_an_event_names_each_id_with_its_outcome(
     clock.advance(1.0)
     app.drain()
 
-    (event,) = journal.events
+    (event,) = recorder.events
     assert {"a": "done", "b": "retried", "c": "done"} == event.outcomes
     assert {"done": 2, "retried": 1, "failed": 1} == event.counts
     assert (queue_name, 0, tokens, clock.time()) == (event.queue_name, event.shard, [event.token], event.at)
@@ -56,7 +56,7 @@ def test_an_event_names_each_id_with_its_outcome(
 
 
 def test_ids_of_a_failed_batch_are_suspected_and_each_settling_is_an_event(
-    app: Lowkiq, journal: Journal, queue_name: str
+    app: Lowkiq, recorder: EventRecorder, queue_name: str
 ) -> None:
     """An id stands in each event in which something became of it."""
 
@@ -67,11 +67,13 @@ def test_ids_of_a_failed_batch_are_suspected_and_each_settling_is_an_event(
     declare(app, queue_name, perform, batch_size=2).perform_async(jobs_of("ab"))
     app.drain()
     assert [{"a": "suspected", "b": "suspected"}, {"a": "done"}, {"b": "done"}] == [
-        event.outcomes for event in journal.events
+        event.outcomes for event in recorder.events
     ]
 
 
-def test_what_a_dead_holder_left_is_counted(app: Lowkiq, journal: Journal, clock: ManualClock, queue_name: str) -> None:
+def test_what_a_dead_holder_left_is_counted(
+    app: Lowkiq, recorder: EventRecorder, clock: ManualClock, queue_name: str
+) -> None:
     """The ids that were recovered are in no window of anybody, so only their number is told."""
     mortal, notes = Mortal(app), Notes()
     notes.then = mortal.die
@@ -83,7 +85,7 @@ def test_what_a_dead_holder_left_is_counted(app: Lowkiq, journal: Journal, clock
     app.drain()
 
     assert [({"recovered": 2}, {}), ({"done": 1}, {"a": "done"}), ({"done": 1}, {"b": "done"})] == [
-        (event.counts, event.outcomes) for event in journal.events
+        (event.counts, event.outcomes) for event in recorder.events
     ]
 
 
@@ -96,20 +98,20 @@ def test_an_observer_that_raises_keeps_nothing_from_the_next(
         def settled(self, _event: SettledEvent) -> None:
             raise OSError("the standard output is closed")
 
-    journal = Journal()
-    app.observers += [Broken(), journal]
+    recorder = EventRecorder()
+    app.observers += [Broken(), recorder]
     declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
     with caplog.at_level(logging.ERROR):
         app.drain()
 
-    assert ({"a": "done"}, True) == (journal.events[0].outcomes, "the observer of settlings raised" in caplog.text)
+    assert ({"a": "done"}, True) == (recorder.events[0].outcomes, "the observer of settlings raised" in caplog.text)
 
 
-def test_no_list_of_ids_is_made_where_nobody_asks(app: Lowkiq, journal: Journal, queue_name: str) -> None:
+def test_no_list_of_ids_is_made_where_nobody_asks(app: Lowkiq, recorder: EventRecorder, queue_name: str) -> None:
     """The outcomes are made when they are read first."""
     declare(app, queue_name, Notes()).perform_async(jobs_of("a"))
     app.drain()
-    (event,) = journal.events
+    (event,) = recorder.events
     assert "outcomes" not in vars(event)
     assert {"a": "done"} == event.outcomes
     assert "outcomes" in vars(event)
