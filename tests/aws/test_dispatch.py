@@ -17,9 +17,9 @@ from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import Context, Install
 from tests.aws.invocations import Invocations
-from tests.duties.support import Noted
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
+from tests.kit.duties import Noted
 from tests.kit.handlers import Notes, failing
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of

@@ -3,8 +3,8 @@
 import pytest
 
 from lowkiq_lambda import Lowkiq
-from tests.duties.support import with_queue
 from tests.kit.apps import MakeApp
+from tests.kit.duties import with_queue
 
 
 @pytest.fixture

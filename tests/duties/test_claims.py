@@ -11,8 +11,8 @@ from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.store.server.server_time import ServerTime
 from lowkiq_lambda.store.shard.duty_claims import DutyClaims, DutyKey
 from lowkiq_lambda.testing import ManualClock
-from tests.duties.support import Noted, record_of, run_due, runs_of, with_queue
 from tests.kit.apps import MakeApp, close_app
+from tests.kit.duties import Noted, record_of, run_due, runs_of, with_queue
 from tests.kit.servers import Cluster, MakeServer, Server
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.duties.support import Noted, run_due, with_queue
 from tests.kit.apps import close_app
+from tests.kit.duties import Noted, run_due, with_queue
 from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +43,15 @@ def process(server: Server, queue_name: str) -> Iterator[Process]:
                 )
             )
             stack.callback(started.kill)
-            assert "ready" == told(started)
+            await_ready(started)
             return started
 
         yield start
+
+
+def await_ready(process: "subprocess.Popen[str]") -> None:
+    """Return when it has made its app."""
+    assert "ready" == told(process)
 
 
 def told(process: "subprocess.Popen[str]") -> str:

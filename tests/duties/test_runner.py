@@ -9,8 +9,8 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.errors import BackendError, DeclarationError
 from lowkiq_lambda.testing import ManualClock
-from tests.duties.support import ENOUGH, Noted, record_of, run_due, runs_of, with_queue
 from tests.kit.apps import close_app
+from tests.kit.duties import ENOUGH, Noted, record_of, run_due, runs_of, with_queue
 from tests.kit.servers import MakeServer
 
 

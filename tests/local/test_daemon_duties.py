@@ -3,8 +3,8 @@
 import threading
 
 from lowkiq_lambda.local.daemon import Daemon
-from tests.duties.support import Noted, with_queue
 from tests.kit.apps import MakeApp
+from tests.kit.duties import Noted, with_queue
 from tests.kit.servers import MakeServer
 from tests.kit.waiting import eventually
 
