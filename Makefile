@@ -34,7 +34,7 @@ test: setup ## set up and run every check and every test
 .PHONY: quick
 quick: $(VENV)/.dev ## check style, types and imports, and pass the quick tests: some two minutes
 	VENV=$(CURDIR)/$(VENV) scripts/lint
-	$(BIN)/python -m pytest -q -n $(WORKERS) tests/unit tests/rules tests/store
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/unit tests/rules tests/store tests/test_assertions.py tests/test_kit.py
 
 .PHONY: setup
 setup: $(VENV)/.dev $(TOOLS) ## set up everything for development, run nothing
