@@ -149,8 +149,10 @@ def test_a_demo_after_one_that_was_killed_ends_as_git_says(program: Program) -> 
 
 def test_a_second_demo_in_the_same_folder_is_told_to_wait(program: Program) -> None:
     """The two would share one table."""
-    program.start(*SLOW)
+    first = program.start(*SLOW)
     eventually(lambda: comes_to(program, 1))
+    # However long the second takes to start, the first has not ended by then.
+    first.send_signal(signal.SIGSTOP)
     code, _, errors = program.run()
     assert code == FAILURE
     assert "error: Another demo runs in " in errors
