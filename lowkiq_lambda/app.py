@@ -144,7 +144,7 @@ class Lowkiq:
         from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
-        return duty_states(self.backend, self._queues, periods, self.config.patience)
+        return duty_states(self.backend, self._queues, periods, self.config.retry_for)
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
@@ -204,7 +204,7 @@ class Lowkiq:
         then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
         another call came between, and BackendError; what broke off half-way is finished by another call.
         """
-        self._declared(worker).redeclare(self.backend, self.config.codec_name, self.config.patience)
+        self._declared(worker).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
 
     def dashboard(
         self,
@@ -265,7 +265,7 @@ class Lowkiq:
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._declared(worker)
-        queue.ensure_declared(self.backend, self.config.codec_name, self.config.patience)
+        queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
         return queue
 
     def _agreed_shards(self) -> dict[str, list[ShardRef]]:

@@ -204,7 +204,7 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         return min(self.redis_timeout, self.lease_ttl / 6)
 
     @property
-    def patience(self) -> float:
+    def retry_for(self) -> float:
         """How long a call outside a lease is tried while Redis cannot serve, in seconds."""
         return 2 * self.redis_timeout
 

@@ -18,7 +18,7 @@ from lowkiq_lambda.store.shard.waking import unwake, wake
 
 logger = logging.getLogger(__name__)
 
-PATIENCE: Final = 0.5
+RETRY_FOR: Final = 0.5
 """Seconds for which Redis is asked: this is done at the end of an invocation, which has few of them left."""
 
 ANSWER: Final = 0.3
@@ -42,7 +42,7 @@ def continue_if_due(
     if generation >= warm.settings.continuations or not left or not _got_on(drain):
         return False
     backend = warm.app.backend
-    woken = wake(backend, left, warm.app.config.wake_window, PATIENCE)
+    woken = wake(backend, left, warm.app.config.wake_window, RETRY_FOR)
     for error in woken.errors.values():
         logger.warning("the drain does not go on: %s", error)
     if not woken.shards:
@@ -51,7 +51,7 @@ def continue_if_due(
         (invoker or shared_invoker()).invoke(function, _successor(event, generation))
     except InvocationRefused as error:
         logger.warning("the drain does not go on: %s", error)
-        unwake(backend, woken.nonce, woken.shards, PATIENCE)
+        unwake(backend, woken.nonce, woken.shards, RETRY_FOR)
         return False
     logger.info("the drain goes on", extra={"generation": generation + 1})
     return True

@@ -31,14 +31,14 @@ def start_drains(tick: Tick) -> dict[str, int]:
                 tick.note(TickFailed(f"The time was over before {len(due) - at} shards with due work had a drain."))
                 break
             part = due[at : at + AT_ONCE]
-            woken = wake(tick.app.backend, part, WINDOW, tick.patience)
+            woken = wake(tick.app.backend, part, WINDOW, tick.retry_for)
             for error in woken.errors.values():
                 tick.note(error)
             refused = _start(tick, threads, woken.shards)
             started += len(woken.shards) - len(refused)
             if refused:
                 # The next would be refused too, and the next tick tries again.
-                unwake(tick.app.backend, woken.nonce, refused, tick.patience)
+                unwake(tick.app.backend, woken.nonce, refused, tick.retry_for)
                 break
     return {"due": len(due), "started": started}
 
@@ -47,7 +47,7 @@ def _due(tick: Tick) -> list[ShardRef]:
     """The shards that a drain can be started for, most lagging first."""
     shards = [shard for queue in tick.queues for shard in queue.shards]
     states: list[ProbeResult] = []
-    for state in probe_each(tick.app.backend, shards, tick.patience) if shards else []:
+    for state in probe_each(tick.app.backend, shards, tick.retry_for) if shards else []:
         if isinstance(state, LowkiqError):
             tick.note(state)
         elif state.has_work:

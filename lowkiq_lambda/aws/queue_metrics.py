@@ -27,7 +27,7 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     needs to know no queue by name.
     """
     names = [queue.worker.queue_name for queue in tick.queues]
-    measured = queue_totals(ShardReader(tick.app.backend, tick.patience), [queue.shards for queue in tick.queues])
+    measured = queue_totals(ShardReader(tick.app.backend, tick.retry_for), [queue.shards for queue in tick.queues])
     by_queue = {name: _published(metrics) for name, metrics in zip(names, measured, strict=True)}
     namespace = tick.settings.metrics_namespace
     for name, published in by_queue.items():

@@ -30,9 +30,9 @@ class Tick:
     """Sentences, each with the error that it tells of."""
 
     @property
-    def patience(self) -> float:
+    def retry_for(self) -> float:
         """How long a call is tried while Redis cannot serve."""
-        return max(0.0, min(self.app.config.patience, self.remaining()))
+        return max(0.0, min(self.app.config.retry_for, self.remaining()))
 
     def note(self, error: Exception) -> None:
         """Something went wrong that does not end the tick."""

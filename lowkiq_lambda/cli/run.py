@@ -41,7 +41,7 @@ _DEMO: Final = Group("Options of the demo")
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class RunOptions:
     """What the command line may set; None leaves it to the app or the environment."""
 
     threads: Annotated[int | None, Parameter(help="How many drain threads.")] = None
@@ -83,7 +83,7 @@ def run(
     app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP, else the demo.")] = None,
     /,
     *,
-    options: Options = Options(),
+    options: RunOptions = RunOptions(),
 ) -> int:
     """Run the daemon, or the demo; the exit code."""
     environment = Config.from_env(os.environ)
@@ -106,7 +106,7 @@ def _app(name: str, program: str) -> App:
     return app
 
 
-def _run_app(spec: str, options: Options) -> int:
+def _run_app(spec: str, options: RunOptions) -> int:
     app = load_app(spec)
     _configure(app, options)
     named = app.config.redis_url
@@ -128,7 +128,7 @@ def _run_app(spec: str, options: Options) -> int:
         return ProcessRunner(Daemon(app), config.shutdown_timeout, folder).run()
 
 
-def _run_demo(environment: Config, options: Options) -> int:
+def _run_demo(environment: Config, options: RunOptions) -> int:
     app = Lowkiq(environment)
     _configure(app, options)
     # It drains all that it pushes, whatever part of an app's shards this machine is to have.
@@ -148,7 +148,7 @@ def _variable_for(folder: Path) -> str:
     return f"LOWKIQ_REDIS_URL={shlex.quote(f'{EMBEDDED}{folder}')}"
 
 
-def _configure(app: Lowkiq, options: Options) -> None:
+def _configure(app: Lowkiq, options: RunOptions) -> None:
     """Set what the command line says, and nothing else."""
     changes: dict[str, object] = {}
     if options.threads is not None:

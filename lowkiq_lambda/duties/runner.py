@@ -51,7 +51,7 @@ class DutyRunner:
         ran = DutiesRun({}, {}, 0.0)
         while (left := self._not_run(ran)) and remaining() > 0:
             requests = [(duty.name, duty.every, _seconds_of(duty, remaining) + GRACE) for duty in left]
-            claim, next_in = self._claims.claim(requests, patience=0.0)
+            claim, next_in = self._claims.claim(requests, retry_for=0.0)
             if claim is None:
                 return ran._replace(next_in=next_in)
             if not self._run(claim, remaining, ran):
@@ -86,7 +86,7 @@ class DutyRunner:
 
     def _finish(self, claim: DutyClaim, error: BaseException | None) -> None:
         text = "" if error is None else cut(headline(error), _ERROR_LENGTH)
-        if not self._claims.finish(claim, text, patience=GRACE):
+        if not self._claims.finish(claim, text, retry_for=GRACE):
             text = "a duty took longer than its claim lasted, so another process may have done it at the same time"
             logger.warning(text, extra={"duty": claim.name})
 

@@ -70,9 +70,9 @@ class Drain:
         """Ask what there is to do, in one round trip for each node; shards that just failed are left alone."""
         clock, board, config = self.drainer.clock, self.board, self.drainer.config
         # Only at first: later, what is out of reach would keep the others waiting.
-        patience = 0.0 if self.reasons else min(config.patience, budget.remaining())
+        retry_for = 0.0 if self.reasons else min(config.retry_for, budget.remaining())
         asked, asked_at = board.events, clock.monotonic()
-        found = self.drainer.probe_each(self.to_probe(), patience)
+        found = self.drainer.probe_each(self.to_probe(), retry_for)
         self.probed_at = clock.monotonic()
         # Probing very many shards takes its time: nine tenths are for the work.
         interval = config.poll_interval / (1 if self.is_notified else CHECKS)

@@ -89,23 +89,23 @@ class Drainer:
         """All shards, in order of the workers' declaration (L-57)."""
         return [shard for queue in self._queues.values() for shard in queue.shards]
 
-    def probe(self, shards: Sequence[ShardRef], patience: float = 0.0) -> list[ProbeResult]:
+    def probe(self, shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
         """What there is to do in each, in one round trip for each node.
 
-        Raises QueueMismatch, and BackendError where Redis cannot serve for `patience` seconds.
+        Raises QueueMismatch, and BackendError where Redis cannot serve for `retry_for` seconds.
         """
         for name in {shard.queue_name: None for shard in shards}:
-            self._ensure_declared(self._queues[name], patience)
+            self._ensure_declared(self._queues[name], retry_for)
         self.history.hand_over_if_due()
-        states = probe(self._backend, shards, patience)
+        states = probe(self._backend, shards, retry_for)
         if self._survivors.tell(shards):
-            states = probe(self._backend, shards, patience)
+            states = probe(self._backend, shards, retry_for)
         return self._noting_closed(states)
 
     def visit(self, shard: ShardRef, budget: Budget) -> DrainResult:
         """Drain a shard as far as the budget allows; see `ShardVisit.drain` for what it raises."""
         queue = self._queues[shard.queue_name]
-        self._ensure_declared(queue, min(self.config.patience, budget.remaining()))
+        self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
         session = LeaseSession(self._backend, shard, secrets.token_hex(12), self._lease_settings(queue))
         visit = ShardVisit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
@@ -126,22 +126,22 @@ class Drainer:
         """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""
         return None if result.until is None else result.until - self.now(shard)
 
-    def probe_each(self, shards: Sequence[ShardRef], patience: float) -> dict[ShardRef, ProbeResult | LowkiqError]:
+    def probe_each(self, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, ProbeResult | LowkiqError]:
         """As `probe`, but what is wrong with one shard stands in its place, and the others have their result."""
         # Nobody knows yet whether it is the last one.
         self.history.hand_over()
         undeclared: dict[str, LowkiqError] = {}
         for name in {shard.queue_name: None for shard in shards}:
             try:
-                self._ensure_declared(self._queues[name], patience)
+                self._ensure_declared(self._queues[name], retry_for)
             except (BackendError, QueueMismatch) as error:
                 undeclared[name] = error
                 # What is out of reach is waited for once, not once for each queue.
-                patience = 0.0 if isinstance(error, BackendError) else patience
+                retry_for = 0.0 if isinstance(error, BackendError) else retry_for
         known = [shard for shard in shards if shard.queue_name not in undeclared]
-        found = dict(zip(known, probe_each(self._backend, known, patience), strict=True))
+        found = dict(zip(known, probe_each(self._backend, known, retry_for), strict=True))
         heard = self._survivors.tell(shard for shard, result in found.items() if isinstance(result, ProbeResult))
-        found |= zip(heard, probe_each(self._backend, heard, patience), strict=True) if heard else ()
+        found |= zip(heard, probe_each(self._backend, heard, retry_for), strict=True) if heard else ()
         self._noting_closed([*found.values()])
         return {shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards}
 
@@ -159,8 +159,8 @@ class Drainer:
                 self._queues[state.ref.queue_name].doubt()
         return states
 
-    def _ensure_declared(self, queue: Queue, patience: float) -> None:
-        queue.ensure_declared(self._backend, self.config.codec_name, patience)
+    def _ensure_declared(self, queue: Queue, retry_for: float) -> None:
+        queue.ensure_declared(self._backend, self.config.codec_name, retry_for)
 
     def _drain_settings(self, queue: Queue) -> DrainSettings:
         name, config = queue.worker.queue_name, self.config

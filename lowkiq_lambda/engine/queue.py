@@ -25,7 +25,7 @@ class Queue:
         """What it is declared with."""
         return Declaration(self.worker.shards_count, codec, self.worker.merge)
 
-    def ensure_declared(self, backend: Backend, codec: str, patience: float) -> None:
+    def ensure_declared(self, backend: Backend, codec: str, retry_for: float) -> None:
         """Compare the declaration with the one in Redis: once, and again where it came into doubt.
 
         A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
@@ -36,7 +36,7 @@ class Queue:
         with self._lock:
             reopen, self._is_doubtful = self._is_doubtful, False
             try:
-                declare(backend, self.shards, self.declaration(codec), patience, reopen=reopen)
+                declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
                 self._is_declared = True
             except BackendFull:
                 self._is_declared = False
@@ -51,16 +51,16 @@ class Queue:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
         self._is_doubtful = True
 
-    def declare_anew(self, backend: Backend, codec: str, patience: float) -> None:
+    def declare_anew(self, backend: Backend, codec: str, retry_for: float) -> None:
         """Open the shards where Redis agrees with the declaration.
 
         Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
         """
         self.doubt()
-        declare_anew(backend, self.shards, self.declaration(codec), patience)
+        declare_anew(backend, self.shards, self.declaration(codec), retry_for)
 
-    def redeclare(self, backend: Backend, codec: str, patience: float) -> None:
+    def redeclare(self, backend: Backend, codec: str, retry_for: float) -> None:
         """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.shard.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
 
-        redeclare(backend, self.shards, self.declaration(codec), patience)
+        redeclare(backend, self.shards, self.declaration(codec), retry_for)

@@ -68,7 +68,7 @@ class Survivors:
             unheard = self._unheard.get(shard, ())
         for session in unheard:
             # Two threads may do so for one holder: to say it twice is harmless, and no thread waits for another's call.
-            session.survive(patience=0.0)
+            session.survive(retry_for=0.0)
             with self._lock:
                 left = [one for one in self._unheard.get(shard, ()) if one is not session]
                 if left:

@@ -104,7 +104,7 @@ class ShardVisit:
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
         with suppress(LowkiqError):
-            self._session.abandon(seconds, patience=0.0)
+            self._session.abandon(seconds, retry_for=0.0)
 
     def drain(self) -> DrainResult:
         """Work the shard off as far as the budget allows.
@@ -118,7 +118,7 @@ class ShardVisit:
         if isinstance(granted, NotAcquired):
             return DrainResult(granted.reason, until=granted.until)
         self._note_recovery(granted)
-        with self._settings.renewer.keep(self._lease, lambda: self._session.renew(patience=0.0)):
+        with self._settings.renewer.keep(self._lease, lambda: self._session.renew(retry_for=0.0)):
             self._run_windows(granted.window)
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
@@ -128,8 +128,8 @@ class ShardVisit:
 
     def _acquire(self) -> Acquired | NotAcquired:
         started = Moment.now(self._settings.clock)
-        patience = min(self._settings.lease_ttl / 3, self._budget.remaining())
-        granted = self._session.acquire(self._settings.owner, self._limits(), patience)
+        retry_for = min(self._settings.lease_ttl / 3, self._budget.remaining())
+        granted = self._session.acquire(self._settings.owner, self._limits(), retry_for)
         self._lease.renewed(started)
         return granted
 
@@ -227,7 +227,7 @@ class ShardVisit:
     def _run_batch(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
         if lone_suspect:
             started = Moment.now(self._settings.clock)
-            self._session.start(batch[0].id, self._patience())
+            self._session.start(batch[0].id, self._retry_for())
             self._lease.renewed(started)
         self._budget.note_batch()
         result = self._settings.performer.run(batch, self)
@@ -241,7 +241,7 @@ class ShardVisit:
         pending, started = self._pending, Moment.now(self._settings.clock)
         outcomes = pending.records(partial=next_step == "part")
         settlement = Settlement(outcomes, next_step, self._settings.timing.dump(), pending.payloads)
-        window = self._session.settle(settlement, self._limits(), patience=self._patience())
+        window = self._session.settle(settlement, self._limits(), retry_for=self._retry_for())
         self._lease.renewed(started)
         self._pending = PendingOutcomes(self._settings.worker, self._settings.texts)
         self._count(pending.counts(), pending.named)
@@ -271,7 +271,7 @@ class ShardVisit:
         """Why an operator wants the visit to end, or None."""
         return "stopping" if self._session.stop_request == "quiet" else self._session.stop_request
 
-    def _patience(self) -> float:
+    def _retry_for(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""
         return min(self._lease.trust_left(), self._budget.remaining() + self._settings.lease_ttl / 3)
 

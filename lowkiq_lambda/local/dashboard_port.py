@@ -28,14 +28,14 @@ _ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):)?(?P<
 _LARGEST_PORT: Final = 65_535
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where to listen; port 0 is any that is free."""
 
     host: str
     port: int
 
     @classmethod
-    def of(cls, text: str) -> "Address":
+    def of(cls, text: str) -> "ListenAddress":
         """The address that `[HOST:]PORT` names; on loopback without a host. Raises ConfigError."""
         match = _ADDRESS.fullmatch(text)
         if match is None or int(match["port"]) > _LARGEST_PORT:
@@ -55,11 +55,11 @@ def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[ob
     Raises ConfigError where it has no authentication and others could reach it, where the address cannot be had, or
     where its packages are not installed.
     """
-    return nullcontext() if address is None else _served(Address.of(address), app)
+    return nullcontext() if address is None else _served(ListenAddress.of(address), app)
 
 
 @contextmanager
-def _served(address: Address, app: Lowkiq) -> Iterator[None]:
+def _served(address: ListenAddress, app: Lowkiq) -> Iterator[None]:
     try:
         import uvicorn  # noqa: PLC0415 - only where a dashboard is asked for
 
@@ -80,7 +80,7 @@ def _served(address: Address, app: Lowkiq) -> Iterator[None]:
             log_level="warning",
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
-        url = Address(address.host, listening.getsockname()[1]).url
+        url = ListenAddress(address.host, listening.getsockname()[1]).url
         server = uvicorn.Server(config)
         # A daemon thread: an answer that hangs does not keep the process.
         thread = Thread(target=_serve, args=(server, listening), name="lowkiq-dashboard", daemon=True)
@@ -97,7 +97,7 @@ def _served(address: Address, app: Lowkiq) -> Iterator[None]:
             thread.join(SHUTDOWN_TIMEOUT + 1)
 
 
-def _listening(address: Address) -> socket.socket:
+def _listening(address: ListenAddress) -> socket.socket:
     """Refused at once where the address cannot be had, not later in a thread."""
     try:
         family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]

@@ -1,6 +1,6 @@
 """A daemon as a program: signals go in, an exit code comes out.
 
-At the end of its patience the process leaves by `os._exit`: a Python thread cannot be stopped, and a job that
+After `shutdown_timeout` the process leaves by `os._exit`: a Python thread cannot be stopped, and a job that
 was given back while it still runs here would run twice at once.
 """
 

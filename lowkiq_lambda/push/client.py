@@ -106,7 +106,7 @@ class PushClient:
             config.max_id_bytes,
             now=lambda: backend.now(shards[0]),
         )
-        self._pusher = Pusher(backend, shards, worker.merge, config.patience, declare=declare, wake=wake)
+        self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, wake=wake)
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""

@@ -126,7 +126,7 @@ def test_a_backlog_behind_a_handler_that_exits_has_a_successor(function: Functio
     shard = shard_of(function.app, worker, "a")
     assert "out of time" == drain.reasons[shard]
     assert function.goes_on({}, drain)
-    assert [] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+    assert [] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
 
 
 @pytest.mark.parametrize("error", [TimeoutError("no answer"), ValueError("no right")])
@@ -246,7 +246,7 @@ def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_nam
     worker.perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     shard = shard_of(function.app, worker, "a")
-    assert [shard] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+    assert [shard] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
 
     assert not function.goes_on({"queue": queue_name}, drain)
     assert [] == function.invocations.events
@@ -264,7 +264,7 @@ def test_a_refused_invocation_is_told_and_leaves_the_shard_free(
 
     assert ["the drain does not go on: shop-drain was not started: no right."] == caplog.messages
     shard = shard_of(function.app, worker, "a")
-    assert [shard] == wake(function.app.backend, [shard], 50.0, patience=0.0).shards
+    assert [shard] == wake(function.app.backend, [shard], 50.0, retry_for=0.0).shards
 
 
 def test_redis_out_of_reach_at_the_end_is_only_told(

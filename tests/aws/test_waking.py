@@ -307,10 +307,10 @@ def test_shards_of_a_full_server_can_be_woken(make_app: MakeApp, make_server: Ma
     own.admin.config_set("maxmemory", 1)
     shard = shard_of(app, worker, "a")
 
-    woken = wake(app.backend, [shard], WINDOW, patience=0.0)
+    woken = wake(app.backend, [shard], WINDOW, retry_for=0.0)
 
     assert ([shard], {}) == (woken.shards, woken.errors)
-    assert {} == unwake(app.backend, woken.nonce, [shard], patience=0.0)
+    assert {} == unwake(app.backend, woken.nonce, [shard], retry_for=0.0)
 
 
 def test_one_shard_that_cannot_be_asked_hides_no_other(app: Lowkiq, server: Server, queue_name: str) -> None:
@@ -323,7 +323,7 @@ def test_one_shard_that_cannot_be_asked_hides_no_other(app: Lowkiq, server: Serv
     server.admin.hset(closed.key("meta"), "closed", 1)
     app._clock.sleep(2.0)
 
-    woken = wake(app.backend, [closed, other], WINDOW, patience=0.0)
+    woken = wake(app.backend, [closed, other], WINDOW, retry_for=0.0)
 
     assert [other] == woken.shards
     assert [closed] == list(woken.errors)

@@ -35,5 +35,5 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_search("a", "no")
     queries.shards()
     queries.explain("a")
-    queue_metrics(ShardReader(connected, patience=0.0), [[shard]])
+    queue_metrics(ShardReader(connected, retry_for=0.0), [[shard]])
     probe(connected, [shard], 0.0)

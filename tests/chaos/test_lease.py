@@ -22,7 +22,7 @@ from tests.chaos.steps import (
     visit,
     wait_until_free,
 )
-from tests.kit.holders import PATIENCE, Holder, Holders
+from tests.kit.holders import RETRY_FOR, Holder, Holders
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
 
@@ -148,9 +148,9 @@ def test_release_by_one_who_lost_the_shard_changes_nothing(server: Server, scena
         with pytest.raises(LeaseLost):
             first.write([], "release")
         with pytest.raises(LeaseLost):
-            first.renew(PATIENCE)
+            first.renew(RETRY_FOR)
         with pytest.raises(LeaseLost):
-            first.abandon(0.1, PATIENCE)
+            first.abandon(0.1, RETRY_FOR)
         assert before == state_of(server, scenario)
 
 

@@ -12,7 +12,7 @@ from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import numbered, shard_of, state_of
-from tests.kit.holders import PATIENCE, Holder, Holders
+from tests.kit.holders import RETRY_FOR, Holder, Holders
 from tests.kit.servers import Server
 
 TTL = 30.0
@@ -30,7 +30,7 @@ def at(server: Server, scenario: Scenario, clock: ManualClock, ttl: float = TTL)
 
 def renew(holder: Holder) -> None:
     """Renew."""
-    holder.renew(PATIENCE)
+    holder.renew(RETRY_FOR)
 
 
 def settle(holder: Holder) -> None:
@@ -40,7 +40,7 @@ def settle(holder: Holder) -> None:
 
 def start(holder: Holder) -> None:
     """Note that a handler starts."""
-    holder.start("a", PATIENCE)
+    holder.start("a", RETRY_FOR)
 
 
 @pytest.mark.parametrize("late", [renew, settle, start])
@@ -55,7 +55,7 @@ def test_p1_a_call_that_comes_late_shortens_no_lease(server: Server, scenario: S
         assert isinstance(granted, Acquired)
         clock.advance(5)
         behind.advance(5)
-        holder.renew(PATIENCE)
+        holder.renew(RETRY_FOR)
         behind.set_wall(clock.time() - LATE)
         server.admin.pexpire(key, 1_000)
         holder._backend = slow.backend
@@ -82,7 +82,7 @@ def test_a_lease_from_a_clock_that_was_ahead_lasts_no_longer_than_others(server:
         server.admin.pexpire(shard.key("lease"), 3_600_000)
         (state,) = probe(holders.backend, [shard], 0.0)
         assert state.has_work
-        assert [shard] == wake(holders.backend, [shard], 1.0, PATIENCE).shards
+        assert [shard] == wake(holders.backend, [shard], 1.0, RETRY_FOR).shards
 
         refused = holders.new().take()
         assert isinstance(refused, NotAcquired)
@@ -106,7 +106,7 @@ def test_p1_a_holder_that_lives_keeps_its_shard_when_the_clock_is_put_back(serve
         clock.set_wall(clock.time() - 3_600)
         other.take()
         clock.advance(TTL - 1)
-        holder.renew(PATIENCE)
+        holder.renew(RETRY_FOR)
         clock.advance(TTL - 0.001)
         server.admin.delete(shard_of(scenario).key("lease"))
         refused = other.take()

@@ -28,7 +28,7 @@ from tests.chaos.steps import (
     visit,
     wait_until_free,
 )
-from tests.kit.holders import PATIENCE, Holder, Holders
+from tests.kit.holders import RETRY_FOR, Holder, Holders
 from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 
@@ -61,7 +61,7 @@ def unheard_of(holders: Holders) -> Holder:
     holder = holders.new()
     holder.take()
     holder.write([("a", "suspected", 0)])
-    holder.start("a", PATIENCE)
+    holder.start("a", RETRY_FOR)
     return holder
 
 
@@ -183,7 +183,7 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
         former[0].take()
         window = former[0].write([("a", "suspected", 0)])
         assert window is not None
-        former[0].start("a", PATIENCE)
+        former[0].start("a", RETRY_FOR)
         sizes = [len(window.deliveries[0].entries)]
         for holder in former[1:]:
             clock.advance(TTL)
@@ -192,9 +192,9 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
             assert isinstance(granted, Acquired)
             assert granted.window is not None
             sizes.append(len(granted.window.deliveries[0].entries))
-            holder.start("a", PATIENCE)
+            holder.start("a", RETRY_FOR)
         for holder in (former[1], former[0]):
-            holder.survive(PATIENCE)
+            holder.survive(RETRY_FOR)
         window = former[2].write([("a", "returned")])
         assert window is not None
         sizes.append(len(window.deliveries[0].entries))
@@ -223,9 +223,9 @@ def test_p6_two_threads_may_tell_that_one_holder_lives(
     both = Barrier(2)
     survive = LeaseSession.survive
 
-    def survive_together(session: LeaseSession, patience: float) -> None:
+    def survive_together(session: LeaseSession, retry_for: float) -> None:
         both.wait(30.0)
-        survive(session, patience)
+        survive(session, retry_for)
 
     monkeypatch.setattr(LeaseSession, "survive", survive_together)
     with Holders(server.url, shard_of(scenario)) as holders, ThreadPoolExecutor(2) as threads:

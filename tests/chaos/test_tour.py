@@ -97,7 +97,7 @@ def test_every_script_touches_only_keys_of_its_shard(
             assert step.script in called
             look_at_everything(tour.holders.backend, shard)
         with pytest.raises(BackendDenied):
-            tour.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], patience=0.0)
+            tour.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
     assert SCRIPTS == called
 
 

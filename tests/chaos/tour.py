@@ -12,7 +12,7 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.session import Acquired
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.holders import PATIENCE, Holders
+from tests.kit.holders import RETRY_FOR, Holders
 from tests.kit.servers import Server
 
 TTL = 30.0
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 class Tour:
     """Goes by `url` to a shard of a queue that has no other; `server` is the one behind it."""
 
-    def __init__(self, url: str, server: Server, shard: ShardRef, timeout: float = PATIENCE) -> None:
+    def __init__(self, url: str, server: Server, shard: ShardRef, timeout: float = RETRY_FOR) -> None:
         self.clock = ManualClock()
         self.holders = Holders(
             url,
@@ -42,7 +42,7 @@ class Tour:
         )
         self._lease_key = shard.key("lease")
         self._admin = server.admin
-        self.operator = Actions(ShardReader(self.holders.backend, PATIENCE, [shard]), "min", (100, 100_000, 1_000.0))
+        self.operator = Actions(ShardReader(self.holders.backend, RETRY_FOR, [shard]), "min", (100, 100_000, 1_000.0))
         self._holder = self.holders.new()
         self._shard = shard
         self._nonce = ""
@@ -69,21 +69,21 @@ class Tour:
     def waking(self) -> Iterator[Step]:
         """Somebody is about to start a drain, gives it up, and is followed by another."""
         yield Step("wake", self._wake)
-        yield Step("unwake", lambda: unwake(self.holders.backend, self._nonce, [self._shard], PATIENCE))
+        yield Step("unwake", lambda: unwake(self.holders.backend, self._nonce, [self._shard], RETRY_FOR))
         yield Step("wake", self._wake)
 
     def working(self) -> Iterator[Step]:
         """Holders come, settle in every way, and die."""
         yield self._take()
         yield self._write("part", ("a", "retried", 0.0, self.clock.time() + 7.0, b"no", "s", True, b"n"))
-        yield Step("renew", lambda: self._holder.renew(PATIENCE))
+        yield Step("renew", lambda: self._holder.renew(RETRY_FOR))
         yield self._push(("a", 3), ("b", 2))
         yield self._write("claim", ("b", "suspected", 0), ("c", "suspected", 0))
-        yield Step("start", lambda: self._holder.start("b", PATIENCE))
+        yield Step("start", lambda: self._holder.start("b", RETRY_FOR))
         late = self._holder
         self._die()
         yield self._take()
-        yield Step("survive", lambda: late.survive(PATIENCE))
+        yield Step("survive", lambda: late.survive(RETRY_FOR))
         yield Step("abandon", self._abandon)
         self._die()
         yield self._take()
@@ -144,16 +144,16 @@ class Tour:
         return Step("settle", lambda: self._holder.write(outcomes, next_step))
 
     def _wake(self) -> list[int]:
-        woken = wake(self.holders.backend, [self._shard], TTL, PATIENCE)
+        woken = wake(self.holders.backend, [self._shard], TTL, RETRY_FOR)
         self._nonce = woken.nonce
         return [shard.index for shard in woken.shards]
 
     def _order(self, script: str, *args: Argument) -> Reply:
-        return self.holders.backend.run(script, self._shard, args, patience=PATIENCE)
+        return self.holders.backend.run(script, self._shard, args, retry_for=RETRY_FOR)
 
     def _abandon(self) -> None:
         try:
-            self._holder.abandon(1.0, PATIENCE)
+            self._holder.abandon(1.0, RETRY_FOR)
         except LeaseLost:
             # The answer to a repeat: the lease is no longer its own.
             return

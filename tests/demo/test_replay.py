@@ -10,7 +10,7 @@ from rich.console import Console
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED, Delivery
 from lowkiq_lambda.local.demo import progress
-from lowkiq_lambda.local.demo.faults import Fault, Faults, InjectedFailure, Kind
+from lowkiq_lambda.local.demo.faults import Fault, FaultKind, Faults, InjectedFailure
 from lowkiq_lambda.local.demo.history import Change
 from lowkiq_lambda.local.demo.progress import showing
 from lowkiq_lambda.local.demo.replay import Replay
@@ -79,7 +79,7 @@ def test_what_an_earlier_run_left_is_passed_over(table: Table) -> None:
 
 def test_a_named_failure_leaves_the_others_done(table: Table) -> None:
     """P6: the victim stops half-way and is named; its neighbours are applied whole."""
-    replay = Replay(table, Given(Fault(Kind.FAIL_ONE, victim=0)))
+    replay = Replay(table, Given(Fault(FaultKind.FAIL_ONE, victim=0)))
     batch = batch_of({"a": changes_of(replay, "a", 1, 2), "b": changes_of(replay, "b", 1, 2)})
     replay.perform(batch)
     assert table.files() == {"a": "1", "b": "2"}
@@ -92,10 +92,10 @@ def test_a_named_failure_leaves_the_others_done(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "raised", "interruptions"), [(Kind.RAISE, InjectedFailure, 0), (Kind.INTERRUPT, SystemExit, 1)]
+    ("kind", "raised", "interruptions"), [(FaultKind.RAISE, InjectedFailure, 0), (FaultKind.INTERRUPT, SystemExit, 1)]
 )
 def test_a_batch_that_breaks_off_stops_half_way(
-    table: Table, kind: Kind, raised: type[BaseException], interruptions: int
+    table: Table, kind: FaultKind, raised: type[BaseException], interruptions: int
 ) -> None:
     """E-54: an interruption is raised as what ends a thread, not as a failure; nobody is named."""
     replay = Replay(table, Given(Fault(kind, victim=1)))
@@ -124,9 +124,9 @@ def test_faults_come_as_often_as_asked_for() -> None:
     assert draws == []
     faults = Faults(failures=0.2, interruptions=0.1, seed=1)
     drawn = [fault.kind for _ in range(10_000) if (fault := faults.draw(3)) and fault.victim < 3]
-    assert 900 < drawn.count(Kind.INTERRUPT) < 1100
-    assert 900 < drawn.count(Kind.FAIL_ONE) < 1100
-    assert 900 < drawn.count(Kind.RAISE) < 1100
+    assert 900 < drawn.count(FaultKind.INTERRUPT) < 1100
+    assert 900 < drawn.count(FaultKind.FAIL_ONE) < 1100
+    assert 900 < drawn.count(FaultKind.RAISE) < 1100
 
 
 def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

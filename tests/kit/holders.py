@@ -28,7 +28,7 @@ from lowkiq_lambda.store.shard.session import (
 )
 from lowkiq_lambda.store.shard.windows import Window
 
-PATIENCE: Final = 5.0
+RETRY_FOR: Final = 5.0
 LIMITS: Final = ClaimLimits(10, 100, 10_000)
 
 
@@ -37,11 +37,11 @@ class Holder(LeaseSession):
 
     def take(self) -> Acquired | NotAcquired:
         """Try to acquire."""
-        return self.acquire("somebody", LIMITS, PATIENCE)
+        return self.acquire("somebody", LIMITS, RETRY_FOR)
 
     def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> Window | None:
         """Settle."""
-        return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, patience=PATIENCE)
+        return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, retry_for=RETRY_FOR)
 
     def give_back(self, ids: Iterable[str]) -> None:
         """Release, with these ids as they were."""
@@ -60,7 +60,7 @@ class Holders:
         shard: ShardRef,
         *,
         ttl: float = 0.5,
-        timeout: float = PATIENCE,
+        timeout: float = RETRY_FOR,
         clock: Clock | None = None,
         new_time: Callable[[Clock], NodeTime] = ServerTime,
         wait: Callable[[float], object] | None = None,
@@ -79,11 +79,11 @@ class Holders:
     def push(self, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Push to the shard, the only one of its queue."""
         checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
-        pusher = Pusher(self.backend, [self._shard], self._terms.merge, PATIENCE, declare=self._open)
+        pusher = Pusher(self.backend, [self._shard], self._terms.merge, RETRY_FOR, declare=self._open)
         return pusher.push(checker.check_all(jobs), len(jobs))
 
     def _open(self) -> None:
-        self.backend.run("open", self._shard, [1, self._terms.merge], patience=PATIENCE)
+        self.backend.run("open", self._shard, [1, self._terms.merge], retry_for=RETRY_FOR)
 
     def __enter__(self) -> Self:
         return self

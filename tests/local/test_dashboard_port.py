@@ -13,7 +13,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard.security.throttle import FROM_ONE
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.local.dashboard_port import Address
+from lowkiq_lambda.local.dashboard_port import ListenAddress
 from tests.kit.apps import close_app
 from tests.kit.daemons import DaemonProcess
 from tests.kit.dashboard_daemon import dashboard_daemon, port_of
@@ -159,12 +159,12 @@ def test_what_cannot_be_served_is_told_at_once(
 )
 def test_addresses(text: str, address: tuple[str, int], url: str) -> None:
     """A port alone is one of loopback; an address of IPv6 stands in brackets."""
-    assert address == Address.of(text)
-    assert url == Address.of(text).url
+    assert address == ListenAddress.of(text)
+    assert url == ListenAddress.of(text).url
 
 
 @pytest.mark.parametrize("text", ["", "a:b", "1:2:3", "65536", ":1", "::1:80", "-1"])
 def test_what_is_no_address(text: str) -> None:
     """It is refused in a sentence."""
     with pytest.raises(ConfigError, match="is not an address"):
-        Address.of(text)
+        ListenAddress.of(text)

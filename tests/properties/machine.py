@@ -17,7 +17,7 @@ from tests.kit.stored import entry_of, seen_at, stored
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
 from tests.properties.observed import expected, in_numbers
-from tests.properties.store import PATIENCE, RepeatingHolder, Shard
+from tests.properties.store import RETRY_FOR, RepeatingHolder, Shard
 
 TTL = 100.0
 MORGUE = (3, 400, 500.0)
@@ -100,7 +100,7 @@ class StoreMachine(DisturbedMachine):
         """Somebody tries to take the lease."""
         holder = self.shard.holder()
         answer = self.model.acquire(holder, limits)
-        granted = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
+        granted = holder.acquire("somebody", ClaimLimits(*limits), RETRY_FOR)
         if not isinstance(granted, Acquired):
             assert answer == granted.reason
             return
@@ -110,7 +110,7 @@ class StoreMachine(DisturbedMachine):
         self.former.append(self.holder)
         self.holder = holder
         if twice:
-            again = holder.acquire("somebody", ClaimLimits(*limits), PATIENCE)
+            again = holder.acquire("somebody", ClaimLimits(*limits), RETRY_FOR)
             assert isinstance(again, Acquired)
             assert (granted.token, granted.recovered, granted.buried) == (again.token, again.recovered, again.buried)
             self.check_window(again.window)
@@ -177,7 +177,7 @@ class StoreMachine(DisturbedMachine):
     def start(self, *, twice: bool) -> None:
         """The handler of a lone suspect is about to run."""
         (id_,) = self.model.flight
-        self.holder.start(id_, PATIENCE)
+        self.holder.start(id_, RETRY_FOR)
         self.model.start(id_)
         if twice:
             self.holder.start_again(id_)
@@ -185,13 +185,13 @@ class StoreMachine(DisturbedMachine):
     @disturbance(lambda self: self.has_window())
     def renew(self) -> None:
         """The keeper renews the lease."""
-        self.holder.renew(PATIENCE)
+        self.holder.renew(RETRY_FOR)
         self.model.hold(TTL)
 
     @disturbance(lambda self: self.has_window(), seconds=st.sampled_from([20.0, 50.0]))
     def abandon(self, seconds: float) -> None:
         """The holder's process is about to exit with its handler still running."""
-        self.holder.abandon(seconds, PATIENCE)
+        self.holder.abandon(seconds, RETRY_FOR)
         self.model.abandon(seconds)
 
     @disturbance(data=st.data(), limits=LIMITS)
@@ -201,23 +201,23 @@ class StoreMachine(DisturbedMachine):
         if others := [one for one in others if one.token]:
             late = data.draw(st.sampled_from(others), label="late")
             with pytest.raises(LeaseLost):
-                late.renew(PATIENCE)
+                late.renew(RETRY_FOR)
             with pytest.raises(LeaseLost):
-                late.abandon(1.0, PATIENCE)
+                late.abandon(1.0, RETRY_FOR)
             if late is not self.model.holder:
                 with pytest.raises(LeaseLost):
                     late.settle_as(late.call + 1, [], "claim", limits)
                 with pytest.raises(LeaseLost):
                     late.settle_as(late.call, [], "claim", limits)
                 with pytest.raises(LeaseLost):
-                    late.start("a", PATIENCE)
+                    late.start("a", RETRY_FOR)
 
     @disturbance(id_=IDS, data=st.data())
     def survive(self, id_: str, data: st.DataObject) -> None:
         """One who holds the shard, or held it, could not settle, and says that it lives."""
         late = data.draw(st.sampled_from([*self.former[-3:], self.holder]), label="late")
         late.at_risk = id_
-        late.survive(PATIENCE)
+        late.survive(RETRY_FOR)
         self.model.survive(late, id_)
 
     @disturbance(seconds=st.sampled_from([0.5, 6.0, 40.0]))

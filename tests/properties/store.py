@@ -30,7 +30,7 @@ from lowkiq_lambda.store.shard.windows import Window
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Limits, NewJob
 
-PATIENCE = 5.0
+RETRY_FOR = 5.0
 
 
 class Recorder(Backend):
@@ -106,14 +106,14 @@ class RepeatingHolder(LeaseSession):
         known, self._calls = self._calls, call - 1
         try:
             settlement = Settlement(outcomes, next_step, pace="0.1 0.1", payloads=0)
-            return self.settle(settlement, ClaimLimits(*limits), patience=PATIENCE)
+            return self.settle(settlement, ClaimLimits(*limits), retry_for=RETRY_FOR)
         finally:
             self._calls = max(known, self._calls)
 
     def start_again(self, job_id: str) -> None:
         """`start` reaches the server once more."""
         self._calls -= 1
-        self.start(job_id, PATIENCE)
+        self.start(job_id, RETRY_FOR)
 
 
 def _as_given(job: NewJob) -> dict[str, object]:

@@ -6,7 +6,7 @@ from lowkiq_lambda.store.shard.waking import Woken, unwake, wake
 from tests.properties.disturbing import disturbance
 from tests.properties.machine import StoreMachine
 from tests.properties.model import MISJUDGED
-from tests.properties.store import PATIENCE
+from tests.properties.store import RETRY_FOR
 
 
 class WokenMachine(StoreMachine):
@@ -19,7 +19,7 @@ class WokenMachine(StoreMachine):
     def wake(self, window: float) -> None:
         """Somebody wants to start a drain."""
         needed = self.needs_a_drain()
-        woken = wake(self.shard.backend, [self.shard.ref], window, PATIENCE)
+        woken = wake(self.shard.backend, [self.shard.ref], window, RETRY_FOR)
         assert {} == woken.errors
         assert ([self.shard.ref] if needed else []) == woken.shards
         if needed:
@@ -29,7 +29,7 @@ class WokenMachine(StoreMachine):
     def give_up(self) -> None:
         """The drain could not be started; perhaps that is told twice."""
         if self.last:
-            assert {} == unwake(self.shard.backend, self.last.nonce, [self.shard.ref], PATIENCE)
+            assert {} == unwake(self.shard.backend, self.last.nonce, [self.shard.ref], RETRY_FOR)
             self.noted = None
 
     def needs_a_drain(self) -> bool:

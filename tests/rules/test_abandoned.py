@@ -49,7 +49,7 @@ def test_s12_a_shard_that_refuses_keeps_no_other_from_being_given_back(
     """S-12: whatever the call for one visit comes to, the process makes it for all of them."""
     tried: list[str] = []
 
-    def refuse(holding: LeaseSession, _seconds: float, patience: float) -> None:  # noqa: ARG001 - as it is called
+    def refuse(holding: LeaseSession, _seconds: float, retry_for: float) -> None:  # noqa: ARG001 - as it is called
         tried.append(holding.shard.queue_name)
         raise error
 

@@ -118,7 +118,7 @@ def test_p9_of_a_queue_that_is_paused_in_part_the_rest_lags(app: Lowkiq, clock: 
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async(jobs_of("abcdefgh", perform_in=clock.time() - 5))
     shards = app.queue_of(worker).shards
-    app.backend.run("pause", shards[0], [clock.time() + 60], patience=1)
+    app.backend.run("pause", shards[0], [clock.time() + 60], retry_for=1)
     clock.advance(2)
     (queue,) = app.metrics().values()
     with app.overview("10m") as seen:

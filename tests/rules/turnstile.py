@@ -55,8 +55,8 @@ class Caller:
             raise self._crash
 
     def _run(self) -> None:
-        call = self._backend.patiently
-        self._backend.patiently = self._in_turn(call)  # type: ignore[method-assign]  # that is the point
+        call = self._backend.retrying
+        self._backend.retrying = self._in_turn(call)  # type: ignore[method-assign]  # that is the point
         try:
             with suppress(CallerKilled):
                 self._act()
@@ -65,12 +65,12 @@ class Caller:
         except Exception as error:  # noqa: BLE001 - told to the test, in its own thread
             self._crash = error
         finally:
-            self._backend.patiently = call  # type: ignore[method-assign]  # as above
+            self._backend.retrying = call  # type: ignore[method-assign]  # as above
             self.is_over = True
             self._stands.set()
 
     def _in_turn(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        def patiently(patience: float, call: Callable[[], Any]) -> Any:
+        def retrying(retry_for: float, call: Callable[[], Any]) -> Any:
             self._stands.set()
             if not self._may_go.wait(_TIMEOUT):
                 raise TimeoutError("nobody lets the caller go on")
@@ -78,7 +78,7 @@ class Caller:
             if self._is_killed:
                 raise CallerKilled
             if self._twice:
-                send(patience, call)
-            return send(patience, call)
+                send(retry_for, call)
+            return send(retry_for, call)
 
-        return patiently
+        return retrying

@@ -186,7 +186,7 @@ def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(
     assert isinstance(client, redis.Redis)
     backend = Backend(client, clock, lambda: ServerTime(clock), clock.sleep, Random(1))
     reader, shard, get = (
-        ShardReader(backend, patience=0.0),
+        ShardReader(backend, retry_for=0.0),
         ShardRef(queue_name, 1, 0),
         client.connection_pool.get_connection,
     )

@@ -90,8 +90,8 @@ def test_a_queue_that_uses_a_group_is_called_with_its_script(
     backend = desk.app.backend
     plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("tracking",))
 
-    assert plain.key("due").encode() == backend.run("own", plain, [], patience=0.0)[1]
-    assert tracked.key("marks").encode() == backend.run("own", tracked, [], patience=0.0)[1]
+    assert plain.key("due").encode() == backend.run("own", plain, [], retry_for=0.0)[1]
+    assert tracked.key("marks").encode() == backend.run("own", tracked, [], retry_for=0.0)[1]
     (reply,) = backend.run_each([("own", tracked, [])])
     assert isinstance(reply, list)
     assert tracked.key("marks").encode() == reply[1]
@@ -178,4 +178,4 @@ def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeyp
     monkeypatch.setattr(reader_module, "script", shorter)
 
     with pytest.raises(ShardDamaged):
-        probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, patience=0.0)
+        probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, retry_for=0.0)

@@ -21,11 +21,11 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
-    declared = declared_queues(app.backend, app.config.patience)
+    declared = declared_queues(app.backend, app.config.retry_for)
     shards = {name: _shards(name, made_with) for name, made_with in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
-    measured = queue_metrics(ShardReader(app.backend, app.config.patience), list(readable.values()))
+    measured = queue_metrics(ShardReader(app.backend, app.config.retry_for), list(readable.values()))
     held = {name: tuple(map(_held, numbers.shards)) for name, numbers in zip(readable, measured, strict=True)}
     return [QueueFound(name, made_with, held.get(name)) for name, made_with in declared.items()]
 

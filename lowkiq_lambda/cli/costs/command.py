@@ -56,7 +56,7 @@ def _count(text: str, least: int = 1, most: int = _MOST) -> Parameter:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CostOptions:
     """The month, and the prices that differ."""
 
     jobs: Annotated[int, _count("Jobs a month.", least=0)] = _USUAL.jobs
@@ -100,7 +100,7 @@ command: Final = command_app("costs", help_=_HELP, epilogue=_EPILOGUE, usage="lo
 
 
 @command.default
-def print_costs(*, options: Options = Options()) -> int:
+def print_costs(*, options: CostOptions = CostOptions()) -> int:
     """Print the table, which way is the cheapest, and from how much work on; the exit code."""
     try:
         prices = _prices(options)
@@ -120,7 +120,7 @@ def print_costs(*, options: Options = Options()) -> int:
     return DONE
 
 
-def _prices(options: Options) -> Prices:
+def _prices(options: CostOptions) -> Prices:
     prices = changed_by_file(load(), options.prices) if options.prices else load()
     return changed(prices, dict(map(_named_price, options.price)))
 

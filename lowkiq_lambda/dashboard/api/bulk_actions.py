@@ -21,7 +21,7 @@ from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import prepare
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 
-PATIENCE: Final = 5.0
+SECONDS_AT_ONCE: Final = 5.0
 """Seconds of work before a response."""
 
 
@@ -105,7 +105,7 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: I
     before = _state(params, act, wanted) or BulkActionState(
         queue=params.queue, action=prepare(actions, act, filter=wanted)
     )
-    most, ends_at = before.action.handled + params.limit, time.monotonic() + PATIENCE
+    most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
         after, failure = run_steps(
             context, actions, before, lambda action: action.handled >= most or time.monotonic() >= ends_at

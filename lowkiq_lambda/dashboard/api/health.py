@@ -58,7 +58,7 @@ def check(context: RequestContext) -> Health:
 
 def _answers(app: Lowkiq) -> bool:
     try:
-        reader = ShardReader(app.backend, patience=0.0)
+        reader = ShardReader(app.backend, retry_for=0.0)
         shards = [shard for queue in app.queues.values() for shard in queue.shards]
         pings = [(node, ("PING",)) for node in reader.nodes(shards).values()]
         with reader.replies("shard_state", [], pings) as (answers, _):

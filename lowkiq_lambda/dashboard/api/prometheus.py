@@ -69,7 +69,7 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     """Compares declarations first: a mismatched queue must not hide the others."""
     queues = {name: queue.shards for name, queue in app.queues.items()}
     keys = map(declaration_key, queues)
-    reader, codec = ShardReader(app.backend, app.config.patience), app.config.codec_name
+    reader, codec = ShardReader(app.backend, app.config.retry_for), app.config.codec_name
     with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
             name: metrics if agrees(queue.declaration(codec), stored) else None

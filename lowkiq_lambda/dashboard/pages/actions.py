@@ -20,7 +20,7 @@ from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
 STEP: Final = 2.0
 """The longest time of a step, in seconds, plus one call of Redis."""
 IDS_IN_A_STEP: Final = 5_000
-PATIENCE: Final = 2.0
+RETRY_FOR: Final = 2.0
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ def actions_of(context: RequestContext, queue: str) -> Actions | None:
         return None
     actions = context.app.actions(worker)
     # An operator waits for the response, and can try again.
-    actions.reader = actions.reader._replace(patience=min(PATIENCE, actions.reader.patience))
+    actions.reader = actions.reader._replace(retry_for=min(RETRY_FOR, actions.reader.retry_for))
     return actions
 
 

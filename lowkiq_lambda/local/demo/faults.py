@@ -21,7 +21,7 @@ class InjectedInterruption(SystemExit):
     """An end of the thread that the demo made up."""
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """What can befall a batch."""
 
     FAIL_ONE = "one id fails and is named; the others go on"
@@ -33,7 +33,7 @@ class Kind(Enum):
 class Fault:
     """What befalls a batch, and at which of its ids."""
 
-    kind: Kind
+    kind: FaultKind
     victim: int
 
 
@@ -81,7 +81,7 @@ class Faults:
         with self._lock:
             share = self._random.random()
             victim = self._random.randrange(ids)
-            kind = self._random.choice((Kind.FAIL_ONE, Kind.RAISE))
+            kind = self._random.choice((FaultKind.FAIL_ONE, FaultKind.RAISE))
         if share < self._interruptions:
-            return Fault(Kind.INTERRUPT, victim)
+            return Fault(FaultKind.INTERRUPT, victim)
         return Fault(kind, victim) if share < self._interruptions + self._failures else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED
-from lowkiq_lambda.local.demo.faults import Faults, InjectedFailure, InjectedInterruption, Kind
+from lowkiq_lambda.local.demo.faults import FaultKind, Faults, InjectedFailure, InjectedInterruption
 from lowkiq_lambda.local.demo.history import Change
 from lowkiq_lambda.local.demo.table import Table
 
@@ -74,13 +74,13 @@ class Replay:
         for change in changes:
             self.table.apply(change, token)
 
-    def _suffer(self, kind: Kind, batch: Batch, path: str) -> None:
-        if kind is Kind.INTERRUPT:
+    def _suffer(self, kind: FaultKind, batch: Batch, path: str) -> None:
+        if kind is FaultKind.INTERRUPT:
             with self._progressed:
                 self.counts.interruptions += 1
             raise InjectedInterruption(f"{path}: interrupted on purpose")
         failure = InjectedFailure(f"{path}: failed on purpose")
-        if kind is Kind.RAISE:
+        if kind is FaultKind.RAISE:
             raise failure
         batch.fail(path, failure)
 

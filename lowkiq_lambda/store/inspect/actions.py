@@ -127,7 +127,7 @@ class Actions:
 
     def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
         held = self.reader.shards[shard] if isinstance(shard, int) else shard
-        reply = self.reader.backend.run(name, held, [str(token)], patience=self.reader.patience)
+        reply = self.reader.backend.run(name, held, [str(token)], retry_for=self.reader.retry_for)
         return bool(reply[0] == b"OK")
 
     def repair(self) -> int:
@@ -213,7 +213,7 @@ class Actions:
         script = self._scripts[act]
         args: list[Argument] = [secrets.token_bytes(12), self._merge, snapshot.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *ids]
-        reply = self.reader.backend.run(script.script, snapshot.shard, args, patience=self.reader.patience)
+        reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
         done = ActionReply.of(reply)
         if done.is_sooner:
             self._notify(snapshot.shard)
@@ -222,7 +222,7 @@ class Actions:
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
         reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
         for shard in reader.shards:
-            paused = PauseReply.of(reader.backend.run("pause", shard, [until], patience=reader.patience))
+            paused = PauseReply.of(reader.backend.run("pause", shard, [until], retry_for=reader.retry_for))
             if paused.due_at and not until:
                 self._notify(shard)
         return float(until or 0)

@@ -35,8 +35,8 @@ def damaged_records(reader: ShardReader, largest: int) -> list[DamagedRecord]:
 
 def delete_damaged(reader: ShardReader, last: int) -> int:
     """Delete what has a number up to `last` in each of the shards; how many records that were. Raises BackendError."""
-    backend, patience = reader.backend, reader.patience
-    replies = [backend.run("delete_damaged", shard, [last], patience=patience) for shard in reader.shards]
+    backend, retry_for = reader.backend, reader.retry_for
+    replies = [backend.run("delete_damaged", shard, [last], retry_for=retry_for) for shard in reader.shards]
     return sum(DeleteDamagedReply.of(reply).deleted for reply in replies)
 
 

@@ -14,9 +14,9 @@ _BEFORE, _AFTER = declaration_key("\0").split("%00")
 _STEP: Final = 1_000
 
 
-def declared_queues(backend: Backend, patience: float) -> dict[str, Mapping[str, Any]]:
+def declared_queues(backend: Backend, retry_for: float) -> dict[str, Mapping[str, Any]]:
     """What each queue was made with, by its name. It looks at every key of the server. Raises BackendError."""
-    return backend.patiently(patience, lambda: _declared(backend))
+    return backend.retrying(retry_for, lambda: _declared(backend))
 
 
 def _declared(backend: Backend) -> dict[str, Mapping[str, Any]]:

@@ -27,12 +27,12 @@ class DutyState:
 
 
 def duty_states(
-    backend: Backend, queue_names: Iterable[str], duties: Sequence[Period], patience: float
+    backend: Backend, queue_names: Iterable[str], duties: Sequence[Period], retry_for: float
 ) -> list[DutyState]:
     """The state of each. Raises BackendError."""
     if not duties:
         return []
-    replies = DutyClaims(backend, queue_names).states(duties, patience)
+    replies = DutyClaims(backend, queue_names).states(duties, retry_for)
     return [_duty_state(name, every, reply) for (name, every), reply in zip(duties, replies, strict=True)]
 
 

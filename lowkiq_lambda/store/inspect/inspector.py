@@ -25,7 +25,7 @@ class Inspector:
 
     def __init__(self, backend: Backend, config: Config) -> None:
         self._config = config
-        self._reader = ShardReader(backend, config.patience)
+        self._reader = ShardReader(backend, config.retry_for)
 
     def stats(self, queues: Mapping[str, Sequence[ShardRef]]) -> Stats:
         """Lengths and lag, in total and by queue name."""

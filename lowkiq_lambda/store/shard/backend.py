@@ -72,20 +72,20 @@ class Backend:
         return self.nodes.now_each(shards)
 
     def run(
-        self, name: str, shard: ShardRef, args: Sequence[Argument], *, patience: float, ask_time: bool = False
+        self, name: str, shard: ShardRef, args: Sequence[Argument], *, retry_for: float, ask_time: bool = False
     ) -> Reply:
-        """The answer of the script; tried for `patience` seconds while the server cannot serve.
+        """The answer of the script; tried for `retry_for` seconds while the server cannot serve.
 
         With `ask_time` the server's clock is measured in the same round trip, for the calls that follow.
         Raises BackendError, and QueueMismatch where this version of the library may not use the shard.
         """
         for _ in range(MENDINGS):
             try:
-                return self._run(name, shard, args, patience, ask_time=ask_time)
+                return self._run(name, shard, args, retry_for, ask_time=ask_time)
             except ShardDamaged:
                 if not self.mender.mend(shard):
                     raise
-        return self._run(name, shard, args, patience, ask_time=ask_time)
+        return self._run(name, shard, args, retry_for, ask_time=ask_time)
 
     def read(self, run: Callable[[], Reply], shard: ShardRef, read: Callable[[Reply], Result]) -> Result:
         """What is read from a shard's answer. Where that cannot be read, the shard is mended, and the call made again.
@@ -99,10 +99,10 @@ class Backend:
         except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
             return self.mender.read_again(error, shard, lambda: read(run()))
 
-    def call(self, code: Script, target: Keyed, args: Sequence[Argument], patience: float) -> Reply:
+    def call(self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float) -> Reply:
         """The answer of a script that is about no shard, told a time that was measured for it. Raises BackendError."""
-        return self.patiently(
-            patience, lambda: self._once(code, target, [*self.nodes.stamp(target, measure=True), *args])
+        return self.retrying(
+            retry_for, lambda: self._once(code, target, [*self.nodes.stamp(target, measure=True), *args])
         )
 
     @property
@@ -115,31 +115,31 @@ class Backend:
         return self._mender
 
     def _run(
-        self, name: str, shard: ShardRef, args: Sequence[Argument], patience: float, *, ask_time: bool = False
+        self, name: str, shard: ShardRef, args: Sequence[Argument], retry_for: float, *, ask_time: bool = False
     ) -> Reply:
         code = script(name, shard.groups)
 
         def once(*, measure: bool) -> Reply:
             return self._once(code, shard, [*self.nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
 
-        reply = self.patiently(patience, lambda: once(measure=False))
+        reply = self.retrying(retry_for, lambda: once(measure=False))
         if reply[0] == b"SKEW":
-            reply = self.patiently(patience, lambda: once(measure=True))
+            reply = self.retrying(retry_for, lambda: once(measure=True))
         return accepted(reply, shard)
 
-    def patiently(self, patience: float, call: Callable[[], Result]) -> Result:
-        """What the call returns; made again while the server cannot serve, for `patience` seconds.
+    def retrying(self, retry_for: float, call: Callable[[], Result]) -> Result:
+        """What the call returns; made again while the server cannot serve, for `retry_for` seconds.
 
         Raises BackendError. For calls that may reach the server twice.
         """
-        give_up_at, attempt = self.clock.monotonic() + patience, 0
+        retry_until, attempt = self.clock.monotonic() + retry_for, 0
         while True:
             try:
                 return call()
             except REDIS_ERRORS as error:
-                if not is_transient(error) or self.clock.monotonic() >= give_up_at:
+                if not is_transient(error) or self.clock.monotonic() >= retry_until:
                     raise translate(error) from error
-            self.pause(attempt, most=give_up_at - self.clock.monotonic())
+            self.pause(attempt, most=retry_until - self.clock.monotonic())
             attempt += 1
 
     def run_each(self, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
@@ -214,7 +214,7 @@ class Backend:
     ) -> Reply | LowkiqError:
         """The answer of a mended shard, or the error where there is nothing to mend."""
         try:
-            return self.run(code.name, shard, args[3:], patience=0.0) if self.mender.mend(shard) else error
+            return self.run(code.name, shard, args[3:], retry_for=0.0) if self.mender.mend(shard) else error
         except LowkiqError as again:
             return again
 

@@ -99,29 +99,29 @@ def agrees(declaration: Declaration, stored: object) -> bool:
 
 
 def declare(
-    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float, *, reopen: bool = False
+    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float, *, reopen: bool = False
 ) -> None:
     """Register the declaration of the queue and open its shards, or compare it with the registered one.
 
     With `reopen` shards are opened that are not, though the declaration is registered: it is one round trip for each
     node. Raises QueueMismatch; BackendError, and BackendFull where it cannot be registered.
     """
-    there, is_new = register(backend, shards, declaration, patience)
+    there, is_new = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
     if (is_new or reopen) and not there.changing:
-        open_each(backend, shards, there, patience)
+        open_each(backend, shards, there, retry_for)
 
 
-def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
     """As `declare`, for who met a shard that is not open; it is open when this returns.
 
     Raises what `declare` does; ShardClosed while the queue is being declared anew.
     """
-    there, _ = register(backend, shards, declaration, patience)
+    there, _ = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
-    if there.changing or not open_each(backend, shards, there, patience):
+    if there.changing or not open_each(backend, shards, there, retry_for):
         raise ShardClosed(
             f"Queue {shards[0].queue_name!r} is being declared anew. If that broke off, call app.redeclare again, "
             "with the worker as it was or as it is to be.",
@@ -130,7 +130,7 @@ def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Decl
 
 
 def register(
-    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float
+    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
 ) -> tuple[Registered, bool]:
     """What is registered, and whether that was done just now. Raises BackendError."""
     key = declaration_key(shards[0].queue_name)
@@ -145,7 +145,7 @@ def register(
         stored = _stored(backend, key)
         return registered(stored), stored == mine.encoded
 
-    return backend.patiently(patience, once)
+    return backend.retrying(retry_for, once)
 
 
 def _stored(backend: Backend, key: str) -> object:
@@ -158,15 +158,15 @@ def _stored(backend: Backend, key: str) -> object:
         raise
 
 
-def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, patience: float) -> bool:
+def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, retry_for: float) -> bool:
     """Open the shards under the declaration that was seen; whether none knew a later one. Raises BackendError."""
-    give_up_at = backend.clock.monotonic() + patience
+    retry_until = backend.clock.monotonic() + retry_for
     args = [there.generation, there.made_with["merge"]]
     statuses = []
     for shard, first in zip(shards, backend.run_each([("open", shard, args) for shard in shards]), strict=True):
-        reply, left = first, give_up_at - backend.clock.monotonic()
+        reply, left = first, retry_until - backend.clock.monotonic()
         if isinstance(reply, BackendUnavailable) and left > 0:
-            reply = backend.run("open", shard, args, patience=left)
+            reply = backend.run("open", shard, args, retry_for=left)
         if isinstance(reply, LowkiqError):
             raise reply
         statuses.append(reply[0])

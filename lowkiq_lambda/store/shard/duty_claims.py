@@ -72,7 +72,7 @@ class DutyClaims:
         self._backend = backend
         self._key = DutyKey.of(queue_names)
 
-    def claim(self, duties: Sequence[ClaimRequest], patience: float) -> tuple[DutyClaim | None, float]:
+    def claim(self, duties: Sequence[ClaimRequest], retry_for: float) -> tuple[DutyClaim | None, float]:
         """Claim the duty that has been due for longest; and in how many seconds another one is due.
 
         Raises BackendError.
@@ -80,26 +80,26 @@ class DutyClaims:
         args: list[Argument] = [secrets.token_hex(12)]
         for duty in duties:
             args += duty
-        name, next_in = self._call("claim_duty", args, patience)
+        name, next_in = self._call("claim_duty", args, retry_for)
         reply = ClaimReply(name.decode(), float(next_in))
         return DutyClaim(reply.name, str(args[0])) if reply.name else None, reply.next_in
 
-    def finish(self, claim: DutyClaim, error: str, patience: float) -> bool:
+    def finish(self, claim: DutyClaim, error: str, retry_for: float) -> bool:
         """Say that the run is over, with this error, or "". False where the claim had ended, and another one came.
 
         Raises BackendError.
         """
-        return bool(self._call("finish_duty", [claim.nonce, claim.name, error], patience)[0] == b"OK")
+        return bool(self._call("finish_duty", [claim.nonce, claim.name, error], retry_for)[0] == b"OK")
 
-    def states(self, duties: Sequence[Period], patience: float) -> list[DutyStateReply]:
+    def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyStateReply]:
         """What is known of each. Raises BackendError."""
         args: list[Argument] = []
         for duty in duties:
             args += duty
-        return [_state(*state) for state in self._call("duty_states", args, patience)]
+        return [_state(*state) for state in self._call("duty_states", args, retry_for)]
 
-    def _call(self, name: str, args: Sequence[Argument], patience: float) -> Reply:
-        return self._backend.call(script(name, (DUTIES,)), self._key, args, patience)
+    def _call(self, name: str, args: Sequence[Argument], retry_for: float) -> Reply:
+        return self._backend.call(script(name, (DUTIES,)), self._key, args, retry_for)
 
 
 def _state(due_at: bytes, held: int, began: bytes, ended: bytes, *rest: Any) -> DutyStateReply:  # noqa: ANN401 - bytes and numbers of a reply

@@ -24,7 +24,7 @@ CHUNK_JOBS: Final = 1_900
 CHUNK_BYTES: Final = 1024 * 1024
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
-_RUNG_BY_SCRIPT: Final = 2
+_NOTIFIED_BY_SCRIPT: Final = 2
 """What enqueue.lua answers where nothing is left to be said."""
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
@@ -56,7 +56,7 @@ class EnqueueReply(ReplyShape, frozen=True):
     """What enqueue.lua answers."""
 
     status: bytes
-    bell: int
+    sooner: int
     now: bytes
     met: Any
     """Positions of jobs that met their id waiting, each with its perform_in behind it."""
@@ -76,10 +76,10 @@ class _Chunk:
 
 
 class Pusher:
-    """Pushes checked jobs of one queue; the bell rings where a shard has work sooner than before.
+    """Pushes checked jobs of one queue; a notification names the shards with work sooner than before.
 
     `declare` opens the shards where one turns out not to be open, or raises why it may not. `wake` is told of the
-    shards that were written to, and of those whose bell rang.
+    shards that were written to, and of those with work sooner than before.
     """
 
     def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
@@ -87,7 +87,7 @@ class Pusher:
         backend: Backend,
         shards: Sequence[ShardRef],
         merge: str,
-        patience: float,
+        retry_for: float,
         *,
         declare: Callable[[], None],
         wake: Wake | None = None,
@@ -96,31 +96,31 @@ class Pusher:
         self._shards = shards
         self._channel = notification_channel(shards[0].queue_name)
         self._merge = merge
-        self._patience = min(patience, TOKEN_LIFE / 2)
+        self._retry_for = min(retry_for, TOKEN_LIFE / 2)
         self._declare = declare
         self._wake = wake
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
         results: list[Pushed | None] = [None] * count
-        rung: dict[int, int] = {}
+        sooner: dict[int, int] = {}
         waves = list(_waves(self._shards, jobs_by_shard))
         for index, wave in enumerate(waves):
-            failed = self._write(wave, results, rung)
+            failed = self._write(wave, results, sooner)
             if failed:
-                self._ring(rung, results)
+                self._notify(sooner, results)
                 raise _broken_off(failed, [*wave, *(chunk for later in waves[index + 1 :] for chunk in later)], results)
-        self._ring(rung, results)
+        self._notify(sooner, results)
         return [result for result in results if result is not None]
 
     def _write(
-        self, wave: Sequence[_Chunk], results: list[Pushed | None], rung: dict[int, int]
+        self, wave: Sequence[_Chunk], results: list[Pushed | None], sooner: dict[int, int]
     ) -> dict[bytes, LowkiqError]:
-        """Sends a wave until each chunk is written or patience ends; the errors of those that are not, by token."""
+        """Sends a wave until each chunk is written or retry_for ends; the errors of those that are not, by token."""
         clock = self._backend.clock
-        give_up_at, wall_limit = clock.monotonic() + self._patience, clock.time() + self._patience
+        retry_until, wall_limit = clock.monotonic() + self._retry_for, clock.time() + self._retry_for
         attempt, left, errors = 0, list(wave), dict[bytes, LowkiqError]()
-        # A single script rings by itself, a round trip sooner; of many shards one message tells.
+        # A single script publishes by itself, a round trip sooner; one message names many shards.
         channel = self._channel if len(wave) == 1 else ""
         while left:
             again = []
@@ -134,10 +134,10 @@ class Pusher:
                     errors[chunk.token] = _refused(reply, errors.get(chunk.token))
                 else:
                     errors.pop(chunk.token, None)
-                    self._note(chunk, reply, results, rung)
+                    self._note(chunk, reply, results, sooner)
             left = again
             # Past the token's life a repeat would be taken for a new push; a frozen process shows by the wall clock.
-            if not left or clock.monotonic() >= give_up_at or clock.time() >= wall_limit:
+            if not left or clock.monotonic() >= retry_until or clock.time() >= wall_limit:
                 break
             self._backend.pause(attempt)
             attempt += 1
@@ -160,7 +160,7 @@ class Pusher:
             return [error] * len(chunks)
         return self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
 
-    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], rung: dict[int, int]) -> None:
+    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], sooner: dict[int, int]) -> None:
         enqueued = EnqueueReply.of(reply)
         index = chunk.shard.index
         now = float(enqueued.now)
@@ -169,15 +169,15 @@ class Pusher:
         for offset, perform_in in zip(enqueued.met[::2], enqueued.met[1::2], strict=True):
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
-        if enqueued.bell:
-            rung[index] = enqueued.bell
+        if enqueued.sooner:
+            sooner[index] = enqueued.sooner
 
-    def _ring(self, rung: dict[int, int], results: Sequence[Pushed | None]) -> None:
-        if unheard := sorted(index for index, bell in rung.items() if bell != _RUNG_BY_SCRIPT):
+    def _notify(self, sooner: dict[int, int], results: Sequence[Pushed | None]) -> None:
+        if unheard := sorted(index for index, notice in sooner.items() if notice != _NOTIFIED_BY_SCRIPT):
             self._backend.publish(self._channel, ",".join(map(str, unheard)))
         if self._wake:
             written = sorted({result.shard for result in results if result is not None})
-            self._wake([self._shards[index] for index in written], {self._shards[index] for index in rung})
+            self._wake([self._shards[index] for index in written], {self._shards[index] for index in sooner})
 
 
 def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:

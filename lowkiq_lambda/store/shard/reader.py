@@ -32,13 +32,13 @@ _GROUP_SIZE: Final = 24
 
 
 class ShardReader(NamedTuple):
-    """Reads shards, and tries again for `patience` seconds while Redis cannot serve.
+    """Reads shards, and tries again for `retry_for` seconds while Redis cannot serve.
 
     `shards`: those of the queue that it was made for, if it was made for one.
     """
 
     backend: Backend
-    patience: float
+    retry_for: float
     shards: Sequence[ShardRef] = ()
 
     def read(
@@ -69,21 +69,21 @@ class ShardReader(NamedTuple):
             with _begun(backend, call) as (_, replies):
                 return [*replies]
 
-        return backend.patiently(self.patience, once)
+        return backend.retrying(self.retry_for, once)
 
     def try_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply | LowkiqError]:
         """As `read_each`, but a shard that cannot be read has its error as its reply."""
         backend, call = self.backend, _ReadCall(name, [(shard, ()) for shard in shards])
-        give_up_at, attempt = backend.clock.monotonic() + self.patience, 0
+        retry_until, attempt = backend.clock.monotonic() + self.retry_for, 0
         while True:
             try:
                 answers = _answers(backend, call)
             except REDIS_ERRORS as error:
                 answers = [error] * len(shards)
             passing = any(isinstance(answer, Exception) and is_transient(answer) for answer in answers)
-            if not passing or backend.clock.monotonic() >= give_up_at:
+            if not passing or backend.clock.monotonic() >= retry_until:
                 return [translate(answer) if isinstance(answer, Exception) else answer for answer in answers]
-            backend.pause(attempt, most=give_up_at - backend.clock.monotonic())
+            backend.pause(attempt, most=retry_until - backend.clock.monotonic())
             attempt += 1
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
@@ -110,7 +110,7 @@ class ShardReader(NamedTuple):
         """
         backend, call = self.backend, _ReadCall(name, requests, extra_commands)
         with ExitStack() as stack:
-            answers, replies = backend.patiently(self.patience, lambda: stack.enter_context(_begun(backend, call)))
+            answers, replies = backend.retrying(self.retry_for, lambda: stack.enter_context(_begun(backend, call)))
             yield answers, _each_translated(replies, len(requests))
 
     def _parsed(

@@ -28,13 +28,13 @@ return redis.call('GET', KEYS[1])
 """
 
 
-def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
     """Replace the declaration of a queue without jobs by one with another `shards_count` or `merge`.
 
     What broke off half-way is finished by another call, with either of the two. Raises QueueMismatch where jobs are
     left, more differs than may, or another call came between, and BackendError.
     """
-    change = _Change(backend, shards, declaration, patience)
+    change = _Change(backend, shards, declaration, retry_for)
     change.begin()
     if change.there.changing:
         change.close_old()
@@ -47,17 +47,19 @@ class _Change:
 
     there: Registered
 
-    def __init__(self, backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, patience: float) -> None:
+    def __init__(
+        self, backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
+    ) -> None:
         self._backend = backend
         self._shards = shards
         self._declaration = declaration
-        self._patience = patience
+        self._retry_for = retry_for
         self._queue_name = shards[0].queue_name
 
     def begin(self) -> None:
         """Register a generation: from then on no other call's closing, replacing or opening counts."""
         while True:
-            before, _ = register(self._backend, self._shards, self._declaration, self._patience)
+            before, _ = register(self._backend, self._shards, self._declaration, self._retry_for)
             if _lasting(before.made_with) != _lasting(asdict(self._declaration)):
                 raise mismatch(self._queue_name, self._declaration, before)
             generation = next_generation(self._backend, self._shards[0], before.generation)
@@ -97,13 +99,13 @@ class _Change:
     def _swap(self, before: Registered, after: Registered) -> bool:
         client, key = self._backend.client, declaration_key(self._queue_name)
         # Sent again where the answer was lost: what stands then is what was to be written.
-        there = self._backend.patiently(
-            self._patience, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded)
+        there = self._backend.retrying(
+            self._retry_for, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded)
         )
         return registered(there) == after
 
     def _order(self, name: str, shard: ShardRef, *args: str) -> bytes:
-        status: bytes = self._backend.run(name, shard, [self.there.generation, *args], patience=self._patience)[0]
+        status: bytes = self._backend.run(name, shard, [self.there.generation, *args], retry_for=self._retry_for)[0]
         return status
 
     def _overtaken(self) -> QueueMismatch:

@@ -158,7 +158,7 @@ class LeaseSession:
         """The error of a job whose process died each time."""
         return self._settings.crashed
 
-    def acquire(self, owner: str, limits: ClaimLimits, patience: float) -> Acquired | NotAcquired:
+    def acquire(self, owner: str, limits: ClaimLimits, retry_for: float) -> Acquired | NotAcquired:
         """Take the lease, recover what a dead holder left, and claim: one call."""
         settings = self._settings
         args: list[Argument] = [
@@ -171,7 +171,7 @@ class LeaseSession:
             settings.crashed,
         ]
         return self._backend.read(
-            lambda: self._backend.run("acquire", self.shard, args, patience=patience, ask_time=True),
+            lambda: self._backend.run("acquire", self.shard, args, retry_for=retry_for, ask_time=True),
             self.shard,
             self._granted,
         )
@@ -193,7 +193,7 @@ class LeaseSession:
             recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
         )
 
-    def settle(self, settlement: Settlement, limits: ClaimLimits, *, patience: float) -> Window | None:
+    def settle(self, settlement: Settlement, limits: ClaimLimits, *, retry_for: float) -> Window | None:
         """Write what became of the ids in flight and go on; the next window, if any."""
         settings = self._settings
         named, errors = _errors_apart(settlement.outcomes)
@@ -207,7 +207,7 @@ class LeaseSession:
             msgspec.msgpack.encode(named),
             *errors,
         ]
-        return self._numbered("settle", args, patience, self._settled)
+        return self._numbered("settle", args, retry_for, self._settled)
 
     def _settled(self, reply: Reply) -> Window | None:
         settled = SettleReply.of(reply)
@@ -216,40 +216,40 @@ class LeaseSession:
         self.at_risk = None
         return read_window(settled.window)
 
-    def start(self, job_id: str, patience: float) -> None:
+    def start(self, job_id: str, retry_for: float) -> None:
         """Note that the handler of a lone suspect is about to run."""
         # Before the call, which may be applied though its answer is lost.
         self.at_risk = job_id
-        self._numbered("start", [job_id], patience, _anything)
+        self._numbered("start", [job_id], retry_for, _anything)
 
-    def renew(self, patience: float) -> Renewed:
+    def renew(self, retry_for: float) -> Renewed:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
         args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
         end_child_of(self._pid)
-        reply = _unless_lost(self._backend.run("renew", self.shard, args, patience=patience), self.shard)
+        reply = _unless_lost(self._backend.run("renew", self.shard, args, retry_for=retry_for), self.shard)
         renewed = Renewed(_STOP_REQUESTS[RenewReply.of(reply).stop_request])
         self.stop_request = renewed.stop_request
         return renewed
 
-    def abandon(self, seconds: float, patience: float) -> None:
+    def abandon(self, seconds: float, retry_for: float) -> None:
         """Mark what is in flight as abandoned; the shard is free after `seconds`, the process must be gone."""
         end_child_of(self._pid)
-        reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], patience=patience)
+        reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], retry_for=retry_for)
         _unless_lost(reply, self.shard)
 
-    def survive(self, patience: float) -> None:
+    def survive(self, retry_for: float) -> None:
         """After the visit: the handler of the lone suspect has ended, or never began, and the process lives."""
-        self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], patience=patience)
+        self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], retry_for=retry_for)
         self.at_risk = None
 
     def _numbered(
-        self, name: str, args: Sequence[Argument], patience: float, read: Callable[[Reply], Result]
+        self, name: str, args: Sequence[Argument], retry_for: float, read: Callable[[Reply], Result]
     ) -> Result:
         end_child_of(self._pid)
         call = [self._nonce, self._calls + 1, self._settings.ttl, *args]
 
         def run() -> Reply:
-            return _unless_lost(self._backend.run(name, self.shard, call, patience=patience), self.shard)
+            return _unless_lost(self._backend.run(name, self.shard, call, retry_for=retry_for), self.shard)
 
         answer = self._backend.read(run, self.shard, read)
         self._calls += 1

@@ -58,19 +58,19 @@ class ShardStateReply(ReplyShape, frozen=True):
     risky: int
 
 
-def probe(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult]:
-    """The state of each shard. Raises BackendError where one cannot be read for `patience` seconds."""
+def probe(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult]:
+    """The state of each shard. Raises BackendError where one cannot be read for `retry_for` seconds."""
     if not shards:
         return []
-    replies = ShardReader(backend, patience).read_each("shard_state", shards)
+    replies = ShardReader(backend, retry_for).read_each("shard_state", shards)
     backend.now_each(shards)
     return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
 
 
-def probe_each(backend: Backend, shards: Sequence[ShardRef], patience: float) -> list[ProbeResult | LowkiqError]:
+def probe_each(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
     states: list[ProbeResult | LowkiqError] = []
-    for shard, reply in zip(shards, ShardReader(backend, patience).try_each("shard_state", shards), strict=True):
+    for shard, reply in zip(shards, ShardReader(backend, retry_for).try_each("shard_state", shards), strict=True):
         try:
             states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
         except BackendError as error:

@@ -27,22 +27,22 @@ class Woken(NamedTuple):
     errors: dict[ShardRef, LowkiqError]
 
 
-def wake(backend: Backend, shards: Sequence[ShardRef], window: float, patience: float) -> Woken:
+def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for: float) -> Woken:
     """Ask for each shard whether a drain is to be started, in one round trip for each node; noted where it is.
 
     That is where something is due or left by a dead holder, nobody holds the shard or pauses it, and no earlier wake
     still counts: one does for `window` seconds, at most until somebody takes the lease.
     """
     nonce = secrets.token_hex(12)
-    replies = _answers(backend, "wake", shards, [nonce, window], patience)
+    replies = _answers(backend, "wake", shards, [nonce, window], retry_for)
     errors = {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
     woken = [shard for shard in shards if shard not in errors and _first(replies[shard]) == _WOKEN]
     return Woken(nonce, woken, errors)
 
 
-def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], patience: float) -> dict[ShardRef, LowkiqError]:
+def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, LowkiqError]:
     """Take back the wakes of these shards: no drain was started. The errors of those where that failed."""
-    replies = _answers(backend, "unwake", shards, [nonce], patience)
+    replies = _answers(backend, "unwake", shards, [nonce], retry_for)
     return {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
 
 
@@ -65,7 +65,7 @@ class Waker:
         to_wake = [shard for shard in shards if shard in sooner or self._quiet_until.get(shard, now) <= now]
         if not to_wake:
             return
-        woken = wake(self._backend, to_wake, self._window, patience=0.0)
+        woken = wake(self._backend, to_wake, self._window, retry_for=0.0)
         self._quiet_until |= {shard: now + self._window for shard in to_wake if shard not in woken.errors}
         for shard, error in woken.errors.items():
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
@@ -78,20 +78,20 @@ class Waker:
         except Exception as error:  # noqa: BLE001 - what was pushed is written, whatever the plug raises
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
             self._quiet_until.pop(shard, None)
-            unwake(self._backend, nonce, [shard], patience=0.0)
+            unwake(self._backend, nonce, [shard], retry_for=0.0)
 
 
 def _answers(
-    backend: Backend, name: str, shards: Sequence[ShardRef], args: Sequence[Argument], patience: float
+    backend: Backend, name: str, shards: Sequence[ShardRef], args: Sequence[Argument], retry_for: float
 ) -> dict[ShardRef, Reply | LowkiqError]:
-    """The answer or the error of each; asked again where the server cannot serve, for `patience` seconds."""
-    give_up_at, attempt = backend.clock.monotonic() + patience, 0
+    """The answer or the error of each; asked again where the server cannot serve, for `retry_for` seconds."""
+    retry_until, attempt = backend.clock.monotonic() + retry_for, 0
     answers: dict[ShardRef, Reply | LowkiqError] = {}
     left = list(shards)
     while left:
         answers |= zip(left, backend.run_each([(name, shard, args) for shard in left]), strict=True)
         left = [shard for shard in left if isinstance(answers[shard], BackendUnavailable)]
-        seconds_left = give_up_at - backend.clock.monotonic()
+        seconds_left = retry_until - backend.clock.monotonic()
         if seconds_left <= 0:
             break
         if left:

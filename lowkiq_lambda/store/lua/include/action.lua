@@ -4,7 +4,7 @@
 -- when the operator looked: payloads with a larger arrival number came later.
 -- ARGV[4] token of the call, [5] merge, [6] arrival number at the look, [7] payloads and [8] bytes that one call
 --   may touch, [9] '', or where to go on within the first id, as the last call said.
--- Returns {'OK', changed ids, finished ids, where to go on within the next id or '', bell}: bell is 1 when the
+-- Returns {'OK', changed ids, finished ids, where to go on within the next id or '', sooner}: sooner is 1 when the
 --   shard's earliest due time became earlier. A call that comes twice in a row is answered as the first time.
 local token, merge, looked = ARGV[4], ARGV[5], tonumber(ARGV[6])
 local payloads_left, bytes_left = tonumber(ARGV[7]), tonumber(ARGV[8])

@@ -2,11 +2,11 @@
 --! needs shard
 --! rarely retry_counts
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
--- ARGV[4] token of the push, [5] merge, [6] the channel of the bell, '' if the caller rings it, [7] what is said on
+-- ARGV[4] token of the push, [5] merge, [6] the channel, '' if the caller notifies, [7] what is said on
 --   it, [8..] per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes), with
 --   HAS_PERFORM_IN the time (a double), else both are now, and the payload.
--- Returns {'OK', bell, now, {position, perform_in, ...}}: bell is 0 unless the shard's earliest due time became
---   earlier, then 1, and 2 where it was rung here; the list names the jobs that met their id waiting (positions from
+-- Returns {'OK', sooner, now, {position, perform_in, ...}}: sooner is 0 unless the shard's earliest due time became
+--   earlier, then 1, and 2 where the script has notified; the list names the jobs that met their id waiting (positions from
 --   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN = 1, 2
@@ -94,10 +94,10 @@ for _, job in ipairs(again) do
   if not perform_in then call('ZADD', due, now_text, job[2]) end
   met[#met + 1] = perform_in or now_text
 end
-local bell = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0
+local sooner = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0
 -- That a server allows no message from a script must not undo the push.
-if bell == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then bell = 2 end
-local reply = {'OK', bell, now_text, met}
+if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
+local reply = {'OK', sooner, now_text, met}
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.
