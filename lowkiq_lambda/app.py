@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
@@ -146,7 +146,7 @@ class Lowkiq:
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
         return duty_states(self.backend, self._queues, periods, self.config.retry_for)
 
-    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
         pushed: list[Pushed] = compose(self.client_middlewares, self._push)(worker_of(worker), list(jobs))
         return pushed

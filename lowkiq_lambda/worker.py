@@ -59,7 +59,7 @@ class Worker:
             raise DeclarationError(f"{cls.__name__} is not bound to an app: decorate it with @app.worker.")
         if isinstance(jobs, dict):
             raise JobError("perform_async takes a list of jobs, not one job: write perform_async([{...}])")
-        return cls.app.push(cls, list(jobs))
+        return cls.app.push(cls, jobs)
 
 
 _ARGUMENTS: Final = {

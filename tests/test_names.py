@@ -75,3 +75,12 @@ def test_stop_reasons_have_their_table() -> None:
 def test_counters_are_explained(name: str) -> None:
     """Each number of `app.metrics()` is explained where operators look for it."""
     assert name in quoted(DOCS / "operations.md")
+
+
+def test_the_way_of_a_job_names_files_that_exist() -> None:
+    """Each hop of the architecture's walk is found where it says."""
+    rows = re.findall(r"^\| \d+ \| (.+?) \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    files = [name for row in rows for name in re.findall(r"`([a-z_/]+\.(?:py|lua))`", row)]
+
+    assert len(rows) > 20
+    assert [] == [name for name in files if not [*(ROOT / "lowkiq_lambda").rglob(name)]]

@@ -111,7 +111,7 @@ class PushClient:
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""
         # A middleware may hand on an iterator.
-        jobs = list(jobs)
+        jobs = jobs if isinstance(jobs, list) else list(jobs)
         by_shard = self._checker.check_all(jobs)
         return self._pusher.push(by_shard, len(jobs)) if by_shard else []
 
