@@ -12,17 +12,16 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-_forks = 0
-"""How many forks lie between the process that imported this and the one that runs."""
+_pid = os.getpid()
+"""Of this process, kept because os.getpid is a system call, and each batch passes the guard twice."""
 
 
 def _note_fork() -> None:
-    global _forks  # noqa: PLW0603 - it is a fact of the process
-    _forks += 1
+    global _pid  # noqa: PLW0603 - it is a fact of the process
+    _pid = os.getpid()
 
 
 if hasattr(os, "register_at_fork"):
-    # Counted, because os.getpid is a system call, and the guard is passed twice for each batch.
     os.register_at_fork(after_in_child=_note_fork)
 
 
@@ -31,14 +30,15 @@ def in_parent_alone(call: Callable[[Given], Result], given: Given) -> Result:
 
     Its exit code is what it would have been: that of `sys.exit`, 1 after another exception, else 0.
     """
-    forks = _forks
+    pid = _pid
     try:
         result = call(given)
     except BaseException as error:
-        if _forks != forks:
+        # Asked of the system: code that is not Python's forks without a word to the hook above.
+        if os.getpid() != pid:
             _leave(error)
         raise
-    if _forks != forks:
+    if os.getpid() != pid:
         _leave(None)
     return result
 

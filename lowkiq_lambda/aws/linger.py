@@ -36,7 +36,7 @@ class Linger:
             # What was pushed before, nobody heard.
             drain.probe(budget)
             return True
-        polls_at = drain.probed_at + drain.drainer.config.poll_interval
+        polls_at = max(drain.stale_at, drain.probed_at + drain.drainer.config.poll_interval)
         wakes_at = min(polls_at, drain.board.wait_until())
         drain.board.notify(self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain))
         return True

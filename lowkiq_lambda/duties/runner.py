@@ -53,7 +53,8 @@ class DutyRunner:
             requests = [(duty.name, duty.every, _seconds_of(duty, remaining) + GRACE) for duty in left]
             claim, next_in = self._claims.claim(requests, retry_for=0.0)
             if claim is None:
-                return ran._replace(next_in=next_in)
+                # A round that ran a duty has not asked when that is due again: the next look, at once, does.
+                return ran if ran.results or ran.errors else ran._replace(next_in=next_in)
             if not self._run(claim, remaining, ran):
                 break
         return ran
@@ -85,7 +86,8 @@ class DutyRunner:
         return True
 
     def _finish(self, claim: DutyClaim, error: BaseException | None) -> None:
-        text = "" if error is None else cut(headline(error), _ERROR_LENGTH)
+        # A text may hold lone surrogates, as of a file's name: no UTF-8 has them.
+        text = "" if error is None else cut(headline(error), _ERROR_LENGTH).encode(errors="backslashreplace").decode()
         if not self._claims.finish(claim, text, retry_for=GRACE):
             text = "a duty took longer than its claim lasted, so another process may have done it at the same time"
             logger.warning(text, extra={"duty": claim.name})

@@ -24,6 +24,8 @@ CHECKS: Final = 10
 """In a poll interval, at most, where nothing says when a shard is worth a visit."""
 RISK_PUT_OFF: Final = 60.0
 """Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
+_NOT_KEPT: Final = ("held", "lease lost")
+"""Why a visit that got the shard let it go, though it has work: so it may end at once again."""
 UNCHOSEN: Final = 0.1
 """Seconds until a scheduler that chose none of the shards with work is asked again."""
 
@@ -179,7 +181,7 @@ class ShardBoard:
                 # Not longer each time: an id that exits is bounded by itself, and its shard has others. After its turn
                 # the backlog comes first: what exited waits behind it.
                 self._put_back(entry, 0.0 if result.reason == "turn over" else self._rests.first)
-            elif result.token is None:
+            elif result.token is None or result.reason in _NOT_KEPT:
                 entry.rests_until = now + self._rests.not_acquired
             self._queue.put(entry)
 
@@ -228,7 +230,9 @@ class ShardBoard:
 
     def _take(self, entry: ShardEntry) -> ShardRef | None:
         with self._changed:
-            return None if entry.is_taken else self._taken(entry)
+            # Since the scheduler looked another thread may have been there.
+            is_free = not entry.is_taken and entry.free_at <= self._clock.monotonic()
+            return self._taken(entry) if is_free else None
 
     def _taken(self, entry: ShardEntry) -> ShardRef:
         self._events += 1

@@ -41,7 +41,10 @@ class Drain:
         self.is_notified = False
         """Whether the board is told of pushes, so that fewer probes are needed."""
         self._work: dict[ShardRef, None] = {}
-        self._stale_at = -math.inf
+        self.stale_at = -math.inf
+        """When the last probe has told enough (monotonic)."""
+        self._unanswered: set[ShardRef] = set()
+        """Shards that failed, and that no probe has reached since: a visit would keep the others waiting."""
 
     @property
     def reason(self) -> StopReason:
@@ -76,7 +79,7 @@ class Drain:
         self.probed_at = clock.monotonic()
         # Probing very many shards takes its time: nine tenths are for the work.
         interval = config.poll_interval / (1 if self.is_notified else CHECKS)
-        self._stale_at = self.probed_at + max(interval, 9 * (self.probed_at - asked_at))
+        self.stale_at = self.probed_at + max(interval, 9 * (self.probed_at - asked_at))
         self._note_probe(found, asked)
 
     def to_probe(self) -> list[ShardRef]:
@@ -85,7 +88,7 @@ class Drain:
 
     def _run(self, budget: Budget, wait: "Wait | None") -> None:
         while not (reason := budget.against_batch(0.0)):
-            if self.drainer.clock.monotonic() >= self._stale_at:
+            if self.drainer.clock.monotonic() >= self.stale_at or not all(map(self.board.is_resting, self._unanswered)):
                 self.probe(budget)
             if shard := self.board.next():
                 self._visit(shard, budget)
@@ -111,6 +114,7 @@ class Drain:
         self.reasons[shard] = "failed"
         self._work.pop(shard, None)
         self.board.failed(shard, error)
+        self._unanswered.add(shard)
 
     def _note_visit(self, shard: ShardRef, result: DrainResult) -> None:
         self.counts += result.counts
@@ -141,6 +145,7 @@ class Drain:
     def _note_result(self, result: ProbeResult) -> None:
         shard = result.ref
         self.lags[shard] = result.lag
+        self._unanswered.discard(shard)
         if result.obstacle is None:
             self._work[shard] = None
             return

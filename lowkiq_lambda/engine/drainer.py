@@ -195,8 +195,8 @@ class Drainer:
         for observer in (*self.observers, *([self.observer] if self.observer else ())):
             try:
                 observer.settled(event)
-            except Exception:
-                logger.exception("the observer of settlings raised")
+            except HOOK_ERRORS as error:
+                logger.error("the observer of settlings raised", exc_info=loggable(error))  # noqa: TRY400 - a cut traceback is logged
 
     def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""

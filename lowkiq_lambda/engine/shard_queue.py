@@ -54,8 +54,8 @@ class ShardEntry:
         return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since)
 
 
-_Place: TypeAlias = tuple[float, int, int, ShardEntry]
-"""In a queue: by time, then as dealt; a number that no other place of the entry has."""
+_Place: TypeAlias = tuple[float, float, int, int, ShardEntry]
+"""In a queue: by time, by `ready_at`, then as dealt; a number that no other place of the entry has."""
 
 
 class ShardQueue:
@@ -73,7 +73,7 @@ class ShardQueue:
         """Give the entry the place that is due to it."""
         entry.places += 1
         if not entry.is_taken and (free_at := entry.free_at) < math.inf:
-            heappush(self._later, (free_at, entry.position, entry.places, entry))
+            heappush(self._later, _place(free_at, entry))
 
     def fill(self, entries: Iterable[ShardEntry], now: float) -> None:
         """Start anew with all entries, and without the places that are void."""
@@ -83,20 +83,20 @@ class ShardQueue:
             if entry.is_taken or free_at == math.inf:
                 continue
             if free_at <= now:
-                self._ready.append((entry.since, entry.position, entry.places, entry))
+                self._ready.append(_place(entry.since, entry))
             else:
-                self._later.append((free_at, entry.position, entry.places, entry))
+                self._later.append(_place(free_at, entry))
         heapify(self._later)
         heapify(self._ready)
 
     def first(self, now: float) -> ShardEntry | None:
         """The entry that may be visited now and has waited longest; of equals the one that was dealt first."""
         while self._later and self._later[0][0] <= now:
-            _, position, place, entry = heappop(self._later)
+            *_, place, entry = heappop(self._later)
             if place == entry.places:
-                heappush(self._ready, (entry.since, position, place, entry))
+                heappush(self._ready, _place(entry.since, entry))
         while self._ready:
-            _, _, place, entry = self._ready[0]
+            *_, place, entry = self._ready[0]
             if place == entry.places:
                 return entry
             heappop(self._ready)
@@ -105,3 +105,7 @@ class ShardQueue:
     def next_at(self) -> float:
         """When it is worth asking for the first again, where there was none."""
         return self._later[0][0] if self._later else math.inf
+
+
+def _place(at: float, entry: ShardEntry) -> _Place:
+    return at, entry.ready_at, entry.position, entry.places, entry

@@ -11,6 +11,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.notifications import Notifications
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
@@ -181,3 +183,28 @@ def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeSe
         worker.perform_async(jobs_of("a"))
 
         assert {"done": 1} == invocation.result()["counts"]
+
+
+def test_a_probe_that_takes_long_leads_to_no_busy_wait(
+    drain: DrainFunction, app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next probe comes later then, and until it comes the invocation waits for messages."""
+    declare(app, queue_name, Notes())
+    app.configure(poll_interval=0.2)
+    drainer, receive, waits = app.drainer, Notifications.receive, list[float]()
+    probe_each = drainer.probe_each
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(0.1)
+        return probe_each(*arguments)
+
+    def noted(self: Notifications, seconds: float) -> list[ShardRef]:
+        waits.append(seconds)
+        return receive(self, seconds)
+
+    monkeypatch.setattr(drainer, "probe_each", slow)
+    monkeypatch.setattr(Notifications, "receive", noted)
+    drain.install(app, linger=1)
+    drain(seconds=5)
+
+    assert 0 < len(waits) < 100

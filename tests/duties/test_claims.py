@@ -121,6 +121,21 @@ def test_clocks_of_processes_may_differ(server: Server, queue_name: str) -> None
         close_app(app)
 
 
+def test_a_call_that_is_late_ends_no_claim(apps: list[Lowkiq], clock: ManualClock) -> None:
+    """Its time was measured before a claim that overtook it: the run goes on alone."""
+    each_with(apps)
+    requests = [("sweep", 60.0, 65.0)]
+    first, second = (DutyClaims(app.backend, app.queues) for app in apps)
+    claim, _ = first.claim(requests, retry_for=0.0)
+    assert claim is not None
+    clock.set_wall(clock.time() - 30.0)
+
+    late, due_in = second.claim(requests, retry_for=0.0)
+
+    assert late is None
+    assert pytest.approx(95.0) == due_in
+
+
 def test_a_server_clock_that_was_ahead_holds_nothing_up(app: Lowkiq, clock: ManualClock) -> None:
     """A failover to a server whose clock is an hour behind: the duty goes on at once, and in its period."""
     duty = Noted()

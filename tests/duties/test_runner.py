@@ -209,3 +209,29 @@ def test_without_duties_nothing_is_asked(app: Lowkiq) -> None:
     """The list is empty, and no connection was made for it."""
     assert [] == app.duties()
     assert [] == app.declared_duties
+
+
+def test_a_short_period_is_kept_beside_a_long_one(app: Lowkiq, clock: ManualClock) -> None:
+    """A round that ran a duty is followed by a look at once, which says when that duty is due again."""
+    short, long = Noted("short", 10.0), Noted("long", 3_600.0)
+    for duty in (short, long):
+        app.add_duty(duty)
+    run_due(app)
+    clock.advance(10.0)
+    ran = run_due(app)
+
+    assert {"short": 2} == ran.results
+    assert ran.next_in <= 10.0
+
+
+def test_an_error_that_is_not_utf_8_fails_its_duty_alone(app: Lowkiq) -> None:
+    """A file's name may be such a text: it is kept in a readable form."""
+
+    def broken() -> None:
+        raise ValueError("no file \udcff")
+
+    app.add_duty(Noted("broken", act=broken))
+    app.add_duty(Noted("sound"))
+
+    assert {"sound": 1} == run_due(app).results
+    assert rb"ValueError: no file \udcff" == record_of(app)[b"broken:error"]

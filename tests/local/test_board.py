@@ -336,3 +336,41 @@ def test_a_thread_that_takes_a_shard_leaves_the_clock_to_another() -> None:
         thread.join(10)
 
     assert {A, B} == set(taken)
+
+
+@pytest.mark.parametrize("reason", ["held", "lease lost"])
+def test_a_shard_that_was_let_go_with_its_work_rests(clock: ManualClock, reason: Literal["held", "lease lost"]) -> None:
+    """In a drain: probes go on to say that it has work, and visits of no use would follow one another."""
+    board = ShardBoard([A], clock, 1.0, Rests.of_drain(1.0))
+    board.update([probed(A, 0.0)], board.events)
+    assert A == board.next()
+    board.visited(A, DrainResult(reason, token=7), 0.0)
+    board.update([probed(A, 0.0)], board.events)
+
+    assert board.next() is None
+    clock.advance(1.0)
+    assert A == board.next()
+
+
+def test_a_scheduler_gets_no_shard_that_another_thread_has_emptied(board: ShardBoard) -> None:
+    """What it saw is old by then: the shard has been taken, and brought back without work."""
+    board.update([probed(A, 0.0)], board.events)
+
+    class Slow:
+        """Chooses while another thread visits."""
+
+        def next(self, views: Sequence[State]) -> State | None:
+            assert A == board.next()
+            board.visited(A, SETTLED, None)
+            return views[0]
+
+    assert board.next(Slow()) is None
+
+
+def test_p6_of_risky_shards_the_one_that_waits_longest_comes_first(clock: ManualClock) -> None:
+    """All of them wait until the same moment; then their lag decides."""
+    board = ShardBoard([A, B], clock, 1.0, Rests.of_drain(1.0))
+    board.put_off_risk(60.0)
+    board.update([probed(A, -5.0, risky=True), probed(B, -500.0, risky=True)], board.events)
+
+    assert B == board.next()

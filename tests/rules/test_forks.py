@@ -35,6 +35,24 @@ def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     assert ("in the child" in ended.stderr) == (way == "error")
 
 
+def test_p1_a_child_that_is_not_forked_by_python_ends_where_the_handler_ends() -> None:
+    """P1: a library in C forks without a word to Python, and its child performs no further batch either."""
+    program = """
+import ctypes, os
+from lowkiq_lambda.forks import in_parent_alone
+
+def fork(parent):
+    if ctypes.CDLL(None).fork():
+        os.wait()
+
+in_parent_alone(fork, os.getpid())
+os.write(1, b"went on ")
+"""
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=TIMEOUT, check=True)
+
+    assert b"went on " == told.stdout
+
+
 def test_what_a_forked_child_raised_is_cut_in_its_log() -> None:
     """A message of megabytes, such as a body of a reply, fills no log."""
     program = """

@@ -89,14 +89,15 @@ def test_what_a_dead_holder_left_is_counted(
     ]
 
 
+@pytest.mark.parametrize("error", [OSError("the standard output is closed"), SystemExit(3)], ids=repr)
 def test_an_observer_that_raises_keeps_nothing_from_the_next(
-    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture
+    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, error: BaseException
 ) -> None:
     """P6: it is logged, and the others are told."""
 
     class Broken:
         def settled(self, _event: SettledEvent) -> None:
-            raise OSError("the standard output is closed")
+            raise error
 
     recorder = EventRecorder()
     app.observers += [Broken(), recorder]

@@ -1,6 +1,8 @@
 """In which order a drain visits shards: turns, rests, and those whose next job may end the process."""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from lowkiq_lambda.engine.board import RISK_PUT_OFF, Rests, ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.errors import BackendError, BackendUnavailable
 from lowkiq_lambda.local.drain_thread import DrainThread
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -191,3 +193,33 @@ def test_p9_what_a_dead_holder_left_does_not_look_claimed(app: Lowkiq, clock: Ma
     outlive(app, clock, risk.worker)
     metrics = app.metrics()[f"{queue_name}-risk"]
     assert (2 * (app.config.lease_ttl + 1),) * 2 == (metrics.lag, metrics.oldest_due_age)
+
+
+def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A visit would try for seconds to get it, while others that may be reached wait."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    worker.perform_async(jobs_of("ab"))
+    drainer, (lost, _) = app.drainer, app.queue_of(worker).shards
+    probe_each, visit, visited = drainer.probe_each, drainer.visit, list[ShardRef]()
+
+    def without_one(shards: Sequence[ShardRef], retry_for: float) -> Mapping[ShardRef, Any]:
+        return {**probe_each(shards, retry_for), **({lost: BackendUnavailable()} if lost in shards else {})}
+
+    def noted(shard: ShardRef, budget: Budget) -> DrainResult:
+        visited.append(shard)
+        return visit(shard, budget)
+
+    def wait(_drain: Drain, _budget: Budget) -> bool:
+        clock.advance(0.3)
+        return True
+
+    monkeypatch.setattr(drainer, "probe_each", without_one)
+    monkeypatch.setattr(drainer, "visit", noted)
+    drain = Drain(drainer, drainer.shards())
+    drain.is_notified = True
+    drain.run(Budget(clock, 60.0), wait)
+
+    assert lost not in visited
+    assert {lost} == set(drain.errors)
