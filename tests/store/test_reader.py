@@ -165,7 +165,7 @@ def test_a_look_ends_with_its_block(app: Lowkiq, queue_name: str) -> None:
         with app.overview() as seen:
             return seen
 
-    with pytest.raises(RuntimeError, match="take its answers before its block does"):
+    with pytest.raises(RuntimeError, match="take its replies inside it"):
         list(escaped().queues)
 
 
