@@ -8,7 +8,7 @@ from bench.blank import Load
 from bench.drain import drain
 from bench.enqueue import enqueue
 from bench.floor import floor
-from bench.latency import latencies, pings
+from bench.latency import handovers, latencies
 
 BASE = "batch 100"
 """The case that the others are compared with."""
@@ -37,7 +37,8 @@ class Sample:
     reads: float
     commands: float
     latencies: list[float]
-    pings: list[float]
+    handovers: list[float]
+    """Of a bare list, beside the latencies."""
 
 
 def cases(jobs: int) -> list[Case]:
@@ -74,5 +75,5 @@ def measure(case: Case, url: str, admin: redis.Redis, trials: int) -> Sample:
         reads=drained.reads,
         commands=drained.commands,
         latencies=latencies(url, load, trials) if case.idle else [],
-        pings=pings(admin, trials) if case.idle else [],
+        handovers=handovers(url, trials) if case.idle else [],
     )

@@ -1,11 +1,12 @@
 """Idle latency: from the call of perform_async to the handler, one job at a time into an idle daemon.
 
-The daemon runs here, who pushes in a process of its own; both read the machine's monotonic clock. Beside it a PING
-after the same rests: what the machine takes to wake a server that sleeps, and its client, once.
+The daemon runs here, the program that pushes in a process of its own; both read the machine's monotonic clock. Beside
+it stands a list of the same server, with the same rests: from the call of redis-py's LPUSH to the return of its BRPOP.
 """
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Event
 from typing import Any, Final
@@ -20,6 +21,7 @@ from lowkiq_lambda.local.daemon import Daemon
 WARM_UP: Final = 5
 """Jobs at first that are not counted: connections are made, scripts loaded."""
 _TIMEOUT: Final = 60.0
+_LIST: Final = "handover"
 
 
 def latencies(url: str, load: Load, trials: int) -> list[float]:
@@ -41,15 +43,31 @@ def latencies(url: str, load: Load, trials: int) -> list[float]:
     return found[WARM_UP:]
 
 
-def pings(client: redis.Redis, trials: int) -> list[float]:
-    """Seconds that each of so many PINGs took."""
-    found: list[float] = []
-    for rest in _rests(trials):
-        time.sleep(rest)
-        asked_at = time.monotonic()
-        client.ping()
-        found.append(time.monotonic() - asked_at)
-    return found
+def handovers(url: str, trials: int) -> list[float]:
+    """Seconds that each of so many elements of a list took to a client that waits for it."""
+    with redis.Redis.from_url(url) as client, ThreadPoolExecutor(1) as waiting:
+        received = waiting.submit(_receive, client, WARM_UP + trials)
+        away(lpush_one_by_one, url, WARM_UP + trials)
+        return received.result()[WARM_UP:]
+
+
+def lpush_one_by_one(url: str, elements: int) -> None:
+    """Push elements, each the time of its push, with the rests of `push_one_by_one`."""
+    with redis.Redis.from_url(url) as client:
+        for rest in _rests(elements):
+            time.sleep(rest)
+            client.lpush(_LIST, repr(time.monotonic()))
+
+
+def _receive(client: redis.Redis, elements: int) -> list[float]:
+    seconds: list[float] = []
+    while len(seconds) < elements:
+        answer = client.brpop([_LIST], timeout=_TIMEOUT)
+        now = time.monotonic()
+        if answer is None:
+            raise TimeoutError(f"{len(seconds)} of {elements} elements came.")
+        seconds.append(now - float(answer[1]))
+    return seconds
 
 
 def push_one_by_one(url: str, load: Load, jobs: int) -> None:

@@ -23,7 +23,7 @@ _HEAD = (
     "commands/job",
     "idle p50 ms",
     "idle p99 ms",
-    "PING p50 ms",
+    "LPUSH to BRPOP p50 ms",
 )
 
 
@@ -46,12 +46,12 @@ class Results:
         return [one.drain / other.drain for one, other in zip(self.of(case), self.of(base), strict=False)]
 
     def latency(self, case: str) -> tuple[float, float, float] | None:
-        """Of all repeats together, in milliseconds: the median, the 99th percentile, and a PING's median."""
+        """Of all repeats together, in milliseconds: the median, the 99th percentile, and the median of a bare list."""
         found = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.latencies]
-        pings = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.pings]
+        bare = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.handovers]
         if len(found) < 2:
             return None
-        return median(found), quantiles(found, n=100, method="inclusive")[98], median(pings)
+        return median(found), quantiles(found, n=100, method="inclusive")[98], median(bare)
 
 
 def table(results: Results) -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import lowkiq_lambda.store
 from lint.lua_parser import read_names
-from lowkiq_lambda.store.shard.keys import GROUPS, key_names
+from lowkiq_lambda.store.shard.keys import FEATURES, key_names
 from lowkiq_lambda.store.shard.scripts import Part
 
 LUA: Final = Path(lowkiq_lambda.store.__file__).parent / "lua"
@@ -64,7 +64,7 @@ class _Linter:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._parts = {path: Part.of(text) for path, text in texts.items()}
         self._names = {path: read_names(text) for path, text in texts.items()}
-        self._keys = {*key_names(GROUPS)}
+        self._keys = {*key_names(FEATURES)}
 
     def of(self, path: str) -> Iterator[Fault]:
         """What is wrong with one file."""
@@ -72,7 +72,7 @@ class _Linter:
         yield from (Fault(path, line, f"{name!r} is not used") for name, line in names.unused)
         yield from self._own_names(path)
         yield from self._own_keys(path)
-        needs, rarely = self._parts[path].needs(GROUPS), self._parts[path].marks.get("rarely", ())
+        needs, rarely = self._parts[path].needs(FEATURES), self._parts[path].marks.get("rarely", ())
         yield from self._includes(path, needs, names.takes, "needed")
         yield from self._includes(path, rarely, names.rarely, "needed rarely")
         offered = self._offered(needs) | self._given(path)
@@ -115,7 +115,7 @@ class _Linter:
 
     def _idle_functions(self, path: str) -> Iterator[Fault]:
         """Functions that each call would define for nothing."""
-        early = self._reached(self._parts[path].needs(GROUPS))
+        early = self._reached(self._parts[path].needs(FEATURES))
         late = self._reached([name for file in (path, *early) for name in self._parts[file].marks.get("rarely", ())])
         everything = [self._names[file] for file in {path, *early, *late}]
         for file in early:
@@ -132,7 +132,7 @@ class _Linter:
             path = left.pop()
             if path in self._parts and path not in found:
                 found.append(path)
-                left += [_path(include) for include in self._parts[path].needs(GROUPS)]
+                left += [_path(include) for include in self._parts[path].needs(FEATURES)]
         return sorted(found)
 
     def _offered(self, includes: Sequence[str]) -> set[str]:
@@ -141,7 +141,7 @@ class _Linter:
 
     def _given(self, path: str) -> set[str]:
         by_turns = ("shards",) if "each" in self._parts[path].marks else ()
-        return {*GIVEN, *by_turns, *(f"has_{group}" for group in GROUPS)}
+        return {*GIVEN, *by_turns, *(f"has_{feature}" for feature in FEATURES)}
 
     def _defining(self, name: str) -> list[str]:
         return [path for path, names in self._names.items() if _is_include(path) and name in names.defines]
@@ -153,7 +153,7 @@ class _Linter:
         """Whether a file that includes this one uses the name."""
         include = Path(path).stem
         return _is_include(path) and any(
-            (include in part.needs(GROUPS) and name in self._names[other].takes)
+            (include in part.needs(FEATURES) and name in self._names[other].takes)
             or (include in part.marks.get("rarely", ()) and name in self._names[other].rarely)
             for other, part in self._parts.items()
         )

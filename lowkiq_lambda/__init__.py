@@ -16,6 +16,7 @@ from lowkiq_lambda.errors import (
     BackendUnavailable,
     BatchClosed,
     ConfigError,
+    CursorError,
     DeclarationError,
     HandlerError,
     JobError,
@@ -25,7 +26,8 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     QueueMismatch,
 )
-from lowkiq_lambda.job import Failure, JobView, MorgueJob, Pushed, ScoredPayload
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
+from lowkiq_lambda.retry import Later
 from lowkiq_lambda.worker import Worker
 
 __all__ = [
@@ -38,16 +40,19 @@ __all__ = [
     "BatchJob",
     "Config",
     "ConfigError",
+    "CursorError",
     "DeclarationError",
     "Failure",
     "HandlerError",
     "JobError",
     "JobView",
+    "Later",
     "LeaseLost",
     "Lowkiq",
     "LowkiqError",
     "MorgueJob",
     "PoolExhausted",
+    "ProgressView",
     "PushInterrupted",
     "Pushed",
     "QueueMismatch",

@@ -5,10 +5,12 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import Config
+from lowkiq_lambda.declaring import check_middlewares, register
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
@@ -16,25 +18,27 @@ from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware, compose
-from lowkiq_lambda.push.client import PushClient
+from lowkiq_lambda.push.client import PushClient, warn_if_on_loop
 from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.wiring import connect_backend, new_wake, reset_advice, server_url
-from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, register, worker_of
+from lowkiq_lambda.wiring import connect_backend, new_waker, reset_advice, server_url
+from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_of
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from contextlib import AbstractContextManager
 
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.duties.duty import Duty
+    from lowkiq_lambda.push.threads import PushThreads
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.duties import DutyState
     from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.queries import Queries
-    from lowkiq_lambda.store.shard.pushing import Wake
+    from lowkiq_lambda.store.shard.waking import Waker
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
@@ -66,7 +70,8 @@ class Lowkiq:
         self._client_backend: Backend | None = None
         self._inspector: Inspector | None = None
         self._clients: dict[str, PushClient] = {}
-        self._wake: Wake | None = None
+        self._push_threads: PushThreads | None = None
+        self._waker: Waker | None = None
         self._drainer: Drainer | None = None
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
@@ -148,20 +153,63 @@ class Lowkiq:
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
-        pushed: list[Pushed] = compose(self.client_middlewares, self._push)(worker_of(worker), list(jobs))
+        declared = worker_of(worker)
+        warn_if_on_loop(declared.__name__)
+        pushed: list[Pushed] | CoroutineType[Any, Any, Any]
+        pushed = compose(self.client_middlewares, self._push)(declared, list(jobs))
+        if isinstance(pushed, CoroutineType):
+            pushed.close()
+            raise DeclarationError(
+                "A client middleware is a coroutine function: around a push all are plain functions."
+            )
         return pushed
+
+    async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+        """What `aperform_async` does: `push` in a thread, so that the event loop goes on."""
+        with self._lock:
+            if self._push_threads is None:
+                from lowkiq_lambda.push.threads import PushThreads  # noqa: PLC0415 - imported lazily: cold start
+
+                self._push_threads = PushThreads(self.config.client_pool_size)
+        return await self._push_threads.run(partial(self.push, worker, list(jobs)))
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
 
         Returns how many ids had each outcome: done, retried, buried, returned (as they were before the claim),
-        suspected (to be run alone before it counts); also failed, which is retried and buried together, and recovered,
-        which a dead holder had left. Raises ValueError for NaN; KeyboardInterrupt at once; and when the other shards
-        are drained BackendError, QueueMismatch, or what a handler exited with (SystemExit).
+        suspected (to be run alone before it counts), later (to go on later); also failed, which is retried and buried
+        together, checkpointed (of later, those whose cursor had moved), and recovered, which a dead holder had left.
+
+        Raises ValueError for NaN; KeyboardInterrupt at once; and when the other shards are drained BackendError,
+        QueueMismatch, or what a handler exited with (SystemExit).
         """
+        return self._drain(self._budget(seconds))
+
+    async def adrain(self, seconds: float | None = None) -> dict[str, int]:
+        """As `drain`, for code on an event loop: the loop goes on meanwhile, and coroutine handlers run on it.
+
+        Where it is cancelled, what runs is cancelled, and its end is waited for.
+        """
+        from lowkiq_lambda.engine.event_loop import drain_beside  # noqa: PLC0415 - imported lazily: cold start
+
+        cancelled = threading.Event()
+        budget = self._budget(seconds, stopping=cancelled.is_set)
+        budget.is_cancelled = cancelled.is_set
+        return await drain_beside(partial(self._drain, budget), cancelled.set)
+
+    def use_loop(self, loop: "AbstractEventLoop | None") -> None:
+        """Have coroutine handlers run on this event loop, which runs in another thread; None: on one of the app's own.
+
+        For handlers that share with other code what is bound to its loop. What runs by then ends where it began.
+        """
+        self.drainer.loop.use(loop)
+
+    def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")
-        budget = Budget(self._clock, self.config.max_runtime if seconds is None else seconds)
+        return Budget(self._clock, self.config.max_runtime if seconds is None else seconds, **options)
+
+    def _drain(self, budget: Budget) -> dict[str, int]:
         drain = Drain(self.drainer, self.drainer.shards()).run(budget)
         for error in (*drain.exits.values(), *drain.errors.values()):
             raise error
@@ -229,8 +277,8 @@ class Lowkiq:
             if self._drainer is None:
                 config = self.config
                 backend = self._connect(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
-                around = partial(compose, self.server_middlewares)
-                self._drainer = Drainer(config, self._clock, backend, self._queues, around)
+                check_middlewares(self.server_middlewares, self.workers)
+                self._drainer = Drainer(config, self._clock, backend, self._queues, self.server_middlewares)
                 self._drainer.observers = self.observers
             return self._drainer
 
@@ -293,9 +341,11 @@ class Lowkiq:
     def _new_client(self, queue: Queue) -> PushClient:
         with self._lock:
             if not self._clients:
-                self._wake = new_wake(self.config, self.backend)
+                self._waker = new_waker(self.config, self.backend)
             declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
-            client = PushClient(self.config, self.backend, queue.worker, queue.shards, declare=declare, wake=self._wake)
+            client = PushClient(
+                self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self._waker
+            )
             return self._clients.setdefault(queue.worker.queue_name, client)
 
     def _connect(self, connections: int, timeout: float) -> Backend:

@@ -20,6 +20,7 @@ from lowkiq_lambda.protocols import (
     LastWords,
     LoadError,
     LoadPayload,
+    LoopFactory,
     Mask,
     StartDrain,
 )
@@ -154,6 +155,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
 
+    loop_factory: LoopFactory | None = None
+    """Makes the event loop of coroutine handlers, such as `uvloop.new_event_loop`; None is asyncio's own."""
+
     start_drain: StartDrain | None = None
     """Called by a push into an idle shard, in place of invoking `wake_function`."""
 
@@ -233,9 +237,10 @@ def _checked(name: str, value: object, kind: object, *, text: bool = False) -> o
     """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
     try:
         return msgspec.convert(value, kind, strict=not text)
-    except msgspec.ValidationError as error:
-        why = str(error)
-        raise _refused(name, value, why[:1].lower() + why[1:], variable_of(name) if text else name) from None
+    except msgspec.ValidationError:
+        from lowkiq_lambda.expected import expected  # noqa: PLC0415 - imported lazily: cold start
+
+        raise _refused(name, value, f"expected {expected(kind)}", variable_of(name) if text else name) from None
 
 
 def _refused(name: str, value: object, why: str, shown_name: str | None = None) -> ConfigError:

@@ -25,5 +25,5 @@ def refuse_in_deployment(what: str, environ: Mapping[str, str]) -> None:
 def _sign_of_deployment(environ: Mapping[str, str]) -> str | None:
     stage = environ.get(_STAGE, "").strip().lower()
     signs = _LAMBDA if stage == "development" else _LAMBDA + _CONTAINERS
-    found = next((name for name in signs if environ.get(name)), None)
-    return f"{_STAGE}=production" if found is None and stage == "production" else found
+    sign = next((name for name in signs if environ.get(name)), None)
+    return f"{_STAGE}=production" if sign is None and stage == "production" else sign

@@ -16,6 +16,18 @@ MESSAGE: Final = 2_000
 LONGEST_LOGGED: Final = 20_000
 """Characters of the messages of an error, and of those that it came from, that a log prints."""
 
+NO_SECRETS: Final = frozenset(
+    {
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_cert_reqs",
+        "ssl_certfile",
+        "ssl_check_hostname",
+        "ssl_keyfile",
+    }
+)
+"""The options of a URL whose values may be printed."""
+
 _FIRST_FRAMES: Final = 1
 _LAST_FRAMES: Final = 5
 _LINE: Final = 300
@@ -23,7 +35,9 @@ _LEAVES: Final = 5
 _CAUSES: Final = 3
 _RELATED: Final = 1_000
 """Exceptions that are looked at: a group may hold any number, and a chain may be a circle."""
-_OURS: Final = frozenset({"lowkiq_lambda.forks", "lowkiq_lambda.protocols", "lowkiq_lambda.engine.perform"})
+_OURS: Final = frozenset(
+    {"lowkiq_lambda.forks", "lowkiq_lambda.protocols", "lowkiq_lambda.engine.perform", "lowkiq_lambda.engine.iteration"}
+)
 """What calls a handler: its frames are the same in every traceback."""
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
 
@@ -87,13 +101,17 @@ def own_error(error: BaseException, function: Callable[[Given], object], given: 
 def say_error(error: BaseException) -> str:
     """The default text of an error that is kept with its job.
 
-    `Type: message` in the first line, then the first and the last frames of the traceback, then so of what it was
-    caused by. A group has its leaves in the first line, and the frames of the first of them.
+    `Type: message` in the first line, then the first and the last frames of the traceback, then the same of its causes.
+    A group has its leaves in the first line, then the frames and causes of the first leaf, and the last frame of each
+    other one.
     """
+    first, *others = islice(_leaves(error), _LEAVES)
     lines = [headline(error), *_notes(error)]
-    for number, one in enumerate(islice(_chain(next(_leaves(error))), 1 + _CAUSES)):
-        lines += [f"caused by {headline(one)}"] if number else []
-        lines += _frames(one)
+    for number, link in enumerate(islice(_chain(first), 1 + _CAUSES)):
+        lines += [f"caused by {headline(link)}"] if number else []
+        lines += _frames(link)
+    for leaf in others:
+        lines += [f"also {headline(leaf)}", *_lines(_own_frames(leaf)[-1:])]
     return "\n".join(lines)
 
 
@@ -108,9 +126,9 @@ def headline(error: BaseException) -> str:
     if not isinstance(error, BaseExceptionGroup):
         return _type_and_message(error)
     leaves = [*islice(_leaves(error), _RELATED)]
-    said = [_type_and_message(leaf) for leaf in leaves[:_LEAVES]]
+    texts = [_type_and_message(leaf) for leaf in leaves[:_LEAVES]]
     more = [f"and {len(leaves) - _LEAVES:,} more"] if leaves[_LEAVES:] else []
-    return f"{_type_and_message(error)}: {'; '.join([*said, *more])}"
+    return f"{_type_and_message(error)}: {'; '.join([*texts, *more])}"
 
 
 def signature(error: BaseException | str) -> str:
@@ -130,8 +148,8 @@ def loggable(error: BaseException) -> BaseException:
     """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
     left = LONGEST_LOGGED
     for number, one in enumerate(_related(error)):
-        said, broken = call_safely(_all_text, one)
-        left -= len(said or "")
+        text, broken = call_safely(_all_text, one)
+        left -= len(text or "")
         if broken or left < 0 or number >= _RELATED:
             return Shortened(headline(error)).with_traceback(error.__traceback__)
     return error
@@ -145,11 +163,11 @@ def _type_and_message(error: BaseException) -> str:
 
 
 def _type_and_cause(leaf: BaseException) -> str:
-    said = []
+    texts = []
     for one in islice(_chain(leaf), 1 + _CAUSES):
         message, _ = call_safely(str, one)
-        said.append(f"{type(one).__qualname__}: {message}")
-    return "\n".join(said)
+        texts.append(f"{type(one).__qualname__}: {message}")
+    return "\n".join(texts)
 
 
 def _notes(error: BaseException) -> list[str]:
@@ -202,12 +220,17 @@ def _related(error: BaseException) -> Iterator[BaseException]:
 
 
 def _frames(error: BaseException) -> Iterable[str]:
-    frames = [one for one in traceback.walk_tb(error.__traceback__) if one[0].f_globals.get("__name__") not in _OURS]
+    frames = _own_frames(error)
     left_out = len(frames) - _FIRST_FRAMES - _LAST_FRAMES
     if left_out <= 0:
         return _lines(frames)
     first, last = _lines(frames[:_FIRST_FRAMES]), _lines(frames[-_LAST_FRAMES:])
     return [*first, f"  [{left_out:,} frames left out]", *last]
+
+
+def _own_frames(error: BaseException) -> list[tuple[FrameType, int]]:
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") not in _OURS]
 
 
 def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
@@ -226,11 +249,20 @@ def bytes_to_text(stored: bytes) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be printed: without user, password, and what looks like one among the options."""
+    """A URL that may be printed: without user and password, and of its options only the values that are no secret."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
     if "@" in rest:
         # Up to the last "@": a password that was not escaped may hold one itself.
         rest = "***@" + rest.rpartition("@")[2]
-    return scheme + separator + re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", r"\1***", rest)
+    place, mark, options = rest.partition("?")
+    return scheme + separator + place + mark + "&".join(map(_shown_option, options.split("&")))
+
+
+def _shown_option(option: str) -> str:
+    # A misspelt name is not known either: nobody can say whether its value is a password.
+    name, is_given, value = option.partition("=")
+    if not is_given:
+        return option and "***"
+    return option if name in NO_SECRETS or not value else f"{name}=***"

@@ -81,6 +81,10 @@ class HandlerError(LowkiqError):
     """The handler did not run to its end: each middleware must call `call_next`, the handler must be sync."""
 
 
+class CursorError(LowkiqError, ValueError):
+    """The cursor cannot be used: it was not made here, its data have changed, or JSON cannot hold it."""
+
+
 class ClockSkew(LowkiqError):
     """The time given to the shard lies behind what it has seen: measure the server's time again."""
 

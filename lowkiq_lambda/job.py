@@ -49,12 +49,37 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
 
 
+class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a started job has come, over all of its runs.
+
+    `cursor`: what it saved last. `items`: how often the cursor has changed, of `total`, if the job told how many it
+    expects. `interruptions`: runs that were stopped before the end, for the last time for this `reason`; `failures`:
+    runs that failed. `seconds`: how long it ran. `started_at`: when its first run began (Unix seconds). Of a progress
+    that cannot be read, `cursor` is the bytes that it is, and nothing else is told.
+    """
+
+    cursor: object
+    items: int = 0
+    total: int | None = None
+    interruptions: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    started_at: float | None = None
+    reason: str = ""
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the progress cannot be read. JSON has no bytes, so no cursor of a job is of them."""
+        return isinstance(self.cursor, bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """A job that waits or is in flight, as people look at it.
 
     A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
     `failures`: the last five since the id was last done, newest first; told where jobs are fetched by their ids.
+    `progress`: that of a started job, else None.
     """
 
     id: str
@@ -64,13 +89,15 @@ class JobView:
     error: str | None
     more_payloads: int = 0
     failures: tuple[Failure, ...] = ()
+    progress: ProgressView | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MorgueJob:
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
-    `payloads`, `more_payloads` and `failures` as in `JobView`.
+    `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload was
+    buried, else None.
     """
 
     id: str
@@ -79,14 +106,16 @@ class MorgueJob:
     error: str | None
     more_payloads: int = 0
     failures: tuple[Failure, ...] = ()
+    progress: ProgressView | None = None
 
 
-Outcome: TypeAlias = Literal["done", "retried", "buried", "returned", "suspected"]
+Outcome: TypeAlias = Literal["done", "retried", "buried", "returned", "suspected", "later", "saved"]
 """What became of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest payload
 went to the morgue; `returned`: as it was before the claim, as it did not come to its end; `suspected`: it failed in
-company, and runs alone before that counts.
+company, and runs alone before that counts; `later`: it goes on at a later time. `saved` is none by itself: it
+comes before another, and says how far the job has come.
 """
 
 Obstacle: TypeAlias = Literal["held", "paused", "empty"]
@@ -106,7 +135,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
-    None where its last delivery did not end so.
+    None where its last delivery did not end so. `progress`: what a started job has saved, else empty.
     """
 
     id: str
@@ -117,6 +146,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     blamed: bool = False
     repeated: bool = False
     exit_count: int | None = None
+    progress: bytes = b""
 
 
 def id_text(given: object, max_bytes: float = math.inf) -> str:

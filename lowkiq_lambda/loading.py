@@ -2,14 +2,18 @@
 
 import importlib
 import sys
+import traceback
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.errors import DeclarationError, LowkiqError
+
+_OWN: Final = Path(__file__).parent
 
 
 class AppNotFound(LowkiqError):
@@ -29,14 +33,17 @@ def load_app(spec: str) -> Lowkiq:
         )
     if not (colon and module_name and attribute):
         raise AppNotFound(f"{spec!r} names no app: expected MODULE:APP, such as shop.jobs:app.")
+    if "/" in module_name or module_name.endswith(".py"):
+        dotted = module_name.removesuffix(".py").replace("/", ".").strip(".")
+        raise AppNotFound(f"{spec!r} names a file: write {dotted}:{attribute}.")
     module = _import(module_name)
     try:
-        found = attrgetter(attribute)(module)
+        value = attrgetter(attribute)(module)
     except AttributeError:
         raise AppNotFound(f"Module {module_name!r} has no {attribute!r}{_hint(module)}.") from None
-    if not isinstance(found, Lowkiq):
-        raise AppNotFound(f"{spec} is of type {type(found).__name__}, not a Lowkiq{_hint(module)}.")
-    return found
+    if not isinstance(value, Lowkiq):
+        raise AppNotFound(f"{spec} is of type {type(value).__name__}, not a Lowkiq{_hint(module)}.")
+    return value
 
 
 def _import(name: str) -> ModuleType:
@@ -47,10 +54,19 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise AppNotFound(f"There is no module {name!r}, not in {folder} either.") from None
+            raise AppNotFound(f"There is no module {name!r}, neither installed nor in {folder}.") from None
         raise _failed(name, error) from error
+    except DeclarationError as error:
+        # Its sentence says all that a traceback of ours would.
+        raise AppNotFound(f"Importing {name!r} failed at {_place(error)}: {error}") from None
     except Exception as error:
         raise _failed(name, error) from error
+
+
+def _place(error: Exception) -> str:
+    """The line of the user's that the error came from."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent != _OWN]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}"
 
 
 def _failed(name: str, error: Exception) -> AppNotFound:

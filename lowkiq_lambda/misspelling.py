@@ -1,9 +1,10 @@
-"""Finds an attribute of a worker that is nearly an option: it would have no effect, and nobody would be told."""
+"""Finds what is nearly an option of a worker, or a setting: it would have no effect, and nobody would be told."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
+from lowkiq_lambda.config import EnvSettings, variable_of
 from lowkiq_lambda.errors import DeclarationError
 
 _OPTIONS: Final[Mapping[str, type]] = {
@@ -13,7 +14,12 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "queue_name": str,
     "merge": str,
     "isolate": bool,
+    "payloads_at_once": int,
+    "turn": float,
+    "cursor_version": int,
 }
+_OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON")
+"""Those that are no setting of an app, a function or a dashboard."""
 _SIMILAR: Final = 0.85
 """The share of two names that is equal, for one to be taken for a slip of the other."""
 
@@ -30,3 +36,22 @@ def refuse_misspelt(worker: str, own: Mapping[str, object]) -> None:
         for option in get_close_matches(name, _OPTIONS, 1, _SIMILAR):
             if type(value) is _OPTIONS[option] and not name.startswith("_"):
                 raise DeclarationError(f"{worker}.{name} is not an option: did you mean {option}?")
+
+
+def unknown_variables(names: Iterable[str], *settings: type[EnvSettings]) -> list[str]:
+    """A sentence for each `LOWKIQ_…` variable that is none of these settings.
+
+    Nothing is refused: the variable may be one of another version, or of a program of the user's own.
+
+    >>> from lowkiq_lambda.config import Config
+    >>> unknown_variables(["LOWKIQ_LEASE_TLL", "PATH"], Config)
+    ['LOWKIQ_LEASE_TLL is unknown and has no effect: did you mean LOWKIQ_LEASE_TTL?']
+    """
+    known = {variable_of(name) for one in settings for name in one.kinds()}.union(_OTHER_VARIABLES)
+    unknown = sorted(name for name in names if name.startswith("LOWKIQ_") and name not in known)
+    return [f"{name} is unknown and has no effect: {_instead(name, known)}" for name in unknown]
+
+
+def _instead(name: str, known: Iterable[str]) -> str:
+    similar = get_close_matches(name, known, 1, _SIMILAR)
+    return f"did you mean {similar[0]}?" if similar else "no setting has this name."

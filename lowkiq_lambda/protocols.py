@@ -88,7 +88,10 @@ class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=Tru
     at: float
     """Unix seconds by the clock of the shard's server."""
     counts: Mapping[str, int]
-    """Ids by outcome, as `Lowkiq.drain` returns them; `failed` is the sum of `retried` and `buried`."""
+    """Ids by outcome, as `Lowkiq.drain` returns them; `failed` is the sum of `retried` and `buried`.
+
+    `checkpointed` are those of `later` whose cursor had moved.
+    """
     took: Sequence[float]
     """The seconds that each batch took, of those that ended since the last settling."""
     waited: Sequence[float]
@@ -119,6 +122,8 @@ Mask: TypeAlias = Callable[[str, str, object], object]
 """Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]
 LastWords: TypeAlias = Callable[[BaseException], object]
+LoopFactory: TypeAlias = Callable[[], Any]
+"""Makes an `asyncio.AbstractEventLoop`."""
 StartDrain: TypeAlias = Callable[[str, int], object]
 """Given the queue's name and the number of a shard: starts its drain somewhere, and does not wait for it."""
 BuildSplitter: TypeAlias = Callable[[], Splitter]

@@ -1,14 +1,38 @@
-"""How long a failed job waits, and for how many days it is retried."""
+"""How long a job waits that failed, or that asked to go on later, and for how many days a failed one is retried."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from random import Random
 from typing import Final
+
+from lowkiq_lambda.errors import LowkiqError
 
 MAX_DELAY: Final = 100 * 365.25 * 86_400
 """Seconds: a longer delay is a mistake (it would leave the range in which times are exact)."""
 
 _NOISE: Final = 30
 _DAY: Final = 86_400
+
+
+class Later(LowkiqError):
+    """The job asked to go on later."""
+
+    def __init__(self, delay: float | timedelta, reason: str = "") -> None:
+        """Raise it in a handler: the job goes on after `delay` (seconds, or a timedelta), and has not failed.
+
+        A job with a cursor goes on from what it yielded last. Where its cursor has not changed since it began to run,
+        and for a job without one, the delay is a second at least. Raises ValueError for a delay that cannot be.
+        """
+        seconds = safe_delay(delay.total_seconds() if isinstance(delay, timedelta) else delay)
+        if seconds is None:
+            raise ValueError(f"Later: the delay must be from 0 to {MAX_DELAY:,.0f} seconds, not {delay!r}.")
+        super().__init__(reason)
+        self.seconds = seconds
+        self.reason = str(reason)
+
+    def __reduce__(self) -> tuple[type["Later"], tuple[float, str], dict[str, object]]:
+        """A process of a pool may raise it, too: exceptions are made anew from their text otherwise."""
+        return type(self), (self.seconds, self.reason), self.__dict__
 
 
 def default_retry_in(retry_count: int, rng: Random) -> float:

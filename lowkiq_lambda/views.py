@@ -1,9 +1,11 @@
-"""What people look at, beside jobs themselves: pages of them, and numbers."""
+"""Results of the read side, besides jobs themselves: pages, metrics, shards, explanations."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
+
+from lowkiq_lambda.job import ProgressView
 
 Shown = TypeVar("Shown")
 
@@ -11,12 +13,12 @@ Shown = TypeVar("Shown")
 class Page(list[Shown]):
     """A part of a long list.
 
-    `next` is given as `after` to see what follows; None at the end of the list. `cut`: the search ended before it
-    had seen everything, so something may be missing.
+    `next` is the `after` of the next page; None at the end of the list. `cut`: the search ended before it had read the
+    whole list, so jobs may be missing.
     """
 
-    def __init__(self, shown: Iterable[Shown], next: str | None = None, *, cut: bool = False) -> None:  # noqa: A002 - what it is for a reader
-        super().__init__(shown)
+    def __init__(self, entries: Iterable[Shown], next: str | None = None, *, cut: bool = False) -> None:  # noqa: A002 - the public name
+        super().__init__(entries)
         self.next = next
         self.cut = cut
 
@@ -24,18 +26,20 @@ class Page(list[Shown]):
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """A queue, or one shard of it, in numbers: ids, but for `payloads`. `lag` is seconds.
 
-    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed). `in_flight`: ids in flight.
-    `lag`: how long the oldest id that is due has waited, those in flight too; 0 where none is due. `oldest_due_age`:
-    the same of those that nobody holds: that wait, or that a dead holder left; it grows where nobody drains. Neither
-    counts what is in a paused shard. Counted since the queue was made: `done`, `failed` (failures that
-    counted, of which `buried` were an id's last), and `payloads` (handed to the handler and done). `paused`: how many
-    shards are; `paused_lag`: the lag of those. `damaged`: records that were set aside, as nobody could
-    read them.
+    `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed); `started`: of them, those that
+    go on from a cursor. `in_flight`: ids in flight.
+    `lag`: how long the oldest due id has waited, ids in flight included; 0 if none is due. `oldest_due_age`: the same
+    of the ids without a holder, which wait or were left by a dead one; it grows while nobody drains. Neither counts
+    paused shards. Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an
+    id's last), `checkpointed` (runs that ended before their job, which came further and goes on later), and `payloads`
+    (handed to the handler and done). `paused`: the number of paused shards; `paused_lag`: their lag. `damaged`: records
+    that were set aside as unreadable.
     """
 
     length: int
     fresh: int
     retries: int
+    started: int
     in_flight: int
     morgue_length: int
     lag: float
@@ -43,6 +47,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     buried: int
+    checkpointed: int
     payloads: int
     paused: int
     paused_lag: float
@@ -71,10 +76,10 @@ class Stats(TypedDict):
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A Redis node, as far as it tells: what it does not tell is empty, or None.
+    """A Redis node; a field that it does not report is empty, or None.
 
     Memory is in bytes, `uptime` in seconds; `memory_limit` 0 means none. `address`: host and port of a cluster's node,
-    empty where it is the only one.
+    empty if it is the only one.
     """
 
     address: str = ""
@@ -91,7 +96,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evicts(self) -> bool:
-        """Whether it may throw jobs away when its memory is full."""
+        """Whether it may evict jobs when its memory is full."""
         return self.eviction_policy not in {"", "noeviction"}
 
 
@@ -115,10 +120,10 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue did of late. Rates are ids in a second, the mean of the last half minute.
+    """The recent work of a queue. Rates are ids in a second, the mean of the last half minute.
 
     `took`: how long batches took, `waited`: how long the first id of each had been due when it began; both of the
-    last hour or half of it, None where nothing was performed.
+    last hour or half of it, None if nothing was performed.
     """
 
     series: Series
@@ -129,7 +134,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue at a glance: what it holds and what it did of late.
+    """A queue at a glance: its jobs, and its recent work.
 
     `mismatched`: it was made with another declaration than the app has.
     """
@@ -153,10 +158,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    r"""A record that was set aside, as nobody could read it: at `at` (Unix seconds), from the key of that name.
+    r"""An unreadable record that was set aside at `at` (Unix seconds) from the key `key`.
 
-    `number`: of all that were set aside in the shard. `id`: of the job, or the field; what is no UTF-8 in it is
-    written as `\x..`, and it is empty where the record has none. `data`: its bytes, the first of `size`.
+    `number`: counts the records that were set aside in the shard. `id`: of the job, or the field; bytes that are not
+    UTF-8 are written as `\x..`, and it is empty if the record has none. `data`: the first of its `size` bytes.
     """
 
     shard: int
@@ -170,15 +175,14 @@ class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """A shard and who holds it. Times are Unix seconds by the server's clock, `at` is when this was so.
+    """A shard and its holder at `at`. Times are Unix seconds by the server's clock.
 
-    `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` is told of
-    a paused shard, too.
-    `suspects`: ids that run alone, and first.
-    `due_at`: when the first of what waits is due. `owner`, `acquired_at` and `token` are those of the holder, or of
-    the last one there was. `held_until`: when the lease ends; 0 where it was given back. `gave_up`: nothing that
-    the holder writes is accepted any more, as its process is about to exit or somebody evicted it; the shard is free at
-    `held_until`. `woken_until`: somebody was told to start a drain, and has until then to come.
+    `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` counts in a paused shard, too.
+    `suspects`: ids that run alone, and first. `started`: ids that wait and go on from a cursor. `due_at`: when the
+    first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the last one.
+    `held_until`: when the lease ends; 0 after a release.
+    `gave_up`: no write of the holder is accepted any more, as its process is about to exit or an operator evicted it;
+    the shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
     """
 
     index: int
@@ -188,6 +192,7 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 0
     morgue_length: int = 0
     suspects: int = 0
+    started: int = 0
     lag: float = 0.0
     due_at: float | None = None
     token: int = 0
@@ -200,12 +205,12 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody has the lease."""
+        """Whether a holder has the lease."""
         return self.held_until > self.at
 
     @property
     def is_paused(self) -> bool:
-        """Whether nobody is to take the lease."""
+        """Whether nobody may acquire the lease."""
         return self.paused_until is not None and self.paused_until > self.at
 
     @property
@@ -215,18 +220,18 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_its_holder(self) -> bool:
-        """Whether ids are in flight that nobody performs any more."""
+        """Whether ids are in flight without a holder."""
         return self.in_flight > 0 and not self.is_held
 
 
 class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides when an id runs, read at one moment.
+    """Why an id runs, or does not run yet, read at one moment.
 
-    `perform_in`: when it is due; None where nothing waits under it. `ahead`: ids that come before it.
-    `suspects_ahead`: of ids that run alone, how many come before this one; None where it is no such id itself.
-    `strikes`: how often nothing more was heard of its process while it ran alone. `buried_at`: of its last
-    burial; None where nothing of it is in the morgue. `closed`: its shard belongs to an older declaration.
-    `least_version`: the shard wants a library of this contract version at least.
+    `perform_in`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
+    that come before it; None if it is not a suspect. `strikes`: how often its process died or fell silent while it ran
+    alone. `buried_at`: the time of its last burial; None if the morgue has no payload of it. `closed`: its shard
+    belongs to an older declaration. `least_version`: the least contract version of a library that may use the shard.
+    `progress`: how far the id has come, if it is a started job that waits or is in flight.
     """
 
     shard: ShardDetails
@@ -239,8 +244,9 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     buried_at: float | None = None
     closed: bool = False
     least_version: int | None = None
+    progress: ProgressView | None = None
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing waits, runs or lies in the morgue under the id."""
+        """Whether the id has no payload: not waiting, in flight or in the morgue."""
         return self.perform_in is None and not self.in_flight and self.buried_at is None

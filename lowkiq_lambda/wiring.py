@@ -12,10 +12,10 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import NodeTime
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.pushing import Wake
 
 if TYPE_CHECKING:
     from lowkiq_lambda.protocols import StartDrain
+    from lowkiq_lambda.store.shard.waking import Waker
 
 
 def server_url(config: Config) -> str:
@@ -57,13 +57,13 @@ def connect_backend(  # noqa: PLR0913, PLR0917 - the parts of a backend
     return backend
 
 
-def new_wake(config: Config, backend: Backend) -> Wake | None:
-    """The hook that starts drains of shards after a push, if the settings ask for one."""
+def new_waker(config: Config, backend: Backend) -> "Waker | None":
+    """What starts drains of shards after a push, if the settings ask for one."""
     if config.start_drain is None and config.wake_function is None:
         return None
     from lowkiq_lambda.store.shard.waking import Waker  # noqa: PLC0415 - imported lazily: cold start
 
-    return Waker(backend, config.start_drain or _starter(str(config.wake_function)), config.wake_window).pushed
+    return Waker(backend, config.start_drain or _starter(str(config.wake_function)), config.wake_window)
 
 
 def reset_advice(config: Config, queue_name: str) -> str | None:

@@ -56,6 +56,12 @@ def make_server() -> Iterator[MakeServer]:
 
 
 @pytest.fixture
+def own_server(make_server: MakeServer) -> Server:
+    """A server of this test alone: it may count its commands, flush it, fill it, and list all that it holds."""
+    return make_server()
+
+
+@pytest.fixture
 def fault_proxy(server: Server) -> Iterator[FaultProxy]:
     """Faults on command in front of the shared server."""
     with FaultProxy(server) as proxy:
@@ -127,6 +133,14 @@ def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
 def app(make_app: MakeApp) -> Lowkiq:
     """An app with default settings, but for the text of errors: see `make_app`."""
     return make_app()
+
+
+@pytest.fixture
+def complaints() -> Iterator[list[str]]:
+    """The messages of the browsers' consoles: none, or those that the test expects and takes out."""
+    messages: list[str] = []
+    yield messages
+    assert [] == messages
 
 
 @pytest.fixture

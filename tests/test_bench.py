@@ -44,3 +44,29 @@ def test_the_overview_is_measured_in_time_and_round_trips() -> None:
     assert ["overview", "overview, its refresh", "`/api/v1/stats`", "`/metrics`"] == [line[0] for line in lines]
     assert all(float(line[1]) > 0 and float(line[3]) > 0 for line in lines)
     assert ["1.00"] * 4 == [line[5] for line in lines]
+
+
+def test_the_use_of_cores_is_measured_beside_the_bare_loop() -> None:
+    """A line for the daemon and one for the loop, in one process and in two, and the share that the daemon has."""
+    printed = run("bench.cores", "--jobs=100", "--repeats=1").splitlines()
+
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed[2:4]]
+    assert ["daemon", "bare loop"] == [line[0] for line in lines]
+    assert all(float(cell.replace(",", "")) > 0 for line in lines for cell in line[1:])
+    assert printed[-1].startswith("The daemon's ratio of the loop's: ")
+
+
+def test_what_concurrency_brings_is_measured() -> None:
+    """A handler that waits, in threads and as a coroutine, with one call at once and with several."""
+    printed = run("bench.waiting", "--jobs=40", "--repeats=1", "--concurrency", "1", "10").splitlines()
+    assert 6 == len(printed)
+    assert "coroutines, concurrency 10" in printed[-1]
+
+
+def test_jobs_with_a_cursor_are_measured() -> None:
+    """Items, saves, and what is repeated after a kill: five lines with numbers."""
+    printed = run("bench.iteration", "--repeats=1", "--items=200", "--kills=2")
+
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed.splitlines()[2:]]
+    assert 5 == len(lines)
+    assert all(float(measured.replace(",", "").split()[0]) >= 0 for _, measured in lines)

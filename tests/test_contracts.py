@@ -24,6 +24,8 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.engine.visit", "lowkiq_lambda.store.inspect.queries"),
     Planted("lowkiq_lambda.engine.budget", "lowkiq_lambda.store.inspect.jobs"),
     Planted("lowkiq_lambda.push.client", "lowkiq_lambda.store.inspect.actions"),
+    # Helpers of jobs are for jobs.
+    Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.iterate.sequences"),
     # The store: people over shards over servers, and nothing of what is above it.
     Planted("lowkiq_lambda.store.shard.waking", "lowkiq_lambda.store.inspect.metrics"),
     Planted("lowkiq_lambda.store.server.pipelines", "lowkiq_lambda.store.shard.keys"),
@@ -33,14 +35,17 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.store.shard.keys", "redis"),
     Planted("lowkiq_lambda.store.inspect.queries", "redis"),
     Planted("lowkiq_lambda.engine.lease", "cyclopts"),
-    Planted("lowkiq_lambda.engine.timing", "boto3"),
+    Planted("lowkiq_lambda.engine.outcomes", "boto3"),
     Planted("lowkiq_lambda.app", "starlette"),
     # Entrances are imported by nobody below them.
     Planted("lowkiq_lambda.engine.drainer", "lowkiq_lambda.cli.program"),
-    Planted("lowkiq_lambda.engine.renewer", "lowkiq_lambda.aws.invoker"),
+    Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.aws.invoker"),
     Planted("lowkiq_lambda.engine.perform", "lowkiq_lambda.dashboard.charts"),
     Planted("lowkiq_lambda.push.client", "lowkiq_lambda.engine.drainer"),
     Planted("lowkiq_lambda.aws.events", "lowkiq_lambda.local.daemon"),
+    # Who runs one process does not load what runs several.
+    Planted("lowkiq_lambda.local.dealing", "lowkiq_lambda.local.processes.helping"),
+    Planted("lowkiq_lambda.local.processes.memory", "lowkiq_lambda.local.processes.supervisor"),
     # Values know of no part that works with them.
     Planted("lowkiq_lambda.job", "lowkiq_lambda.store.shard.codec"),
     Planted("lowkiq_lambda.config", "lowkiq_lambda.app"),

@@ -6,8 +6,9 @@ import os
 import pkgutil
 import re
 import subprocess
+import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import SkipTest
 
@@ -39,6 +40,9 @@ def redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv("LOWKIQ_REDIS_URL", server.url)
         yield server.url
     leave()
+    # An app that a page imports keeps the server that it has found.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "app"]:
+        del sys.modules[name]
 
 
 def run(command: str) -> subprocess.CompletedProcess[str]:
@@ -74,24 +78,37 @@ def evaluate_console(example: Example) -> None:
             assert agrees, f"$ {command}\nshown:\n{shown}\nprinted:\n{done.stdout}"
 
 
-def parse(page: str) -> Document:
+def parse(page: str, console: Callable[[Example], None] = evaluate_console) -> Document:
     """A page with what can be run in it."""
     document = Document.parse(
-        str(ROOT / page), PythonCodeBlockParser(), CodeBlockParser("console", evaluate_console), SkipParser()
+        str(ROOT / page), PythonCodeBlockParser(), CodeBlockParser("console", console), SkipParser()
     )
     document.namespace["__name__"] = "documentation"
     return document
+
+
+def evaluate(document: Document) -> None:
+    """Runs all of it that is not marked to be skipped."""
+    for example in document:
+        try:
+            example.evaluate()
+        except SkipTest:
+            continue
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.usefixtures("redis_url")
 def test_the_examples_of_a_page_run(page: str) -> None:
     """What a reader copies from a page works, from its first block to its last."""
-    for example in parse(page):
-        try:
-            example.evaluate()
-        except SkipTest:
-            continue
+    evaluate(parse(page))
+
+
+@pytest.mark.usefixtures("redis_url")
+def test_the_pages_get_along_on_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newcomer tries one page after the other on the embedded server: no page is in the way of another."""
+    monkeypatch.setenv("LOWKIQ_REDIS_URL", "embedded:")
+    for page in PAGES:
+        evaluate(parse(page, console=lambda _example: None))
 
 
 @pytest.mark.parametrize("page", PAGES)

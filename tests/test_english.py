@@ -44,7 +44,7 @@ GOOD = [
     "What is it doing?",
     "The shard is no longer held.",
     "This server evicts keys when its memory is full.",
-    "Redis is unreachable, retrying",
+    "Redis is unreachable; the daemon retries until it answers.",
     "The operator who paused the queue resumes it.",
 ]
 
@@ -127,7 +127,9 @@ def test_pages_are_plain_english(path: Path) -> None:
     assert [] == wrong(of_template(path))
 
 
-@pytest.mark.parametrize("folder", ["aws", "dashboard", "duties", "engine", "local", "push", "store", "cli", "."])
+@pytest.mark.parametrize(
+    "folder", ["aws", "dashboard", "duties", "engine", "iterate", "local", "push", "store", "cli", "."]
+)
 def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     """Every literal text of an error, of a log line and of a command's help."""
     files = sorted(PACKAGE.glob("*.py") if folder == "." else (PACKAGE / folder).rglob("*.py"))

@@ -97,6 +97,7 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "cli",
         "local",
         "dashboard",
+        "iterate",
         "testing",
         "store.inspect",
         "store.shard.notifications",
@@ -158,6 +159,40 @@ def test_a_push_to_a_server_imports_nothing_of_the_embedded_one(server: Server, 
     )
 
     assert (0, "\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
+DAEMON: Final = """
+import os, signal, sys, threading
+from lowkiq_lambda import Config, Lowkiq
+
+def tell():
+    several = [name for name in sys.modules if name.startswith("lowkiq_lambda.local.processes")]
+    threads = {thread.name for thread in threading.enumerate()} - {"MainThread", "lowkiq-lifecycle", "lowkiq-end"}
+    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as children:
+        print([*several, *threads, *children.read().split()], flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+app = Lowkiq(Config.from_env(os.environ, on_startup=tell))
+app.worker(queue_name=os.environ["QUEUE"])(print)
+"""
+
+
+def test_a_daemon_of_one_process_has_nothing_of_those_of_several(
+    server: Server, queue_name: str, tmp_path: Path
+) -> None:
+    """Without `--processes` no module of it is imported, and at the start there is no thread and no process more."""
+    (tmp_path / "one.py").write_text(DAEMON)
+    done = subprocess.run(
+        [sys.executable, "-m", "lowkiq_lambda.local", "one:app", "--log-level", "error"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LOWKIQ_REDIS_URL": server.url, "QUEUE": queue_name},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=60,
+    )
+
+    assert (0, "[]\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 def test_the_dashboard_function_imports_no_page_before_somebody_asks_for_it() -> None:

@@ -4,12 +4,14 @@ Each file is an id, each change of it a payload: the number of a commit and the 
 A job may run twice, as where another of its batch failed: then all its changes come again, and in order.
 """
 
+import time
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 import redis
 
-from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 
 FILES: Final = "demo:files"
 """A hash: each file and its content, as the changes that were applied have left it."""
@@ -17,6 +19,10 @@ NEWEST: Final = "demo:newest"
 """A hash: each file and the number of the last commit that was applied to it."""
 APPLIED: Final = "demo:applied"
 """A set: each change that was applied. What comes again is a repeat, and no change that came too late."""
+COUNTED: Final = "demo:counted"
+"""A hash: how often each item of a count was done."""
+ITEM: Final = 0.05
+"""Seconds of such an item."""
 
 app = Lowkiq()
 
@@ -44,6 +50,22 @@ class ApplyChanges(Worker):
                     store.hdel(FILES, path)
                 else:
                     store.hset(FILES, path, blob)
+
+
+@app.worker
+class CountItems(Worker):
+    """A long job, which drains do part by part: so many items as its payload says."""
+
+    shards_count = 1
+    payloads_at_once = 1
+
+    def perform_job(self, job: BatchJob) -> Iterator[int]:
+        """Do each item once."""
+        [items] = job.payloads
+        for item in range(0 if job.cursor is None else job.cursor + 1, items):
+            time.sleep(ITEM)
+            _store().hincrby(COUNTED, str(item), 1)
+            yield item
 
 
 @cache

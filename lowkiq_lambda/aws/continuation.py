@@ -4,7 +4,7 @@ Never both that and another start for the same shard: each start is noted in the
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any, Final
@@ -13,7 +13,6 @@ from lowkiq_lambda.aws.environment import Environment
 from lowkiq_lambda.aws.events import generation_of
 from lowkiq_lambda.aws.invoker import InvocationRefused, Invoker, shared_invoker
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.job import Outcome
 from lowkiq_lambda.store.shard.waking import unwake, wake
 
 logger = logging.getLogger(__name__)
@@ -25,7 +24,7 @@ ANSWER: Final = 0.3
 """Seconds of an invocation that are left for its own answer."""
 
 _TARGET: Final = ("queue", "shard")
-_PROGRESS: Final[Sequence[Outcome]] = ("done", "retried", "buried")
+_PROGRESS: Final = ("done", "retried", "buried", "checkpointed")
 
 
 def continue_if_due(

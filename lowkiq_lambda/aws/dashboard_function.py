@@ -12,7 +12,7 @@ import msgspec
 from mangum import Mangum
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.environment import DASHBOARD, environment
 from lowkiq_lambda.aws.logs import Context, logged
 from lowkiq_lambda.aws.secrets import secret_text
 from lowkiq_lambda.aws.settings import Settings
@@ -20,6 +20,7 @@ from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.misspelling import unknown_variables
 
 if TYPE_CHECKING:
     from mangum.types import ASGI
@@ -104,6 +105,9 @@ def _ensure_loop() -> None:
 
 @cache
 def _entrance() -> Entrance:
+    names = [name for name in os.environ if name.startswith(DASHBOARD)]
+    for sentence in unknown_variables(names, Settings, DashboardSettings):
+        logger.warning(sentence)
     return Entrance(
         os.environ, lambda: environment().app, lambda arn: secret_text(arn, "dashboard_secret_arn", max_age=KEPT)
     )

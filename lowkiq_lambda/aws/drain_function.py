@@ -69,7 +69,10 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     drainer.observer = telemetry
     drain = Drain(drainer, selected(event, drainer.shards()))
     drain.on_first_probe = telemetry.started
-    _run(warm, drain, Budget(drainer.clock, _seconds(context, warm)))
+    budget = Budget(drainer.clock, _seconds(context, warm))
+    # Else the function would be killed with what runs, and nobody would know why.
+    budget.is_hard = True
+    _run(warm, drain, budget)
     _probe_once_more(drain)
     telemetry.ended(drain)
     told = summary(drain)

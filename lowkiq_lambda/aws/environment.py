@@ -4,14 +4,22 @@ Made at the first need and kept as long as the execution environment lives. What
 invocation tries again.
 """
 
+import logging
 import os
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.config import Config, variable_of
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
+
+logger = logging.getLogger(__name__)
+
+DASHBOARD: Final = "LOWKIQ_DASHBOARD_"
+"""How the variables of the dashboard begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,7 @@ class Environment:
 @cache
 def environment() -> Environment:
     """The one of this process. Raises ConfigError or AppNotFound, in a sentence that says what to correct."""
+    _warn_of_unknown_variables()
     settings = Settings.from_env(os.environ)
     if settings.app is None:
         raise ConfigError("No app is named: set LOWKIQ_APP to MODULE:APP, such as shop.jobs:app.", setting="app")
@@ -33,6 +42,17 @@ def environment() -> Environment:
     if not app.workers:
         raise ConfigError(f"{settings.app} declares no worker: import the modules that declare them.", setting="app")
     return Environment(settings, app)
+
+
+def _warn_of_unknown_variables() -> None:
+    known = {variable_of(name) for name in (*Config.kinds(), *Settings.kinds())}
+    # Those of the dashboard are the concern of its function.
+    names = [name for name in os.environ if name.startswith("LOWKIQ_") and not name.startswith(DASHBOARD)]
+    if not known.issuperset(names):
+        from lowkiq_lambda.misspelling import unknown_variables  # noqa: PLC0415 - imported lazily: cold start
+
+        for sentence in unknown_variables(names, Config, Settings):
+            logger.warning(sentence)
 
 
 def find_redis(app: Lowkiq, settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """The one call of Lambda's API: start a function, and do not wait for it."""
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -79,7 +80,7 @@ def _connect() -> Any:  # noqa: ANN401 - as above
     try:
         import boto3  # noqa: PLC0415 - slow to import, and most functions never need it
         from botocore.config import Config  # noqa: PLC0415 - as boto3
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as boto3
+        from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415 - as boto3
     except ImportError as error:
         raise InvocationRefused("Invoking functions takes boto3: install lowkiq_lambda[aws].") from error
     config = Config(
@@ -88,7 +89,10 @@ def _connect() -> Any:  # noqa: ANN401 - as above
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
     )
     try:
-        return boto3.client("lambda", config=config)
+        # boto3 itself knows only AWS_DEFAULT_REGION.
+        return boto3.client("lambda", region_name=os.environ.get("AWS_REGION") or None, config=config)
+    except NoRegionError as error:
+        raise InvocationRefused("Lambda's API cannot be called: name a region, set AWS_REGION.") from error
     except BotoCoreError as error:
         raise InvocationRefused(f"Lambda's API cannot be called: {error}") from error
 

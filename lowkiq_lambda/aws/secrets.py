@@ -1,6 +1,7 @@
 """What secrets of AWS Secrets Manager say: texts, and the URL of Redis, whose password may be rotated."""
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cache, partial
 from threading import Lock
@@ -95,9 +96,9 @@ def provider(region: str | None) -> "SecretsProvider":
 
 
 def _region(arn: str) -> str | None:
-    """The region that an ARN names; None for a plain name, which is looked for in the function's own."""
+    """The region that an ARN names; for a plain name AWS_REGION, or None, which leaves it to boto3."""
     parts = arn.split(":")
-    return parts[3] if parts[0] == "arn" and parts[3:] else None
+    return parts[3] if parts[0] == "arn" and parts[3:] else os.environ.get("AWS_REGION") or None
 
 
 def _refused(setting: str, why: str) -> ConfigError:

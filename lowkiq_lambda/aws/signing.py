@@ -52,11 +52,11 @@ def presigned(request: Request, keys: Keys, *, at: float, lifetime: int) -> str:
         signed["X-Amz-Security-Token"] = keys.session_token
     text = urlencode(sorted(signed.items()), quote_via=quote, safe="")
     canonical = f"GET\n/\n{text}\nhost:{request.host}\n\nhost\n{_NO_BODY}"
-    told = f"{_ALGORITHM}\n{stamp}\n{credential}\n{sha256(canonical.encode()).hexdigest()}"
+    to_sign = f"{_ALGORITHM}\n{stamp}\n{credential}\n{sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{keys.secret_key}".encode()
     for step in (day, request.region, request.service, "aws4_request"):
         key = _hmac(key, step)
-    return f"{request.host}/?{text}&X-Amz-Signature={_hmac(key, told).hex()}"
+    return f"{request.host}/?{text}&X-Amz-Signature={_hmac(key, to_sign).hex()}"
 
 
 def _hmac(key: bytes, text: str) -> bytes:

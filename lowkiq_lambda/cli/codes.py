@@ -9,6 +9,6 @@ FAILED: Final = 1
 MISUSED: Final = 2
 """The command line, the settings or the app cannot work."""
 NOT_APPLIED: Final = 3
-"""Something could be changed, and was not: a dry run, or nobody agreed."""
+"""Something could be changed, and was not: a dry run, or the answer was not yes."""
 INTERRUPTED: Final = 130
 """Ctrl-C, before the command had come to its end."""

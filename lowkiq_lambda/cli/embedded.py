@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -13,9 +14,9 @@ from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, EmbeddedServerError
-from lowkiq_lambda.local.embedded.server import open_embedded
+from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.local.embedded.url import folder_of
-from lowkiq_lambda.store.inspect.erasure import erase_queue
+from lowkiq_lambda.store.inspect.erasure import erase_queue, has_queue
 
 DataDir: TypeAlias = Annotated[
     Path | None, Parameter(help="The folder of the server; else that of LOWKIQ_REDIS_URL or LOWKIQ_DATA_DIR.")
@@ -52,7 +53,7 @@ EXIT CODES
   0  The queue was removed.
   1  There is no such queue, or another program uses the server.
   2  The command line or the settings cannot work.
-  3  Nobody agreed: nothing was removed.
+  3  The answer was not yes: nothing was removed.
 """
 
 redis: Final = command_app(
@@ -81,24 +82,41 @@ def remove_queue(
 ) -> int:
     """Remove the queue; the exit code."""
     folder = _folder(data_dir)
-    if not (yes or agreed(f"Remove the queue {queue!r} and all its jobs from {folder}?")):
-        sys.stdout.write("Nothing was removed.\n")
-        return NOT_APPLIED
     with open_embedded(folder) as server:
+        _refuse_in_use(server)
+        if not has_queue(server.url, queue, _TIMEOUT):
+            return _no_queue(folder, queue)
+        if not (yes or agreed(f"Remove the queue {queue!r} and all its jobs from {folder}?")):
+            sys.stdout.write("Nothing was removed.\n")
+            return NOT_APPLIED
+        # People take their time, and meanwhile others may have come.
         with server.others() as others:
-            if others:
-                raise EmbeddedServerError(
-                    f"The embedded server is in use by the process {' and '.join(map(str, sorted({*others})))}: "
-                    "end it, and reset the queue then."
-                )
+            _refuse_others(others)
             erased = erase_queue(server.url, queue, _TIMEOUT)
         if erased is None:
-            sys.stderr.write(f"error: {folder} has no queue {queue!r}.\n")
-            return FAILED
+            return _no_queue(folder, queue)
         sys.stdout.write(
-            f"removed the queue {queue!r} from {folder}: {erased.pending} pending, {erased.buried} in the morgue\n"
+            f"removed the queue {queue!r} from {folder}: {erased.waiting} waiting, {erased.buried} in the morgue\n"
         )
         return DONE
+
+
+def _refuse_in_use(server: EmbeddedValkey) -> None:
+    with server.others() as others:
+        _refuse_others(others)
+
+
+def _refuse_others(others: Iterable[int]) -> None:
+    if processes := sorted({*others}):
+        raise EmbeddedServerError(
+            f"The embedded server is in use by the process {' and '.join(map(str, processes))}: "
+            "end it, and reset the queue then."
+        )
+
+
+def _no_queue(folder: Path, queue: str) -> int:
+    sys.stderr.write(f"error: {folder} has no queue {queue!r}.\n")
+    return FAILED
 
 
 def _folder(data_dir: Path | None) -> Path:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
-from lowkiq_lambda.cli.parts import app_spec, command_app
+from lowkiq_lambda.cli.parts import app_spec, command_app, number
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.local.invoke import Function, play
 from lowkiq_lambda.local.logs import set_up_logs
@@ -58,9 +57,10 @@ def invoke(
     function: Annotated[Function, Parameter(help="Whose handler.")] = "drain",
     event: Annotated[str, Parameter(help="The event as JSON, or @ and the name of a file that has it.")] = "{}",
     timeout: Annotated[
-        float, Parameter(validator=Number(gt=0, lte=900), help="Seconds until the process is ended.")
+        float,
+        Parameter(converter=number(0, 900, is_least_allowed=False), help="Seconds after which the process is ended."),
     ] = 60.0,
-    data_dir: Annotated[Path | None, Parameter(help="Where the embedded server keeps its files.")] = None,
+    data_dir: Annotated[Path | None, Parameter(help="The folder of the embedded server.")] = None,
 ) -> int:
     """Play one event; the exit code."""
     set_up_logs("info", "text", sys.stderr)

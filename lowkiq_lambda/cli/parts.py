@@ -1,13 +1,16 @@
 """What the commands have in common: how their help looks, how a number is read, and which app is meant."""
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
-from typing import Any, Final
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from cyclopts import App, Group, Parameter, Token
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import ConfigError
+
+Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
+"""Makes the value of an option of its words."""
 
 OPTIONS: Final = Group("Options")
 
@@ -41,21 +44,44 @@ def app_spec(named: str | None, environ: Mapping[str, str]) -> str:
     return spec
 
 
-def whole_number(_: Any, tokens: Sequence[Token]) -> int:  # noqa: ANN401 - the type of the parameter, as cyclopts has it
-    """A converter that rounds nothing. Raises ValueError."""
-    text = tokens[0].value
-    number = finite_number(text)
-    if not number.is_integer():
-        raise ValueError(f"{text!r} is not a whole number")
-    return int(text) if text.isdecimal() else int(number)
+def whole_number(least: int, most: int) -> Convert:
+    """A converter that rounds nothing. It raises ValueError."""
+
+    def convert(_: Any, tokens: Sequence[Token]) -> int:  # noqa: ANN401 - the type of the parameter, as cyclopts has it
+        text = tokens[0].value
+        try:
+            number = finite_number(text)
+        except ValueError:
+            number = math.nan
+        if not (number.is_integer() and least <= number <= most):
+            raise ValueError(f"give a whole number from {least} to {most}")
+        return int(text) if text.isdecimal() else int(number)
+
+    return convert
+
+
+def number(least: float, most: float, *, is_least_allowed: bool = True) -> Convert:
+    """A converter of what lies between the two. It raises ValueError."""
+    bounds = f"from {least:g} to {most:g}" if is_least_allowed else f"above {least:g} and at most {most:g}"
+
+    def convert(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
+        try:
+            found = finite_number(tokens[0].value)
+        except ValueError:
+            found = math.nan
+        if not (least < found <= most or (found == least and is_least_allowed)):
+            raise ValueError(f"give a number {bounds}")
+        return found
+
+    return convert
 
 
 def finite_number(text: str) -> float:
     """The number that a text is. Raises ValueError."""
     try:
-        number = float(text)
+        found = float(text)
     except ValueError:
-        number = float("nan")
-    if not isfinite(number):
-        raise ValueError(f"{text!r} is not a number")
-    return number
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"{text!r} is not a finite number")
+    return found

@@ -7,9 +7,10 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Final, cast
 
-from cyclopts import App, CycloptsError, Group, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group
 
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, MISUSED
+from lowkiq_lambda.cli.refusals import sentence_of
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import AppNotFound
 
@@ -64,7 +65,7 @@ def execute(program: str, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except CycloptsError as error:
-        return _refuse(_sentence(error), MISUSED)
+        return _refuse(sentence_of(error), MISUSED)
     except LowkiqError as error:
         if isinstance(error, AppNotFound) and error.__cause__:
             traceback.print_exception(error.__cause__)
@@ -97,12 +98,6 @@ def _lowkiq(words: Sequence[str]) -> App:
 def _older(program: str) -> App:
     build = cast("Callable[[str], App]", import_module(_OLDER[program]).build)
     return build(program)
-
-
-def _sentence(error: CycloptsError) -> str:
-    if isinstance(error, UnusedCliTokensError):
-        return f"There are too many arguments: {' '.join(error.unused_tokens or ())}."
-    return str(error)
 
 
 def _refuse(sentence: str, code: int) -> int:

@@ -15,14 +15,14 @@ called LOWKIQ_ and its name. The options above win over both.
   LOWKIQ_REDIS_URL         the server; REDIS_URL serves too. For development
                            embedded: or embedded:FOLDER, refused where the
                            process is a deployment
-  LOWKIQ_THREADS_PER_NODE  how many drain threads (5)
-  LOWKIQ_POLL_INTERVAL     seconds between two looks for work that no push
-                           told of (1)
+  LOWKIQ_THREADS_PER_NODE  the number of drain threads (5)
+  LOWKIQ_POLL_INTERVAL     seconds between two polls for work, for pushes
+                           without a notification (1)
   LOWKIQ_SHUTDOWN_TIMEOUT  seconds that running handlers have to end (25)
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
-  LOWKIQ_NODE_NUMBER       which of them this is, from 0
+  LOWKIQ_NODE_NUMBER       the number of this one, from 0
   LOWKIQ_DATA_DIR          as --data-dir, for the embedded server; .lowkiq at
-                           the root of the project without one
+                           the root of the project by default
   LOWKIQ_DASHBOARD_PASSWORD
                            the operators' password; without one the dashboard
                            serves this machine alone, with a password that
@@ -30,6 +30,14 @@ called LOWKIQ_ and its name. The options above win over both.
   LOWKIQ_DASHBOARD_TRUSTED_PROXIES
                            addresses of the proxies in front of the dashboard,
                            whose headers name the caller
+
+PROCESSES
+  Python code runs on one core at a time in each process. --processes 4 makes
+  this process a parent of four that drain, each with the threads of
+  --threads. It serves the dashboard and replaces a child that dies: the first
+  time at once, then after 1, 2, 4 ... 30 seconds. A child that has more than
+  --max-memory is replaced, too: another one runs before it is told to stop.
+  Signals go to the parent, which passes them on; the exit code is the worst.
 
 SIGNALS
   TERM, INT  Stop: start nothing new, and let running handlers end. Jobs that
@@ -43,7 +51,7 @@ EXIT CODES
   1    A job was given back unfinished, Redis refused something, or the demo's
        table differs from git.
   2    The command line, the settings or the app cannot work.
-  130  The demo was broken off.
+  130  The demo was interrupted.
 
 EXAMPLES
   The demo, on a server of its own:
@@ -52,6 +60,8 @@ EXAMPLES
     lowkiq run shop.jobs:app --threads 20
   A look into the embedded server:
     redis-cli -u "$(lowkiq redis)"
+  On four cores, with a new process in place of one that has over 1,000 MB:
+    lowkiq run shop.jobs:app --processes 4 --max-memory 1000
   The first of two daemons, with logs for machines:
     LOWKIQ_NUMBER_OF_NODES=2 LOWKIQ_NODE_NUMBER=0 \\
       lowkiq run shop.jobs:app --log-format json

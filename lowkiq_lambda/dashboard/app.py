@@ -8,10 +8,12 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from hashlib import sha256
+from http import HTTPStatus
 from importlib import import_module
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -154,10 +156,19 @@ def _count_attempts(app: Lowkiq, window: int, sources: Sequence[str], more: int)
 def _on_http_error(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        sentences = {404: "The dashboard has no page here.", 405: "This address does not support the method."}
-        response = refusal(site, request, status, sentences.get(status, "The dashboard cannot serve this request."))
         # For example the allowed methods.
-        response.headers.update(getattr(error, "headers", None) or {})
+        headers = Headers(getattr(error, "headers", None) or {})
+        response = refusal(site, request, status, _sentence(status, path_of(request.scope), headers.get("allow")))
+        response.headers.update(headers)
         return response
 
     return answer
+
+
+def _sentence(status: int, path: str, allowed: str | None) -> str:
+    if status == HTTPStatus.NOT_FOUND:
+        is_for_programs = path.startswith(API) or path in FOR_PROGRAMS
+        return "The API has no such path: see openapi.json." if is_for_programs else "The dashboard has no page here."
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return f"This address supports {allowed or 'no method'}."
+    return "The dashboard cannot serve this request."

@@ -45,6 +45,8 @@ def diagnose(situation: JobExplanation) -> Diagnosis:
 def _in_flight(situation: JobExplanation) -> Diagnosis:
     shard = situation.shard
     waits = () if situation.perform_in is None else ("More payloads wait under this id and run after those in flight.",)
+    if situation.progress is not None:
+        waits = ("It is started: below is its progress at its last checkpoint.", *waits)
     if not shard.is_held:
         return Diagnosis(
             "holder died",
@@ -118,6 +120,10 @@ def _paused(shard: ShardDetails, due_at: float) -> Diagnosis:
 
 def _due_later(situation: JobExplanation, due_at: float) -> Diagnosis:
     left = duration(due_at - situation.shard.at)
+    if situation.retry_count < 0 and situation.progress is not None:
+        reason = situation.progress.reason.rstrip(". ")
+        because = f": {reason}" if reason else ""
+        return Diagnosis("goes on later", f"It is started, and goes on in {left}{because}.", due_at)
     if situation.retry_count < 0:
         return Diagnosis("due later", f"It is not due yet: it waits for another {left}.", due_at)
     failed = times(int(situation.retry_count) + 1)
@@ -180,6 +186,8 @@ def _causes(situation: JobExplanation) -> tuple[str, ...]:
 
 def _remarks(situation: JobExplanation) -> tuple[str, ...]:
     remarks = []
+    if situation.progress is not None:
+        remarks.append("It goes on from its cursor. Newer payloads of the id run after it.")
     if situation.suspects_ahead is not None:
         remarks.append(
             "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it "
@@ -187,7 +195,8 @@ def _remarks(situation: JobExplanation) -> tuple[str, ...]:
         )
     if situation.strikes:
         remarks.append(
-            f"Its process was lost {times(situation.strikes)} while it ran alone; the third time it goes to the morgue."
+            f"The process was lost {times(situation.strikes)} while one of its payloads ran alone; the third time, "
+            "that payload goes to the morgue."
         )
     if situation.buried_at is not None:
         remarks.append(f"Other payloads of this id were buried {ago(situation.shard, situation.buried_at)} ago.")

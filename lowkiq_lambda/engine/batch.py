@@ -7,10 +7,19 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from lowkiq_lambda.errors import BatchClosed
 from lowkiq_lambda.job import Delivery, ScoredPayload, score_of
+from lowkiq_lambda.retry import Later
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.iteration import Iteration
+    from lowkiq_lambda.progress import JobProgress
+
+
+MOST_ITEMS: Final = 2**53
+"""That a job may expect: more is not exact wherever numbers are doubles."""
 
 
 class HandlerContext(Protocol):
@@ -35,7 +44,7 @@ class BatchJob:
     """One id of a batch. Scores and payloads are in order, oldest first.
 
     `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died.
-    `cursor` is where a checkpointed job goes on; None for one that starts.
+    `cursor` is where the job goes on, as it was yielded before this run; None for one that starts.
     """
 
     id: str
@@ -47,6 +56,22 @@ class BatchJob:
     repeated: bool
     context: HandlerContext = field(repr=False)
     cursor: Any = None
+    iteration: "Iteration | None" = field(default=None, repr=False)
+
+    @property
+    def progress(self) -> "JobProgress":
+        """How far the job has come, over all of its runs, as of now. Only a job with a cursor has any."""
+        from lowkiq_lambda.progress import JobProgress  # noqa: PLC0415 - imported lazily: cold start
+
+        return JobProgress() if self.iteration is None else copy.copy(self.iteration.progress)
+
+    def expect(self, total: int) -> None:
+        """Say how many items there are, for people to see a percentage. Raises ValueError for what is no count."""
+        given: object = total
+        if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= MOST_ITEMS:
+            raise ValueError(f"expect: the number of items must be a whole number from 0 to 2**53, not {total!r}")
+        if self.iteration is not None:
+            self.iteration.progress.total = total
 
     @property
     def token(self) -> int:
@@ -88,6 +113,8 @@ class Batch(Mapping[str, list[Any]]):
         self._read_error = read_error
         self._marks: dict[str, BaseException | str | None] = {}
         self._returned: tuple[str, ...] = ()
+        self.iterations: dict[str, Iteration] = {}
+        """Of the jobs with a cursor."""
         self._closed = False
         self._lock = Lock()
 
@@ -124,16 +151,27 @@ class Batch(Mapping[str, list[Any]]):
     def job(self, job_id: str) -> BatchJob:
         """All that is known of one id of the batch. Raises KeyError for another."""
         delivery = self._deliveries[job_id]
+        iteration = self.iteration(job_id) if delivery.progress or self.iterations else None
         return BatchJob(
             id=job_id,
             payloads=copy.copy(self._payloads[job_id]),
             scores=[score_of(entry) for entry in delivery.entries],
-            perform_in=delivery.perform_in,
+            perform_in=delivery.perform_in if iteration is None else iteration.progress.perform_in,
             retry_count=delivery.retry_count,
             error=None if delivery.error is None else self._read_error(delivery.error),
             repeated=delivery.repeated,
             context=self._context,
+            cursor=None if iteration is None else iteration.cursor,
+            iteration=iteration,
         )
+
+    def iteration(self, job_id: str) -> "Iteration":
+        """The cursor of a job and what is counted with it: one for all runs in this batch."""
+        if job_id not in self.iterations:
+            from lowkiq_lambda.engine.iteration import Iteration  # noqa: PLC0415 - imported lazily: cold start
+
+            self.iterations[job_id] = Iteration.of(self._deliveries[job_id])
+        return self.iterations[job_id]
 
     def done(self, job_id: str) -> None:
         """The id was performed to its end, whatever happens to the rest. Again is no error."""
@@ -148,6 +186,18 @@ class Batch(Mapping[str, list[Any]]):
     def give_back(self, job_ids: Iterable[str]) -> None:
         """These ids, and no others, have not been performed to their end: they are returned as they were."""
         self._returned = tuple(job_ids)
+
+    def put_off(self, job_id: str, later: Later) -> None:
+        """The id goes on later, and has not failed."""
+        self._mark(job_id, later)
+
+    def reopen(self, job_id: str) -> bool:
+        """Take a mark back because the job goes on; False where it is done."""
+        with self._lock:
+            if job_id in self._marks and self._marks[job_id] is None:
+                return False
+            self._marks.pop(job_id, None)
+            return True
 
     def close(self) -> tuple[dict[str, BaseException | str | None], tuple[str, ...]]:
         """End the batch: the marks, None for done, and what is returned. Later marks raise BatchClosed."""

@@ -8,49 +8,23 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from threading import Condition, Lock
-from typing import Final, NamedTuple
+from typing import Final
 
-from lowkiq_lambda.clock import Clock, at_most, doubled
-from lowkiq_lambda.engine.shard_queue import ShardEntry, ShardQueue, ShardView
+from lowkiq_lambda.clock import Clock, at_most
+from lowkiq_lambda.engine.shard_queue import CHECKS, Rests, ShardEntry, ShardQueue, ShardView, at
 from lowkiq_lambda.engine.visit import DrainResult
-from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
 from lowkiq_lambda.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 
 TURN: Final = 0.25
 """Seconds after which a visit ends if another shard has work."""
-CHECKS: Final = 10
-"""In a poll interval, at most, where nothing says when a shard is worth a visit."""
 RISK_PUT_OFF: Final = 60.0
 """Seconds for which shards whose next job may end the process wait for others, at most; or half of a drain's time."""
 _NOT_KEPT: Final = ("held", "lease lost")
 """Why a visit that got the shard let it go, though it has work: so it may end at once again."""
 UNCHOSEN: Final = 0.1
 """Seconds until a scheduler that chose none of the shards with work is asked again."""
-
-
-class Rests(NamedTuple):
-    """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
-
-    `longest_outage`: at most, where the server was out of reach. `not_acquired`: after a visit that did not get the
-    shard, so that probes which say otherwise make no busy loop.
-    """
-
-    first: float
-    longest: float
-    longest_outage: float
-    not_acquired: float
-
-    @classmethod
-    def of_drain(cls, poll_interval: float) -> "Rests":
-        """For one thread: all other shards wait while it finds out that one is out of reach."""
-        return cls(poll_interval, 10.0, 10.0, poll_interval)
-
-    @classmethod
-    def of_daemon(cls, poll_interval: float) -> "Rests":
-        """For several threads: only one waits, and an outage that is over is to be noticed soon."""
-        return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0)
 
 
 class ShardBoard:
@@ -159,11 +133,12 @@ class ShardBoard:
         with self._changed:
             self._events += 1
             now = self._clock.monotonic()
-            for result in results:
-                if entry := self._entries.get(result.ref):
-                    self._update(entry, result, asked, now)
-            self._queue.fill(self._entries.values(), now)
-            self._changed.notify(len(self._entries))
+            known = [(entry, result) for result in results if (entry := self._entries.get(result.ref))]
+            event, risks_from = self._events, self._risks_from
+            changed = sum([entry.probed(result, now, event, asked, risks_from) for entry, result in known])
+            if changed or self._queue:
+                self._queue.fill(self._entries.values(), now)
+            self._changed.notify(changed)
 
     def visited(self, shard: ShardRef, result: DrainResult, ready_in: float | None) -> None:
         """A visit came to its end; in so many seconds the shard has work (below 0: since then), where that is known."""
@@ -173,14 +148,14 @@ class ShardBoard:
             entry.behind_from = self._risks_from if entry.risky else -math.inf
             if ready_in is None and result.reason != "empty":
                 ready_in = self._check_interval
-            entry.ready_at = _at(now, ready_in)
+            entry.ready_at = at(now, ready_in)
             if entry.notified > entry.taken:
                 # The visit's last claim may have come before that push.
                 entry.ready_at = min(entry.ready_at, now)
             if result.exit is not None:
                 # Not longer each time: an id that exits is bounded by itself, and its shard has others. After its turn
                 # the backlog comes first: what exited waits behind it.
-                self._put_back(entry, 0.0 if result.reason == "turn over" else self._rests.first)
+                entry.put_back(now, 0.0 if result.reason == "turn over" else self._rests.first)
             elif result.token is None or result.reason in _NOT_KEPT:
                 entry.rests_until = now + self._rests.not_acquired
             self._queue.put(entry)
@@ -192,12 +167,9 @@ class ShardBoard:
         """
         with self._changed:
             entry = self._back(shard)
-            longest = self._rests.longest_outage if isinstance(error, BackendUnavailable) else self._rests.longest
-            rest = doubled(self._rests.first, entry.failures, longest)
+            rest = self._rests.after(error, entry.failures)
             entry.failures += 1
-            # That it is declared otherwise does not pass soon.
-            rest = longest if isinstance(error, QueueMismatch) else rest
-            self._put_back(entry, rest * (self._rng.uniform(0.75, 1.0) if self._rng else 1.0))
+            entry.put_back(self._clock.monotonic(), rest * (self._rng.uniform(0.75, 1.0) if self._rng else 1.0))
             self._queue.put(entry)
 
     def exclude(self, shards: Iterable[ShardRef]) -> None:
@@ -212,21 +184,6 @@ class ShardBoard:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-
-    def _update(self, entry: ShardEntry, result: ProbeResult, asked: int, now: float) -> None:
-        if entry.updated <= asked:
-            entry.ready_at = _at(now, result.ready_in)
-            entry.updated = self._events
-        if result.obstacle == "empty":
-            entry.failures = 0
-        if result.risky:
-            entry.behind_from = max(entry.behind_from, self._risks_from, -math.inf if entry.risky else now)
-        entry.risky = result.risky
-
-    def _put_back(self, entry: ShardEntry, rest: float) -> None:
-        now = self._clock.monotonic()
-        entry.rests_until = entry.behind_from = now + rest
-        entry.ready_at = min(entry.ready_at, now)
 
     def _take(self, entry: ShardEntry) -> ShardRef | None:
         with self._changed:
@@ -255,7 +212,3 @@ class ShardBoard:
         if self._queue.first(now) is None:
             return self._queue.next_at() - now
         return 0.0 if scheduler is None else UNCHOSEN
-
-
-def _at(now: float, seconds: float | None) -> float:
-    return math.inf if seconds is None else now + seconds

@@ -1,10 +1,12 @@
-"""Whether a drain may go on: its time, the stop signal, and whose turn it is; and the words for why it ended."""
+"""Whether a drain may go on: its time, how long batches take, the stop signal, and whose turn it is."""
 
 import math
 from collections.abc import Callable
 from copy import copy
 from threading import Event
 from typing import Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from lowkiq_lambda.clock import Clock
 
@@ -19,6 +21,68 @@ lost`: another holder has the shard; `paused`: an operator paused it; `held`: an
 nothing is due.
 """
 STOP_REASONS: Final[tuple[StopReason, ...]] = get_args(StopReason)
+
+MAX_IDS: Final = 1_000
+"""The largest claim, in ids: more saves no round trips worth having, and makes recovery longer."""
+
+_WEIGHT: Final = 0.1
+"""Of the last batch in the mean."""
+_DECAY: Final = 0.99
+"""How fast the slowest batch is forgotten, for each batch since, and the slowest item, for each second since."""
+
+
+class BatchTiming(msgspec.Struct):
+    """Seconds a batch takes: `mean` as of late, and `slowest`, of the slowest one, which is forgotten by and by.
+
+    They size the next claim, and tell what still fits. Of a job with a cursor `mean` is of whole runs, and `slowest` of
+    single items.
+    """
+
+    mean: float | None = None
+    slowest: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Take in how long a batch took."""
+        self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
+        self.slowest = max(seconds, self.slowest * _DECAY)
+
+    def observe_beside(self, seconds: float, concurrency: int) -> None:
+        """As `observe`, of so many side by side: a slow one is remembered for as long a time."""
+        self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
+        self.slowest = max(seconds, self.slowest * _DECAY ** (1 / concurrency))
+
+    def observe_run(self, seconds: float) -> None:
+        """Take in how long a run of a job with a cursor took, apart from its items."""
+        self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
+
+    def observe_item(self, seconds: float) -> None:
+        """Take in how long an item of a job with a cursor took.
+
+        What was slower is forgotten by time and not by items: there may be a thousand of them in a second.
+        """
+        self.slowest = max(seconds, self.slowest * _DECAY**seconds)
+
+    def window(self, batch_size: int, ack_interval: float) -> int:
+        """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
+        if self.mean is None:
+            return batch_size
+        batches = int(ack_interval / max(self.mean, 1e-9))
+        return batch_size * max(1, min(batches, MAX_IDS // batch_size))
+
+    def beside(self, batch_size: int, ack_interval: float, concurrency: int) -> int:
+        """How many ids to have in flight, so that each slot has its next batch while what ended is acknowledged."""
+        spare = 0 if self.mean is None else int(concurrency * ack_interval / max(self.mean, 1e-9))
+        return batch_size * max(concurrency, min(concurrency + spare, MAX_IDS // batch_size))
+
+    def dump(self) -> str:
+        """As it is kept in Redis, so that a cold start knows."""
+        return f"{self.mean or 0.0:.6f} {self.slowest:.6f}"
+
+    def adopt(self, dumped: str) -> None:
+        """Take over what another process measured, where this one has measured nothing yet."""
+        if self.mean is None and dumped:
+            mean, _, slowest = dumped.partition(" ")
+            self.mean, self.slowest = float(mean), float(slowest)
 
 
 def _never() -> bool:
@@ -42,14 +106,18 @@ class Budget:
         self._clock = clock
         self._ends_at = clock.monotonic() + seconds
         self.stopping = stopping
-        self._turn_over = turn_over
+        self.turn_over = turn_over
+        self.is_hard = False
+        """Whether what runs when the time is over is cancelled, as far as it can be."""
+        self.is_cancelled: Callable[[], bool] = _never
+        """Whether what runs is to be cancelled, as far as it can be, before."""
         # An event, because it is shared with the copies that are made for turns.
         self._ran = Event()
 
     def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
         """The same budget for a visit that others wait for: it ends at a claim when that says so."""
         turn = copy(self)
-        turn._turn_over = is_over  # noqa: SLF001 - its own class
+        turn.turn_over = is_over
         return turn
 
     def remaining(self) -> float:
@@ -74,4 +142,4 @@ class Budget:
 
     def against_claim(self, predicted: float) -> StopReason | None:
         """Why nothing more may be claimed, or None."""
-        return self.against_batch(predicted) or ("turn over" if self._turn_over() else None)
+        return self.against_batch(predicted) or ("turn over" if self.turn_over() else None)

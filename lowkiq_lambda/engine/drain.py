@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from lowkiq_lambda.engine.board import CHECKS, Rests, ShardBoard
+from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
 from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.shard_queue import CHECKS, Rests
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef

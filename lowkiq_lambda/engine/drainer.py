@@ -7,29 +7,35 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.budget import BatchTiming, Budget
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, about
+from lowkiq_lambda.engine.lease import LeaseRenewer
+from lowkiq_lambda.engine.leased_shard import DrainSettings
+from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, PerformIteration, about
 from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.engine.renewer import LeaseRenewer
 from lowkiq_lambda.engine.survivors import CRASHED, Survivors
-from lowkiq_lambda.engine.timing import BatchTiming
-from lowkiq_lambda.engine.visit import DrainResult, DrainSettings, ShardVisit
+from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
-from lowkiq_lambda.protocols import Observer, SettledEvent
+from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
+from lowkiq_lambda.worker import Worker, is_coroutine, is_generator
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.event_loop import HandlerLoop
+    from lowkiq_lambda.engine.slots import Slots
+    from lowkiq_lambda.engine.thread_slots import SlotThreads
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +52,15 @@ class Drainer:
         clock: Clock,
         backend: Backend,
         queues: Mapping[str, Queue],
-        chain: Callable[[Chain], Chain],
+        middlewares: Sequence[ServerMiddleware],
     ) -> None:
         self.config = config
         self.clock = clock
         """What drains go by."""
         self._backend = backend
         self._queues = queues
-        self._chain = chain
+        self._middlewares = middlewares
+        self._chain: Callable[[Chain], Chain] = partial(compose, middlewares)
         self.observers: Sequence[Observer] = ()
         """Those of the app."""
         self.observer: Observer | None = None
@@ -65,9 +72,16 @@ class Drainer:
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._settings: dict[str, DrainSettings] = {}
         self._running: set[ShardVisit] = set()
-        self._lock = threading.Lock()
+        self._threads: SlotThreads | None = None
+        self._loop: HandlerLoop | None = None
+        self._lock = threading.RLock()
         self._beginning = threading.RLock()
         self._begun = False
+
+    @property
+    def running(self) -> int:
+        """How many visits are under way."""
+        return len(self._running)
 
     def begin(self) -> None:
         """Call the hook for the start of a process that drains: once, however often this is called."""
@@ -80,6 +94,16 @@ class Drainer:
                 self.config.on_server_init()
             except Exception:
                 logger.exception("on_server_init raised")
+
+    @property
+    def loop(self) -> "HandlerLoop":
+        """Where coroutine handlers run."""
+        with self._lock:
+            if self._loop is None:
+                from lowkiq_lambda.engine.event_loop import HandlerLoop  # noqa: PLC0415 - imported lazily: cold start
+
+                self._loop = HandlerLoop(self.config.loop_factory)
+            return self._loop
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
@@ -108,7 +132,7 @@ class Drainer:
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
         session = LeaseSession(self._backend, shard, secrets.token_hex(12), self._lease_settings(queue))
-        visit = ShardVisit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
+        visit = _new_visit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
         with self._lock:
             self._running.add(visit)
         try:
@@ -145,6 +169,12 @@ class Drainer:
         self._noting_closed([*found.values()])
         return {shard: found[shard] if shard in found else undeclared[shard.queue_name] for shard in shards}
 
+    def running_jobs(self) -> list[dict[str, object]]:
+        """What visits are performing, as fields of a line of the log each: queue, shard, count, ids."""
+        with self._lock:
+            visits = list(self._running)
+        return [fields for visit in visits if (fields := visit.running_jobs())]
+
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked as abandoned, its shards are free after `seconds`."""
         with self._lock:
@@ -167,9 +197,11 @@ class Drainer:
         with self._lock:
             if name not in self._settings:
                 load = config.load_payload or load_json
+                iterate = _iterate_for(queue.worker)
+                performer = Performer(queue.worker, self._chain, load, self._texts.read, iterate)
                 self._settings[name] = DrainSettings(
                     worker=queue.worker,
-                    performer=Performer(queue.worker, self._chain, load, self._texts.read),
+                    performer=performer,
                     texts=self._texts,
                     timing=BatchTiming(),
                     renewer=self._renewer,
@@ -177,13 +209,29 @@ class Drainer:
                     owner=f"{socket.gethostname()}:{os.getpid()}",
                     lease_ttl=config.lease_ttl,
                     ack_interval=config.ack_interval,
+                    shutdown_timeout=config.shutdown_timeout,
                     claim_payloads=config.claim_payloads,
                     claim_bytes=config.claim_bytes,
                     alone=self._alone,
+                    slots=self._new_slots(performer),
                     after_burial=partial(self._tell_buried, queue),
                     after_settling=self._tell_settled,
                 )
             return self._settings[name]
+
+    def _new_slots(self, performer: Performer) -> "Slots | None":
+        """Where batches of the worker run; None where each runs in the thread of its visit."""
+        is_async = is_coroutine(performer.worker)
+        if performer.worker.concurrency == 1 and not is_async:
+            return None
+        from lowkiq_lambda.engine.thread_slots import SlotThreads, ThreadSlots  # noqa: PLC0415 - imported lazily: cold start
+
+        self._threads = self._threads or SlotThreads()
+        if not is_async:
+            return ThreadSlots(performer, self.clock, self._threads)
+        from lowkiq_lambda.engine.loop_slots import LoopSlots  # noqa: PLC0415 - imported lazily: cold start
+
+        return LoopSlots(performer, self.clock, self.loop, self._threads, self._middlewares)
 
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
         config = self.config
@@ -214,3 +262,20 @@ class Drainer:
             payload = entry[PLACE:]
         text = self._texts.read(error)
         return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)
+
+
+def _new_visit(settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]) -> ShardVisit:
+    if settings.slots is None:
+        return ShardVisit(settings, session, budget, now)
+    from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start
+
+    return ConcurrentVisit(settings, session, budget, now, settings.slots)
+
+
+def _iterate_for(worker: type[Worker]) -> PerformIteration | None:
+    """What runs a `perform_job` that is a generator; None where it is not."""
+    if not is_generator(worker):
+        return None
+    from lowkiq_lambda.engine.iteration import perform_iteration  # noqa: PLC0415 - imported lazily: cold start
+
+    return perform_iteration

@@ -60,7 +60,10 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def repeated_exit(self, error: BaseException, times: int, *, blamed: bool) -> "CountedFailure":
         """That an id exited so many times in a row, the last time with this error, as a failure that counts."""
-        text = f"exited {times} times in a row, at last with {type(error).__name__}: {self.text(error)}"
+        name, text = type(error).__name__, self.text(error)
+        # The default format begins with the type, and another need not have it.
+        exit_text = text if text.startswith(name) else f"{name}: {text}"
+        text = f"The handler exited {times} times in a row, at last with {exit_text}"
         return self.failure(text, blamed=blamed)
 
     def shared(self, dumped: bytes) -> "CountedFailure":

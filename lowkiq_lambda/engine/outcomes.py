@@ -3,16 +3,20 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.engine.failure import CountedFailure, ErrorText
-from lowkiq_lambda.engine.perform import BatchResult
+from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.job import Delivery, Outcome
-from lowkiq_lambda.retry import default_retry_in, safe_delay
+from lowkiq_lambda.retry import Later, default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 from lowkiq_lambda.worker import Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.iteration import Iteration
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +25,9 @@ EXIT_LIMIT: Final = 5
 
 Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
 """
+
+SHORTEST_DELAY: Final = 1.0
+"""Seconds until a job goes on that asked to, and whose cursor did not change: so it cannot run again and again."""
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
@@ -32,6 +39,7 @@ class PendingOutcomes:
         self._worker = worker
         self._texts = texts
         self._records: list[OutcomeRecord] = []
+        self._saved: list[OutcomeRecord] = []
         self._done: list[str] = []
         self._suspect_batches = 0
         self.payloads = 0
@@ -39,9 +47,14 @@ class PendingOutcomes:
         self.buried: list[tuple[str, bytes, bytes]] = []
         """Id, entry and error of what goes to the morgue."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is owed."""
+        return not self._records and not self._done
+
     def add(self, batch: Sequence[Delivery], result: BatchResult, now: Callable[[], float]) -> None:
         """Note what came of a batch, by id."""
-        if result.failed or result.unattributed or result.returned:
+        if result.failed or result.unattributed or result.returned or result.later:
             self._add_each(batch, result, now())
             return
         for delivery in batch:
@@ -60,7 +73,9 @@ class PendingOutcomes:
 
     def records(self, *, partial: bool) -> list[OutcomeRecord]:
         """To be sent: what is done is named only where other ids stay in flight."""
-        return [*self._records, *((job_id, "done") for job_id in self._done)] if partial else self._records
+        # How far a job has come is noted before its outcome: the morgue, too, takes the latest.
+        records = [*self._saved, *self._records] if self._saved else self._records
+        return [*records, *((job_id, "done") for job_id in self._done)] if partial else records
 
     def named(self) -> Iterator[tuple[str, Outcome]]:
         """Each id with its outcome."""
@@ -69,9 +84,15 @@ class PendingOutcomes:
         for job_id in self._done:
             yield job_id, "done"
 
+    def performed(self) -> list[str]:
+        """The ids that would be performed again if nothing of this were written."""
+        return [job_id for job_id, outcome in self.named() if outcome != "returned"]
+
     def counts(self) -> Counter[str]:
-        """Ids by outcome; `failed` are those whose failure counts, retried or buried."""
+        """Ids by outcome; `failed`: whose failure counts, retried or buried; `checkpointed`: of `later`, who moved."""
         counts: Counter[str] = Counter(record[1] for record in self._records)
+        if counts["later"]:
+            counts["checkpointed"] = sum(record[3] for record in self._records if record[1] == "later")
         counts["done"] = len(self._done)
         counts["failed"] = counts["retried"] + counts["buried"]
         return +counts
@@ -81,16 +102,22 @@ class PendingOutcomes:
         in_company = self._worker.batch_size > 1 and hasattr(self._worker, "perform")
         unattributed, returned, exited_ids = set(result.unattributed), set(result.returned), set(result.exited_ids)
         for delivery in batch:
+            iteration = result.iterations.get(delivery.id)
             if delivery.id in result.failed:
                 failure = self._texts.failure(result.failed[delivery.id], blamed=in_company)
-                self._fail(delivery, failure, now)
+                self._fail(delivery, failure, now, iteration)
+            elif delivery.id in result.later:
+                self._put_off(delivery, result.later[delivery.id], now, iteration, blamed=in_company)
             elif delivery.id in exited_ids and result.exit:
-                if record := exit_record(delivery, result.exit, alone=len(exited_ids) == 1):
+                before = 0 if iteration and iteration.has_advanced else delivery.exit_count or 0
+                if record := exit_record(delivery, result.exit, before, alone=len(exited_ids) == 1):
+                    self._save(delivery, iteration, type(result.exit).__name__, returned=True)
                     self._records.append(record)
                 else:
                     failure = self._texts.repeated_exit(result.exit, EXIT_LIMIT, blamed=in_company)
-                    self._fail(delivery, failure, now)
+                    self._fail(delivery, failure, now, iteration)
             elif delivery.id in returned:
+                self._save(delivery, iteration, returned=True)
                 self.give_back([delivery])
             elif delivery.id not in unattributed:
                 self._done.append(delivery.id)
@@ -102,28 +129,77 @@ class PendingOutcomes:
                 self._fail(delivery, failure, now)
         self._suspect_batches += 1
 
-    def _fail(self, delivery: Delivery, failure: CountedFailure, now: float) -> None:
-        record = failure_record(self._worker, delivery, failure, now)
+    def _fail(
+        self, delivery: Delivery, failure: CountedFailure, now: float, iteration: "Iteration | None" = None
+    ) -> None:
+        # Movement that cannot be kept is none: it would be found anew at each failure.
+        unkept = self._save(delivery, iteration, failed=True)
+        has_moved = iteration is not None and iteration.has_moved and not unkept
+        record = failure_record(self._worker, delivery, failure, now, has_moved=has_moved)
         self._records.append(record)
         if record[1] == "buried":
             self.buried.append((delivery.id, delivery.entries[0], failure.dumped))
 
+    def _put_off(
+        self, delivery: Delivery, later: Later, now: float, iteration: "Iteration | None", *, blamed: bool
+    ) -> None:
+        # Its own class, or the handler, may have changed it to what cannot be: that is the job's failure.
+        asked, broken = call_safely(lambda given: Later(given.seconds, given.reason), later)
+        if asked is None:
+            self._fail(delivery, self._texts.failure(broken or later, blamed=blamed), now, iteration)
+            return
+        if unkept := self._save(delivery, iteration, asked.reason):
+            self._fail(delivery, self._texts.failure(unkept, blamed=blamed), now)
+            return
+        if iteration is not None and (iteration.is_stopped or iteration.has_advanced):
+            when = now + asked.seconds if asked.seconds else None
+        else:
+            when = now + max(asked.seconds, SHORTEST_DELAY)
+        has_moved = iteration is not None and iteration.has_moved
+        self._records.append((delivery.id, "later", "" if when is None else repr(when), int(has_moved)))
 
-def failure_record(worker: type[Worker], delivery: Delivery, failure: CountedFailure, now: float) -> OutcomeRecord:
-    """A retry later, or, when those are used up, the morgue for the oldest payload."""
-    count = delivery.retry_count + 1
+    def _save(
+        self,
+        delivery: Delivery,
+        iteration: "Iteration | None",
+        reason: str = "",
+        *,
+        failed: bool = False,
+        returned: bool = False,
+    ) -> BaseException | None:
+        """Note how far a job has come that did not end; why that cannot be kept, so that what was kept before stays."""
+        if iteration is None:
+            return None
+        ended = partial(iteration.unfinished, failed=failed, returned=returned)
+        progress, broken = call_safely(ended, reason)
+        if broken:
+            about_it = about(self._worker, [delivery.id])
+            logger.error("the progress of a job cannot be kept", extra=about_it, exc_info=loggable(broken))
+        elif progress is not None:
+            self._saved.append((delivery.id, "saved", progress))
+        return broken
+
+
+def failure_record(
+    worker: type[Worker], delivery: Delivery, failure: CountedFailure, now: float, *, has_moved: bool = False
+) -> OutcomeRecord:
+    """A retry later, or, when those are used up, the morgue for the oldest payload.
+
+    For a job whose cursor has moved since it last failed it is the first failure.
+    """
+    count = 0.0 if has_moved else delivery.retry_count + 1
     if count >= worker.max_retry_count:
         return delivery.id, "buried", failure.dumped, failure.signature, failure.brief
     at = now + _delay(worker, int(count))
     return delivery.id, "retried", count, at, failure.dumped, failure.signature, failure.blamed, failure.brief
 
 
-def exit_record(delivery: Delivery, error: BaseException, *, alone: bool) -> OutcomeRecord | None:
-    """Returned, behind what is due by now; None where so many exits in a row are a failure.
+def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:
+    """Returned, behind what is due by now; None where so many exits in a row, `before` and this one, are a failure.
 
     In company it counts for nobody, and Ctrl-C never does.
     """
-    exit_count = (delivery.exit_count or 0) + (alone and not isinstance(error, KeyboardInterrupt))
+    exit_count = before + (alone and not isinstance(error, KeyboardInterrupt))
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)
 
 

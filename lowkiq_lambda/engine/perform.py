@@ -3,8 +3,10 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,12 +15,18 @@ from lowkiq_lambda.error_text import headline, loggable, own_error
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery, shard_for
+from lowkiq_lambda.retry import Later
 from lowkiq_lambda.worker import Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.iteration import Iteration, Run
 
 logger = logging.getLogger(__name__)
 
 Chain: TypeAlias = Callable[[Worker, Batch], Any]
 """The server middlewares around `call_handler`, or the latter alone."""
+PerformJob: TypeAlias = Callable[[Worker, Batch, str], None]
+PerformIteration: TypeAlias = Callable[[Callable[[str], Any], Worker, Batch, str], None]
 LOGGED_IDS: Final = 10
 """How many ids a line of the log names."""
 _LOGGED: Final = 100
@@ -33,13 +41,25 @@ Only an id that exits several times in a row has failed.
 HOOK_ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 """What a user's hook may raise without harm: the outcome that it was told of stands."""
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NO_FAILURES: Final = (*INTERRUPTIONS, Later)
+NOT_CALLED: Final = "The handler was not run: each server middleware must call call_next."
+
+
+class DrainContext(HandlerContext, Protocol):
+    """What a drain knows of its handlers besides."""
+
+    def run_of(self, job_id: str) -> "Run":
+        """What it has to do with a run of this job, whose `perform_job` yields a cursor."""
+        ...
+
 
 class BatchResult(msgspec.Struct):
     """What came of a batch. Ids that are named nowhere are done.
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `returned`: ids that go
     back as they were; `exited_ids`: those of them that may have exited. `exit`: the exception, no failure, that ended
-    the batch.
+    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
@@ -48,6 +68,8 @@ class BatchResult(msgspec.Struct):
     returned: Sequence[str] = ()
     exited_ids: Sequence[str] = ()
     exit: BaseException | None = None
+    later: Mapping[str, Later] = _NOTHING
+    iterations: "Mapping[str, Iteration]" = _NOTHING
 
 
 class Performer(msgspec.Struct, frozen=True):
@@ -57,34 +79,50 @@ class Performer(msgspec.Struct, frozen=True):
     chain: Callable[[Chain], Chain]
     load_payload: Callable[[bytes], object]
     load_error: Callable[[bytes], str]
+    iterate: "PerformIteration | None" = None
+    """Runs one job whose `perform_job` is a generator; None where it is not."""
 
-    def run(self, deliveries: Sequence[Delivery], context: HandlerContext) -> BatchResult:
+    def run(self, deliveries: Sequence[Delivery], context: DrainContext) -> BatchResult:
         """Hand the batch to a new worker object; what it raises ends up in the result."""
-        payloads, broken = self._decode(deliveries)
+        payloads, broken = self.decode(deliveries)
         result = BatchResult(failed=broken)
         if not payloads:
             return result
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
-        error, exited = self._call(batch)
-        marks, returned = batch.close()
-        if returned and exited and not isinstance(error, INTERRUPTIONS):
+        error, exited = self._call(batch, None if self.iterate is None else partial(self.iterate, context.run_of))
+        marks, left = batch.close()
+        if error is None and not marks and not left:
+            return result
+        return self.sum_up(result, batch, error, exited)
+
+    def sum_up(
+        self, result: BatchResult, batch: Batch, error: BaseException | None, exited: BaseException | None
+    ) -> BatchResult:
+        """Close the batch, and note what came of its ids in the result, which has those that could not be decoded."""
+        marks, left = batch.close()
+        is_alone = len(batch) + len(result.failed) == 1
+        if left and exited and not isinstance(error, INTERRUPTIONS):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
-        if error is None and not marks and not returned:
-            return result
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
-        result.returned = returned
-        rest = [job_id for job_id in payloads if job_id not in marks and job_id not in returned]
+        result.returned, result.iterations = left, batch.iterations
+        rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
         if isinstance(error, INTERRUPTIONS):
-            result.returned, result.exit = [*returned, *rest], error
-            result.exited_ids = returned[:1] or rest
-        elif error is not None and len(deliveries) == 1 and rest:
+            result.returned, result.exit = [*left, *rest], error
+            result.exited_ids = left[:1] or rest
+        elif isinstance(error, Later):
+            result.failed.update(dict.fromkeys(rest, error))
+        elif error is not None and is_alone and rest:
             result.failed[rest[0]] = error
         elif error is not None:
             result.unattributed, result.error = rest, error
+        if result.failed:
+            result.later = {job_id: mark for job_id, mark in result.failed.items() if isinstance(mark, Later)}
+            result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in result.later}
         return result
 
-    def _decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
+    def decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
+        """The payloads by id; and what is wrong with those that cannot be decoded."""
         payloads: dict[str, list[Any]] = {}
         broken: dict[str, BaseException | str] = {}
         load = self.load_payload
@@ -96,7 +134,7 @@ class Performer(msgspec.Struct, frozen=True):
                 broken[delivery.id] = f"a payload cannot be decoded: {headline(own)}"
         return payloads, broken
 
-    def _call(self, batch: Batch) -> tuple[BaseException | None, BaseException | None]:
+    def _call(self, batch: Batch, iterate: PerformJob | None) -> tuple[BaseException | None, BaseException | None]:
         """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
         called, exited = False, None
 
@@ -104,7 +142,7 @@ class Performer(msgspec.Struct, frozen=True):
             nonlocal called, exited
             called, exited = True, None
             try:
-                return call_handler(worker, batch)
+                return call_handler(worker, batch, iterate)
             except INTERRUPTIONS as error:
                 exited = error
                 raise
@@ -112,43 +150,48 @@ class Performer(msgspec.Struct, frozen=True):
         try:
             handler, worker = self.chain(run_handler), self.worker()
             in_parent_alone(lambda given: handler(worker, given), batch)
-        except INTERRUPTIONS as error:
+        except NO_FAILURES as error:
             return error, exited
         except BaseException as error:
             logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
             return error, exited
         if not called:
-            return HandlerError("The handler was not run: each server middleware must call call_next."), None
+            return HandlerError(NOT_CALLED), None
         return None, exited
 
 
 def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:
-    """The fields of a line of the log about ids of one shard: the first of them, each cut, and how many they are."""
+    """The fields of a line of the log about ids of one shard: how many they are, and the first of them, each cut."""
     named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
     shard = shard_for(ids[0], worker.shards_count)
-    return {"queue": worker.queue_name, "shard": shard, "ids": named, "of": len(ids)}
+    return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": named}
 
 
-def call_handler(worker: Worker, batch: Batch) -> object:
+def call_handler(worker: Worker, batch: Batch, iterate: PerformJob | None = None) -> object:
     """Call `perform` with the batch, or `perform_job` with each of its jobs."""
     perform = getattr(worker, "perform", None)
     if perform is not None:
-        return _returned(in_parent_alone(perform, batch))
+        return returned(in_parent_alone(perform, batch))
     job_ids = list(batch)
     for position, job_id in enumerate(job_ids):
         # Noted before, so that a middleware that swallows what ends this early cannot make jobs done that never ran.
         batch.give_back(job_ids[position:])
         if batch.stopping:
             return None
-        _perform_job(worker, batch, job_id)
+        _perform_job(worker, batch, job_id, iterate)
     batch.give_back(())
     return None
 
 
-def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
+def _perform_job(worker: Worker, batch: Batch, job_id: str, iterate: PerformJob | None) -> None:
     perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        _returned(in_parent_alone(perform_job, batch.job(job_id)))
+        if iterate is None:
+            returned(in_parent_alone(perform_job, batch.job(job_id)))
+        else:
+            iterate(worker, batch, job_id)
+    except Later as later:
+        batch.put_off(job_id, later)
     except INTERRUPTIONS:
         raise
     except BaseException as error:
@@ -158,7 +201,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         batch.done(job_id)
 
 
-def _returned(result: object) -> object:
+def returned(result: object) -> object:
     """The handler's result, unless its work has not been done yet."""
     if result is None:
         return None
@@ -166,5 +209,7 @@ def _returned(result: object) -> object:
         kind = type(result).__name__
         if inspect.iscoroutine(result) or inspect.isgenerator(result):
             result.close()
-        raise HandlerError(f"The handler returned a {kind}, so its work was not done: it must be a plain function.")
+        raise HandlerError(
+            f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
+        )
     return result

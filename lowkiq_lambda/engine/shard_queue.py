@@ -1,12 +1,47 @@
-"""Shards in the order in which they are visited: those that may be visited now, and those that may be later."""
+"""What is known of each shard, how long it rests, and the order of visits: of those that may be now, and later."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from lowkiq_lambda.clock import doubled
+from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ProbeResult
+
+CHECKS: Final = 10
+"""In a poll interval, at most, where nothing says when a shard is worth a visit."""
+
+
+class Rests(NamedTuple):
+    """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
+
+    `longest_outage`: at most, where the server was out of reach. `not_acquired`: after a visit that did not get the
+    shard, so that probes which say otherwise make no busy loop.
+    """
+
+    first: float
+    longest: float
+    longest_outage: float
+    not_acquired: float
+
+    @classmethod
+    def of_drain(cls, poll_interval: float) -> "Rests":
+        """For one thread: all other shards wait while it finds out that one is out of reach."""
+        return cls(poll_interval, 10.0, 10.0, poll_interval)
+
+    @classmethod
+    def of_daemon(cls, poll_interval: float) -> "Rests":
+        """For several threads: only one waits, and an outage that is over is to be noticed soon."""
+        return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0)
+
+    def after(self, error: BaseException, failures: int) -> float:
+        """How long after an error, where so many came before it."""
+        longest = self.longest_outage if isinstance(error, BackendUnavailable) else self.longest
+        # That it is declared otherwise does not pass soon.
+        return longest if isinstance(error, QueueMismatch) else doubled(self.first, failures, longest)
 
 
 class ShardView(NamedTuple):
@@ -48,6 +83,26 @@ class ShardEntry:
     def since(self) -> float:
         """Since when it waits for a visit, as far as the order of visits goes."""
         return max(self.ready_at, self.behind_from)
+
+    def probed(self, result: ProbeResult, now: float, event: int, asked: int, risks_from: float) -> bool:
+        """A probe that was sent at event `asked` came at `event`; whether the entry's place has changed.
+
+        `risks_from`: until then others come before what may end the process.
+        """
+        before = self.ready_at, self.behind_from
+        if self.updated <= asked:
+            self.ready_at, self.updated = at(now, result.ready_in), event
+        if result.obstacle == "empty":
+            self.failures = 0
+        if result.risky:
+            self.behind_from = max(self.behind_from, risks_from, -math.inf if self.risky else now)
+        self.risky = result.risky
+        return before != (self.ready_at, self.behind_from)
+
+    def put_back(self, now: float, rest: float) -> None:
+        """It has work, and is left alone for so many seconds; others come first."""
+        self.rests_until = self.behind_from = now + rest
+        self.ready_at = min(self.ready_at, now)
 
     def view(self, now: float) -> ShardView:
         """What a scheduler is told."""
@@ -107,5 +162,10 @@ class ShardQueue:
         return self._later[0][0] if self._later else math.inf
 
 
-def _place(at: float, entry: ShardEntry) -> _Place:
-    return at, entry.ready_at, entry.position, entry.places, entry
+def _place(time: float, entry: ShardEntry) -> _Place:
+    return time, entry.ready_at, entry.position, entry.places, entry
+
+
+def at(now: float, seconds: float | None) -> float:
+    """In so many seconds; infinity where that is not known."""
+    return math.inf if seconds is None else now + seconds

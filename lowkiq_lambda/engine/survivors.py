@@ -14,7 +14,7 @@ from lowkiq_lambda.store.shard.session import LeaseSession
 
 logger = logging.getLogger(__name__)
 
-CRASHED: Final = "crashed: nothing more was heard of the process, each time that this job ran alone in one"
+CRASHED: Final = "crashed: the process died each time this job ran alone"
 Result = TypeVar("Result")
 
 

@@ -5,28 +5,25 @@ one call each.
 """
 
 import logging
-import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
-from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.lease import Lease, Moment
-from lowkiq_lambda.engine.outcomes import PendingOutcomes
-from lowkiq_lambda.engine.perform import Performer
-from lowkiq_lambda.engine.renewer import LeaseRenewer
-from lowkiq_lambda.engine.timing import BatchTiming
-from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
-from lowkiq_lambda.job import Delivery, Outcome
-from lowkiq_lambda.protocols import SettledEvent
-from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, LeaseSession, Next, NotAcquired, Settlement
-from lowkiq_lambda.store.shard.windows import Window
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.engine.leased_shard import DrainSettings, LeasedShard
+from lowkiq_lambda.engine.perform import about
+from lowkiq_lambda.error_text import headline
+from lowkiq_lambda.errors import BackendError, LeaseLost
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.store.shard.lease_replies import NotAcquired, Window
+from lowkiq_lambda.store.shard.session import LeaseSession
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.iteration_run import IterationRun
 
 logger = logging.getLogger(__name__)
 
@@ -45,29 +42,6 @@ class DrainResult:
     exit: BaseException | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DrainSettings:
-    """What is the same for every visit to the shards of one worker."""
-
-    worker: type[Worker]
-    performer: Performer
-    texts: ErrorText
-    timing: BatchTiming
-    renewer: LeaseRenewer
-    clock: Clock
-    owner: str
-    lease_ttl: float
-    ack_interval: float
-    claim_payloads: int
-    claim_bytes: int
-    alone: threading.Lock
-    """Of the process: held while a suspect runs, from its start to its settling."""
-    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
-    """Told of (id, entry, error) that just went to the morgue."""
-    after_settling: Callable[[SettledEvent], None]
-    """Told what Redis has acknowledged."""
-
-
 class ShardVisit:
     """One visit to one shard; also what its handlers may know about their time and lease."""
 
@@ -75,23 +49,22 @@ class ShardVisit:
         self, settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]
     ) -> None:
         self._settings = settings
-        self._session = session
         self._budget = budget
-        self._now = now
-        self._lease = Lease(settings.clock, settings.lease_ttl, Moment.now(settings.clock))
-        self._pending = PendingOutcomes(settings.worker, settings.texts)
-        self._counts: Counter[str] = Counter()
-        self._took: list[float] = []
-        self._waited: list[float] = []
+        self._shard = LeasedShard(settings, session, budget, now)
         self._reason: StopReason | None = None
         self._exit: BaseException | None = None
         # These wait for another visit: they go behind all others, so that all others were performed by now.
         self._exited_ids: set[str] = set()
+        self._batches: Sequence[list[Delivery]] = ()
+        """Those of the window, and those of them that have not begun."""
+        self._left: deque[list[Delivery]] = deque()
+        self._runs_alone = False
+        self._run: IterationRun | None = None
 
     @property
     def token(self) -> int:
         """The fencing token."""
-        return self._session.token
+        return self._shard.session.token
 
     def remaining(self) -> float:
         """Seconds of the budget that are left."""
@@ -99,12 +72,25 @@ class ShardVisit:
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
-        return bool(self._session.stop_request) or self._budget.stopping() or self._lease.trust_left() <= 0
+        shard = self._shard
+        return bool(shard.session.stop_request) or self._budget.stopping() or shard.lease.trust_left() <= 0
+
+    def run_of(self, job_id: str) -> "IterationRun":
+        """The run of this job, which has a cursor, in the batch that is running."""
+        if self._run is None:
+            from lowkiq_lambda.engine.iteration_run import IterationRun  # noqa: PLC0415 - imported lazily: cold start
+
+            self._run = IterationRun(self._shard, self._budget, job_id, self._others_wait, is_suspect=self._runs_alone)
+        return self._run
+
+    def running_jobs(self) -> dict[str, object]:
+        """For a line of the log, from another thread: the ids of the batch that was begun last; empty without one."""
+        begun = self._batches[: len(self._batches) - len(self._left)]
+        return about(self._settings.worker, [delivery.id for delivery in begun[-1]]) if begun else {}
 
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
-        with suppress(LowkiqError):
-            self._session.abandon(seconds, retry_for=0.0)
+        self._shard.abandon(seconds)
 
     def drain(self) -> DrainResult:
         """Work the shard off as far as the budget allows.
@@ -114,49 +100,38 @@ class ShardVisit:
         """
         if reason := self._budget.against_batch(0.0):
             return DrainResult(reason)
-        granted = self._acquire()
+        shard = self._shard
+        granted = shard.acquire()
         if isinstance(granted, NotAcquired):
             return DrainResult(granted.reason, until=granted.until)
-        self._note_recovery(granted)
-        with self._settings.renewer.keep(self._lease, lambda: self._session.renew(retry_for=0.0)):
+        renew = partial(shard.session.renew, retry_for=0.0)
+        with self._settings.renewer.keep(shard.session.shard, shard.lease, renew):
             self._run_windows(granted.window)
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
-        reason = self._reason or self._requested() or "empty"
-        until = None if reason == "held" else self._session.due_at
-        return DrainResult(reason, self._counts, granted.token, until, self._exit)
-
-    def _acquire(self) -> Acquired | NotAcquired:
-        started = Moment.now(self._settings.clock)
-        retry_for = min(self._settings.lease_ttl / 3, self._budget.remaining())
-        granted = self._session.acquire(self._settings.owner, self._limits(), retry_for)
-        self._lease.renewed(started)
-        return granted
-
-    def _note_recovery(self, acquired: Acquired) -> None:
-        if acquired.pace:
-            self._settings.timing.adopt(acquired.pace)
-        if acquired.recovered:
-            shard, left = self._session.shard, {"recovered": acquired.recovered, "owner": acquired.recovered_from}
-            told = {"queue": shard.queue_name, "shard": shard.index, **left}
-            logger.warning("took over what another holder left in flight", extra=told)
-        counts = Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried))
-        self._count(counts, lambda: [(job_id, "buried") for job_id, _ in acquired.buried])
-        if acquired.buried:
-            self._settings.after_burial([(job_id, entry, self._session.crashed) for job_id, entry in acquired.buried])
+        reason = self._reason or shard.requested() or "empty"
+        until = None if reason == "held" else shard.session.due_at
+        return DrainResult(reason, shard.counts, granted.token, until, self._exit)
 
     def _run_windows(self, window: Window | None) -> None:
         try:
             while window:
                 window = self._run_window(window)
         except LeaseLost:
-            self._lease.lose()
+            self._shard.lease.lose()
             self._reason = "lease lost"
-        except BaseException as error:
-            if not isinstance(error, BackendError):
-                # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
-                self.abandon(0.05)
+            self._warn_of_repeats("a lease was lost: its outcomes are refused, and these jobs will be performed again")
+        except BackendError:
+            self._warn_of_repeats("Redis acknowledged no outcome: these jobs may be performed again")
             raise
+        except BaseException:
+            # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
+            self.abandon(self._seconds_until_free())
+            raise
+
+    def _warn_of_repeats(self, message: str) -> None:
+        if performed := self._shard.pending.performed():
+            logger.warning(message, extra=about(self._settings.worker, performed))
 
     def _run_window(self, window: Window) -> Window | None:
         """Perform a window, settle it, and claim the next; None where the visit ends."""
@@ -164,9 +139,9 @@ class ShardVisit:
             return self._perform_and_settle(window)
         # Were two to run alone in one process, its death would be held against both.
         if not self._settings.alone.acquire(blocking=False):
-            self._pending.give_back(window.deliveries)
+            self._shard.pending.give_back(window.deliveries)
             self._reason = "held"
-            return self._settle("release")
+            return self._shard.settle("release")
         try:
             return self._perform_and_settle(window)
         finally:
@@ -176,37 +151,46 @@ class ShardVisit:
         if window.charge is None:
             self._run_batches(window)
         else:
-            self._pending.charge(window.deliveries, window.charge, self._now())
-        self._reason = self._reason or self._budget.against_claim(self._settings.timing.slowest)
-        return self._settle("release" if self._reason else "claim")
+            self._shard.pending.charge(window.deliveries, window.charge, self._shard.now())
+        self._reason = self._reason or self._against_claim()
+        return self._shard.settle("release" if self._reason else "claim")
+
+    def _against_claim(self) -> StopReason | None:
+        return self._budget.against_claim(self._settings.timing.slowest)
+
+    def _seconds_until_free(self) -> float:
+        return 0.05
 
     def _run_batches(self, window: Window) -> None:
         clock = self._settings.clock
         fresh, exited = parted(window.deliveries, self._exited_ids)
-        left = deque(batches_of(fresh, self._settings.worker.batch_size))
+        self._batches = batches_of(fresh, self._settings.worker.batch_size)
+        self._left = left = deque(self._batches)
         settled = clock.monotonic()
-        ahead = self._now() - settled
+        ahead = self._shard.now() - settled
         while left and (batch := self._next_batch(left)):
             begun = clock.monotonic()
             self._run_batch(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
-            self._settings.timing.observe(ended - begun)
-            self._took.append(ended - begun)
-            self._waited.append(ahead + begun - batch[0].perform_in)
+            if self._run is None:
+                self._settings.timing.observe(ended - begun)
+            else:
+                self._settings.timing.observe_run(ended - begun)
+            self._shard.note_batch(ended - begun, ahead + begun - batch[0].perform_in)
             if isinstance(self._exit, KeyboardInterrupt):
                 break
             if left and ended - settled >= self._settings.ack_interval:
-                self._settle("part")
+                self._shard.settle("part")
                 settled = ended
-        self._pending.give_back([*exited, *chain.from_iterable(left)])
+        self._shard.pending.give_back([*exited, *chain.from_iterable(left)])
         if exited or isinstance(self._exit, KeyboardInterrupt):
             self._reason = self._reason or "exited"
 
     def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
         """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
-        if self._lease.trust_left() <= 0:
+        if self._shard.lease.trust_left() <= 0:
             self._reason = "lease lost"
-        elif requested := self._requested():
+        elif requested := self._shard.requested():
             self._reason = requested
         else:
             self._reason = self._budget.against_batch(self._settings.timing.slowest)
@@ -226,56 +210,27 @@ class ShardVisit:
 
     def _run_batch(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
         if lone_suspect:
-            started = Moment.now(self._settings.clock)
-            self._session.start(batch[0].id, self._retry_for())
-            self._lease.renewed(started)
+            self._shard.start(batch[0].id)
+        self._runs_alone, self._run = lone_suspect, None
         self._budget.note_batch()
         result = self._settings.performer.run(batch, self)
+        self._raise_what_broke()
         if result.exit:
             self._exit = result.exit
+            exited = about(self._settings.worker, result.exited_ids or [delivery.id for delivery in batch])
+            logger.warning("a handler exited with %s", headline(result.exit), extra=exited)
             # Of several nobody knows which one it was: each may run alone first.
             self._exited_ids.update(result.exited_ids if len(result.exited_ids) == 1 else ())
-        self._pending.add(batch, result, self._now)
+        self._shard.pending.add(batch, result, self._shard.now)
 
-    def _settle(self, next_step: Next) -> Window | None:
-        pending, started = self._pending, Moment.now(self._settings.clock)
-        outcomes = pending.records(partial=next_step == "part")
-        settlement = Settlement(outcomes, next_step, self._settings.timing.dump(), pending.payloads)
-        window = self._session.settle(settlement, self._limits(), retry_for=self._retry_for())
-        self._lease.renewed(started)
-        self._pending = PendingOutcomes(self._settings.worker, self._settings.texts)
-        self._count(pending.counts(), pending.named)
-        if pending.buried:
-            self._settings.after_burial(pending.buried)
-        return window
+    def _raise_what_broke(self) -> None:
+        if self._run is not None and self._run.broken is not None:
+            raise self._run.broken
 
-    def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
-        """Take in what Redis has just acknowledged."""
-        counts = +counts
-        self._counts += counts
-        if counts:
-            event = SettledEvent(
-                queue_name=self._session.shard.queue_name,
-                shard=self._session.shard.index,
-                token=self._session.token,
-                at=self._now(),
-                counts=counts,
-                took=self._took,
-                waited=self._waited,
-                name_outcomes=name_outcomes,
-            )
-            self._settings.after_settling(event)
-        self._took, self._waited = [], []
+    def _others_wait(self, other_due: float | None) -> bool:
+        """Whether others wait for a job to make way: in this window, in the shard, or in other shards.
 
-    def _requested(self) -> StopReason | None:
-        """Why an operator wants the visit to end, or None."""
-        return "stopping" if self._session.stop_request == "quiet" else self._session.stop_request
-
-    def _retry_for(self) -> float:
-        """How long a call may be tried: as long as the lease lasts, and the time for the drain."""
-        return min(self._lease.trust_left(), self._budget.remaining() + self._settings.lease_ttl / 3)
-
-    def _limits(self) -> ClaimLimits:
-        settings = self._settings
-        ids = settings.timing.window(settings.worker.batch_size, settings.ack_interval)
-        return ClaimLimits(ids, settings.claim_payloads, settings.claim_bytes)
+        Those that ran before it wait too: for their acknowledgement.
+        """
+        in_shard = other_due is not None and other_due <= self._shard.now()
+        return bool(self._left) or not self._shard.pending.is_empty or in_shard or self._budget.turn_over()

@@ -8,26 +8,26 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from random import Random
 from threading import Thread
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.config import Config, is_embedded
-from lowkiq_lambda.engine.board import Rests, ShardBoard
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
+from lowkiq_lambda.local.dealing import Dealer, NodeDealer
 from lowkiq_lambda.local.drain_thread import DrainThread
-from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook
+from lowkiq_lambda.local.lifecycle import DaemonState, Lifecycle, call_hook
 from lowkiq_lambda.local.listener import PROBE, Listener
-from lowkiq_lambda.local.outage import Outage
-from lowkiq_lambda.local.splitters import ByNodeSplitter
+from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
 from lowkiq_lambda.store.server.health import check_server
-from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Notifications
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.board import ShardBoard
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +40,13 @@ ABANDON_TIMEOUT: Final = 0.25
 class Daemon:
     """Drains an app's queues in this process, from `start` until `stop`, once; a context manager of the two."""
 
-    def __init__(self, app: Lowkiq) -> None:
+    def __init__(self, app: Lowkiq, dealer: Dealer | None = None) -> None:
+        """`dealer`: of a process that is one of several; by default the shards are dealt as the settings say."""
         self._app = app
+        self._dealer: Dealer = dealer or NodeDealer()
         self._clock = SystemClock()
         self._boards: Sequence[ShardBoard] = ()
+        self._has_started = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -57,8 +60,9 @@ class Daemon:
         shards = drainer.shards()
         if not shards:
             raise ConfigError("The app declares no worker: import the modules that declare them.")
-        self._boards = self._boards_for_threads(config, shards)
-        self._warn_of_shards(config)
+        self._boards = self._dealer.boards(config, shards, self._clock, self._rng)
+        if self._dealer.is_first:
+            self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
         if is_embedded(config.redis_url):
@@ -69,7 +73,7 @@ class Daemon:
         try:
             drainer.probe(shards)
         except BackendUnavailable as error:
-            outage.failed(PROBE, error)
+            outage.failed(PROBE, error, CHECK_URL)
         self._lifecycle = Lifecycle(config, self._clock, drainer.begin)
         supervisor = ThreadSupervisor(
             [*self._drains(config, outage), *self._listeners(config, outage), *self._duties(outage)],
@@ -79,6 +83,7 @@ class Daemon:
             last_words=last_words,
         )
         Thread(target=self._lifecycle.run, args=(supervisor,), name="lowkiq-lifecycle", daemon=True).start()
+        self._has_started = True
 
     def quiet(self) -> None:
         """Start nothing new; what runs comes to its end, and the process stays. Again is no error."""
@@ -97,9 +102,18 @@ class Daemon:
         return self._lifecycle.finished.wait(timeout)
 
     @property
+    def state(self) -> DaemonState:
+        """What it is doing."""
+        return self._lifecycle.state if self._has_started else "starting"
+
+    @property
     def broke_off(self) -> bool:
         """Whether the daemon ended by an error of its own."""
         return self._lifecycle.broke_off
+
+    def running_jobs(self) -> list[dict[str, object]]:
+        """What the handlers that run were given, as fields of a line of the log each: queue, shard, count, ids."""
+        return self._app.drainer.running_jobs()
 
     def abandon(self) -> None:
         """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""
@@ -121,7 +135,7 @@ class Daemon:
             logger.warning("the daemon's handlers still run")
 
     def _warn_of_shards(self, config: Config) -> None:
-        threads = config.threads_per_node * config.number_of_nodes
+        threads = config.threads_per_node * config.number_of_nodes * self._dealer.processes
         for worker in self._app.workers:
             if worker.shards_count > threads:
                 logger.warning(
@@ -129,20 +143,6 @@ class Daemon:
                     worker.queue_name,
                     extra={"shards": worker.shards_count, "threads": threads},
                 )
-
-    def _boards_for_threads(self, config: Config, shards: list[ShardRef]) -> list[ShardBoard]:
-        """The board of each thread: one that they share, or, where the user deals the shards, one each.
-
-        Raises ConfigError.
-        """
-        if config.build_splitter is not None:
-            return [self._board(config, hand) for hand in _split(config, shards)]
-        if config.number_of_nodes > 1:
-            (shards,) = ByNodeSplitter(config.number_of_nodes, config.node_number).split(shards, 1)
-        return [self._board(config, shards)] * config.threads_per_node
-
-    def _board(self, config: Config, shards: list[ShardRef]) -> ShardBoard:
-        return ShardBoard(shards, self._clock, config.poll_interval, Rests.of_daemon(config.poll_interval), self._rng)
 
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         for number, board in enumerate(self._boards):
@@ -169,7 +169,7 @@ class Daemon:
                 clock=self._clock,
                 rng=self._rng,
                 stopping=self._lifecycle.is_quiet,
-                check=partial(_server_warnings, self._app),
+                check=partial(_server_warnings, self._app) if self._dealer.is_first else tuple,
             ),
         )
 
@@ -180,17 +180,6 @@ class Daemon:
 
             runner = DutyRunner(self._app, duties, self._clock)
             yield DUTIES, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
-
-
-def _split(config: Config, shards: list[ShardRef]) -> list[list[ShardRef]]:
-    """The shards of each thread, as the user's splitter deals them. Raises ConfigError."""
-    hands = config.build_splitter().split(shards, config.threads_per_node) if config.build_splitter else []
-    if len(hands) != config.threads_per_node or set(chain.from_iterable(hands)) - set(shards):
-        raise ConfigError(
-            "The splitter must return one list for each thread, made of the shards that it was given.",
-            setting="build_splitter",
-        )
-    return hands
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -1,5 +1,6 @@
 """The dashboard at a port of this process, served from a thread of its own beside the daemon."""
 
+import errno
 import logging
 import os
 import re
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from lowkiq_lambda.dashboard.serving import Entry
+
 logger = logging.getLogger(__name__)
 
 LOOPBACK: Final = "127.0.0.1"
 SHUTDOWN_TIMEOUT: Final = 2
 """Seconds that answers under way have to end."""
-_ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,5})")
+_ADDRESS: Final = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):)?(?P<port>[0-9]{1,9})")
 _LARGEST_PORT: Final = 65_535
+_TAKEN: Final = "another program listens there, so choose another port."
 
 
 class ListenAddress(NamedTuple):
@@ -38,8 +42,10 @@ class ListenAddress(NamedTuple):
     def of(cls, text: str) -> "ListenAddress":
         """The address that `[HOST:]PORT` names; on loopback without a host. Raises ConfigError."""
         match = _ADDRESS.fullmatch(text)
-        if match is None or int(match["port"]) > _LARGEST_PORT:
-            raise ConfigError(f"--dashboard {text} is not an address: expected PORT or HOST:PORT, like 127.0.0.1:80.")
+        if match is None:
+            raise ConfigError(f"--dashboard {text} is refused: write PORT or HOST:PORT, such as 127.0.0.1:8080.")
+        if int(match["port"]) > _LARGEST_PORT:
+            raise ConfigError(f"--dashboard {text} is refused: a port is a number from 1 to {_LARGEST_PORT}.")
         return cls((match["host"] or LOOPBACK).strip("[]"), int(match["port"]))
 
     @property
@@ -52,22 +58,27 @@ class ListenAddress(NamedTuple):
 def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[object]":
     """The app's dashboard is served inside the block, where an address is given.
 
-    Raises ConfigError where it has no authentication and others could reach it, where the address cannot be had, or
-    where its packages are not installed.
+    Raises ConfigError at once where it has no authentication and others could reach it, or where its packages are not
+    installed; and, when the block begins, where the address cannot be had.
     """
-    return nullcontext() if address is None else _served(ListenAddress.of(address), app)
-
-
-@contextmanager
-def _served(address: ListenAddress, app: Lowkiq) -> Iterator[None]:
+    if address is None:
+        return nullcontext()
+    place = ListenAddress.of(address)
     try:
-        import uvicorn  # noqa: PLC0415 - only where a dashboard is asked for
+        import uvicorn  # noqa: F401, PLC0415 - only where a dashboard is asked for
 
-        from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - as above
         from lowkiq_lambda.dashboard.serving import entry_for  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         raise ConfigError(f"--dashboard needs {error.name}: pip install 'lowkiq_lambda[local]'.") from error
-    entry = entry_for(address.host, os.environ)
+    return _served(place, entry_for(place.host, os.environ), app)
+
+
+@contextmanager
+def _served(address: ListenAddress, entry: "Entry", app: Lowkiq) -> Iterator[None]:
+    import uvicorn  # noqa: PLC0415 - only where a dashboard is asked for
+
+    from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - as above
+
     with _listening(address) as listening:
         config = uvicorn.Config(
             _behind(entry.proxies, dashboard(app, auth=entry.auth)),
@@ -85,8 +96,9 @@ def _served(address: ListenAddress, app: Lowkiq) -> Iterator[None]:
         # A daemon thread: an answer that hangs does not keep the process.
         thread = Thread(target=_serve, args=(server, listening), name="lowkiq-dashboard", daemon=True)
         thread.start()
-        logger.info("dashboard", extra={"url": url})
-        if entry.password is not None:
+        if entry.password is None:
+            logger.info("dashboard", extra={"url": url})
+        else:
             # Told to whoever started the process, and to no log.
             sys.stderr.write(f"dashboard at {url} for this machine alone, password {entry.password}\n")
             sys.stderr.flush()
@@ -103,7 +115,8 @@ def _listening(address: ListenAddress) -> socket.socket:
         family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server(address, family=family, backlog=128)
     except OSError as error:
-        raise ConfigError(f"The dashboard cannot listen on {address.host}:{address.port}: {error}.") from error
+        why = _TAKEN if error.errno == errno.EADDRINUSE else f"{error.strerror or error}."
+        raise ConfigError(f"The dashboard cannot listen at {address.url}: {why}") from error
 
 
 def _behind(proxies: Sequence[str], app: "ASGIApp") -> "ASGIApp":

@@ -8,7 +8,6 @@ from lowkiq_lambda.config import Config
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch
 from lowkiq_lambda.local.lifecycle import call_hook
 from lowkiq_lambda.local.outage import Outage
@@ -55,7 +54,6 @@ class DrainThread:
             self.board.visited(shard, result, ready_in)
             self.has_worked = True
             if result.exit is not None:
-                logger.warning("a handler exited with %s", headline(result.exit), extra=_named(shard))
                 self._last_words(result.exit)
 
     def _tell(self, shard: ShardRef, error: LowkiqError) -> None:

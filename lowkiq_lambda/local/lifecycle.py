@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from threading import Event
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.config import Config
@@ -12,6 +12,7 @@ from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_INTERVAL: Final = 5.0
+DaemonState: TypeAlias = Literal["starting", "running", "quiet", "stopping"]
 
 
 class Lifecycle:
@@ -33,6 +34,13 @@ class Lifecycle:
     def is_quiet(self) -> Event:
         """Set when nothing new is started any more."""
         return self._quiet
+
+    @property
+    def state(self) -> DaemonState:
+        """What the daemon is doing; `quiet`: it starts nothing new."""
+        if self._stopping.is_set():
+            return "stopping"
+        return "quiet" if self._quiet.is_set() else "running"
 
     def notify(self) -> None:
         """Something happened that is to be looked at."""

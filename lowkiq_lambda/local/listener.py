@@ -12,8 +12,9 @@ from threading import Event
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.engine.board import CHECKS, ShardBoard
+from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.shard_queue import CHECKS
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.server.faults import backoff
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 SLICE: Final = 0.2
 """Seconds after which the listener looks whether it should end."""
+PROBED_AT_ONCE: Final = 120
+"""Shards: to probe more takes milliseconds, in which nothing is heard."""
 PROBE: Final = "probe"
 
 
@@ -44,6 +47,8 @@ class Listener:
     """Asked once, as soon as Redis answers: what about the server should be known."""
     has_worked: bool = field(default=False, init=False)
     _shards: dict[ShardRef, None] = field(default_factory=dict, init=False)
+    _to_probe: list[ShardRef] = field(default_factory=list, init=False)
+    """What is left of the poll that is under way."""
     _is_deaf: bool = field(default=False, init=False)
     _is_checked: bool = field(default=False, init=False)
 
@@ -97,26 +102,35 @@ class Listener:
             self.stopping.wait(min(left, self._until_probe()))
 
     def _until_probe(self) -> float:
-        return max(0.0, self._probes_at - self.clock.monotonic())
+        return 0.0 if self._to_probe else max(0.0, self._probes_at - self.clock.monotonic())
 
     def _probe_if_due(self) -> None:
         if self._until_probe() > 0:
             return
-        self._probed_at = self.clock.monotonic()
-        # Earlier by some chance, so that many daemons don't ask at once; never later than promised.
-        self._probes_at = self._probed_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
+        if not self._to_probe:
+            self._begin_poll()
+        shards = self._to_probe[:PROBED_AT_ONCE]
+        del self._to_probe[:PROBED_AT_ONCE]
         events = [board.events for board in self.boards]
         try:
-            results = self.drainer.probe(list(self._shards))
+            results = self.drainer.probe(shards)
         except QueueMismatch as error:
             self._leave_out(error)
         except BackendError as error:
+            self._to_probe.clear()
             self.outage.failed(PROBE, error)
         else:
-            self.outage.worked(PROBE)
+            if not self._to_probe:
+                self.outage.worked(PROBE)
             self.has_worked = True
             self._tell(results, events)
             self._check_once()
+
+    def _begin_poll(self) -> None:
+        self._to_probe = list(self._shards)
+        self._probed_at = self.clock.monotonic()
+        # Earlier by some chance, so that many daemons don't ask at once; never later than promised.
+        self._probes_at = self._probed_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
 
     def _check_once(self) -> None:
         if not self._is_checked:
@@ -137,4 +151,5 @@ class Listener:
         logger.error("queue %r is left out until this daemon is started anew: %s", error.queue_name, error)
         for shard in [shard for shard in self._shards if shard.queue_name == error.queue_name]:
             del self._shards[shard]
+        self._to_probe.clear()
         self._probes_at = self._probed_at + self.poll_interval / CHECKS

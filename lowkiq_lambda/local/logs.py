@@ -7,7 +7,9 @@ import json
 import logging
 import os
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 LogFormat: TypeAlias = Literal["text", "json"]
@@ -20,13 +22,18 @@ _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(
     ord("\n"): "\\n",
     ord("\t"): "\\t",
 }
+_CONTROLS_IN_LINES: Final = {code: text for code, text in _CONTROLS.items() if chr(code) not in "\n\t"}
 _COLOURS: Final = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
 
-def set_up_logs(level: LogLevel, log_format: LogFormat, stream: TextIO) -> None:
-    """Send all logs of this process to the stream, in place of what was set up before."""
+def set_up_logs(
+    level: LogLevel, log_format: LogFormat, stream: TextIO, fields: Mapping[str, object] | None = None
+) -> None:
+    """Send all logs of this process to the stream, each with these fields, in place of what was set up before."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines(is_terminal=_has_colours(stream)))
+    if fields:
+        handler.addFilter(partial(_with_fields, fields))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
 
@@ -42,7 +49,7 @@ class TextLines(logging.Formatter):
         """The record's line, and the lines of its traceback."""
         fields = "".join(f" {self._dim(f'{name}=')}{_quoted(value)}" for name, value in _fields(record).items())
         line = f"{self._time(record)} {self._level(record)} {record.getMessage().translate(_CONTROLS)}{fields}"
-        trace = _trace(self, record)
+        trace = _trace(self, record).translate(_CONTROLS_IN_LINES)
         return f"{line}\n{trace}" if trace else line
 
     def _time(self, record: logging.LogRecord) -> str:
@@ -85,13 +92,23 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+def _with_fields(fields: Mapping[str, object], record: logging.LogRecord) -> bool:
+    vars(record).update(fields)
+    return True
+
+
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
 def _quoted(value: object) -> str:
-    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) else text.translate(_CONTROLS)
+    if isinstance(value, list | tuple):
+        # As JSON, too: an element may hold a comma.
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    else:
+        text = str(value)
+        text = json.dumps(text, ensure_ascii=False) if _NEEDS_QUOTES.search(text) else text
+    return text.translate(_CONTROLS)
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -3,10 +3,22 @@
 import logging
 from collections.abc import Callable, Hashable
 from threading import Lock
+from typing import Final
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import variable_of
+from lowkiq_lambda.store.server.faults import describe
 
 logger = logging.getLogger(__name__)
+
+
+CHECK_URL: Final = f"If it never answered, check the URL ({variable_of('redis_url')})."
+
+
+def unreachable(error: BaseException, advice: str = "") -> str:
+    """What happened, what happens now, and what to do, for the log."""
+    cause = describe(error.__cause__ or error)
+    return f"Redis is unreachable ({cause}); the daemon retries until it answers. {advice}".rstrip()
 
 
 class Outage:
@@ -24,15 +36,15 @@ class Outage:
         """Whether something failed that has not worked again."""
         return bool(self._failing)
 
-    def failed(self, what: Hashable, error: Exception) -> None:
-        """`what` (a shard, the probe) got this error from Redis."""
+    def failed(self, what: Hashable, error: Exception, advice: str = "") -> None:
+        """`what` (a shard, the probe) got this error from Redis. `advice` goes to the log, too."""
         with self._lock:
             is_news = not self._failing
             self._failing.add(what)
             if is_news:
                 self._began_at = self._clock.monotonic()
         if is_news:
-            logger.error("Redis is unreachable, retrying: %s", error)
+            logger.error("%s", unreachable(error, advice))
             self._last_words(error)
 
     def worked(self, what: Hashable) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.outage import CHECK_URL, unreachable
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import thread_traces, write_traces
 from lowkiq_lambda.store.server.faults import backoff
@@ -30,12 +31,17 @@ ONE_REQUEST: Final = 0.1
 
 
 class ProcessRunner:
-    """Runs one daemon in the main thread's program. `folder` is where traces of threads are written."""
+    """Runs one daemon in the main thread's program. `trace_file` is where traces of threads are written.
 
-    def __init__(self, daemon: Daemon, shutdown_timeout: float, folder: Path) -> None:
+    `has_parent`: only the parent hurries it, by `leave_at_once`; a signal that comes again, as it reaches parent and
+    child, is the same one.
+    """
+
+    def __init__(self, daemon: Daemon, shutdown_timeout: float, trace_file: Path, *, has_parent: bool = False) -> None:
         self._daemon = daemon
         self._shutdown_timeout = shutdown_timeout
-        self._folder = folder
+        self._trace_file = trace_file
+        self._has_parent = has_parent
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def run(self) -> int:
@@ -45,16 +51,30 @@ class ProcessRunner:
         second INT or TERM comes, and where the daemon broke off.
         """
         with Signals([SIGTERM, SIGINT, SIGTSTP, SIGTTIN]) as signals:
-            if not self._has_started(signals):
-                return 0
-            Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
-            self._until_told_to_stop(signals)
-            self._daemon.quiet()
-            self._hear_out(signals)
-            self._daemon.stop()
-            if not self._has_ended_in_time(signals):
-                self._leave_at_once()
+            return self.run_by(signals)
+
+    def run_by(self, signals: Signals) -> int:
+        """As `run`, by signals that are caught already."""
+        if not self._has_started(signals):
+            return 0
+        Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
+        self._until_told_to_stop(signals)
+        self._daemon.quiet()
+        self._hear_out(signals)
+        self._daemon.stop()
+        if not self._has_ended_in_time(signals):
+            self.leave_at_once()
         return 0
+
+    def leave_at_once(self) -> None:
+        """Give back what runs, and end the process. Other threads may call it, too."""
+        logger.error("the process ends at once")
+        for fields in self._daemon.running_jobs():
+            logger.error("a handler still runs: its jobs are given back", extra=fields)
+        self._daemon.abandon()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(FORCED)
 
     def _has_started(self, signals: Signals) -> bool:
         """Start the daemon; whether that was done before it was told to stop.
@@ -67,7 +87,7 @@ class ProcessRunner:
                 self._daemon.start()
             except BackendUnavailable as error:
                 if attempt == 0:
-                    logger.error("Redis is unreachable, retrying: %s", error)  # noqa: TRY400 - no fault of ours
+                    logger.error("%s", unreachable(error, CHECK_URL))  # noqa: TRY400 - no fault of ours
                 signal = signals.next(backoff(attempt, self._rng))
                 if signal in (SIGTERM, SIGINT):
                     return False
@@ -97,7 +117,8 @@ class ProcessRunner:
         while not self._daemon.join(0):
             left = ends_at - monotonic()
             signal = signals.next(max(0.0, left))
-            if signal in (SIGTERM, SIGINT) or left <= 0:
+            is_hurried = signal in (SIGTERM, SIGINT) and not self._has_parent
+            if is_hurried or left <= 0:
                 return self._daemon.join(0)
             self._obey(signal)
         return not self._daemon.broke_off
@@ -111,15 +132,9 @@ class ProcessRunner:
     def _tell_traces(self) -> None:
         traces = thread_traces()
         try:
-            told = f"traces of all threads, written to {write_traces(self._folder, traces)}"
+            write_traces(self._trace_file, traces)
+            message = f"traces of all threads, written to {self._trace_file}"
         except OSError as error:
-            told = f"traces of all threads ({error})"
-        record = logger.makeRecord(logger.name, logging.WARNING, __file__, 0, told, (), None, sinfo=traces)
+            message = f"traces of all threads ({error})"
+        record = logger.makeRecord(logger.name, logging.WARNING, __file__, 0, message, (), None, sinfo=traces)
         logger.handle(record)
-
-    def _leave_at_once(self) -> None:
-        logger.error("the process ends at once: the jobs of handlers that still run are given back")
-        self._daemon.abandon()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(FORCED)

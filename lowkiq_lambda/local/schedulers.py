@@ -47,5 +47,5 @@ class SeqScheduler:
         if self._position < 0:
             return -1
         # The last one may be missing for a while, where held shards are left out: its old place serves then.
-        found = (position for position, state in enumerate(states) if state.ref == self._last)
-        return next(found, self._position - 1)
+        positions = (position for position, state in enumerate(states) if state.ref == self._last)
+        return next(positions, self._position - 1)

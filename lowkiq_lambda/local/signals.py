@@ -47,9 +47,16 @@ class Signals:
 
     def wake(self) -> None:
         """Let `next` return; for other threads. Behind the block it does nothing."""
+        self._write(_WOKEN)
+
+    def send(self, caught: signal.Signals) -> None:
+        """Let `next` return that, as if the signal had come; for other threads. Behind the block it does nothing."""
+        self._write(bytes([caught]))
+
+    def _write(self, number: bytes) -> None:
         with self._open:
             if self._write_end >= 0:
-                os.write(self._write_end, _WOKEN)
+                os.write(self._write_end, number)
 
     def __enter__(self) -> Self:
         self._read_end, self._write_end = os.pipe()

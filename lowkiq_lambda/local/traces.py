@@ -21,11 +21,9 @@ def thread_traces() -> str:
     return "\n".join(parts)
 
 
-def write_traces(folder: Path, traces: str) -> Path:
-    """Write them into a file of that folder, over those of the last time. Raises OSError."""
-    path = folder / TRACE_FILE
+def write_traces(path: Path, traces: str) -> None:
+    """Write them into that file, over those of the last time. Raises OSError."""
     # Everybody may write to a folder for temporary files: follow no link that somebody laid there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "w") as file:
         file.write(f"Process {os.getpid()}\n\n{traces}")
-    return path

@@ -1,9 +1,11 @@
 """`perform_async`: checks jobs, and hands them to their shards."""
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -13,8 +15,11 @@ from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_numbe
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, Wake, packed
+from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, packed
 from lowkiq_lambda.worker import Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.waking import Waker
 
 FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
 EARLIEST: Final = 1_000_000_000.0
@@ -23,6 +28,9 @@ LATEST: Final = 253_402_300_800.0
 """The year 10000: a larger perform_in is in milliseconds."""
 
 _NO_PAYLOAD: Final = ""
+
+logger = logging.getLogger(__name__)
+_warned_of_loop = False
 
 
 class Checker(msgspec.Struct, frozen=True):
@@ -87,7 +95,7 @@ class Checker(msgspec.Struct, frozen=True):
 
 
 class PushClient:
-    """Pushes the jobs of one worker. `declare` and `wake` are told of in `Pusher`."""
+    """Pushes the jobs of one worker. `declare` and `waker` are told of in `Pusher`."""
 
     def __init__(  # noqa: PLR0913 - the settings, the queue, and two hooks
         self,
@@ -97,7 +105,7 @@ class PushClient:
         shards: Sequence[ShardRef],
         *,
         declare: Callable[[], None],
-        wake: Wake | None,
+        waker: "Waker | None",
     ) -> None:
         self._checker = Checker(
             worker.shards_count,
@@ -106,7 +114,7 @@ class PushClient:
             config.max_id_bytes,
             now=lambda: backend.now(shards[0]),
         )
-        self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, wake=wake)
+        self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, waker=waker)
 
     def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""
@@ -114,6 +122,15 @@ class PushClient:
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         by_shard = self._checker.check_all(jobs)
         return self._pusher.push(by_shard, len(jobs)) if by_shard else []
+
+
+def warn_if_on_loop(name: str) -> None:
+    """Say once in a process that a push blocks the event loop on whose thread it was called."""
+    global _warned_of_loop  # noqa: PLW0603 - once in a process
+    # The public function raises where no loop runs, which costs a push more than this.
+    if not _warned_of_loop and asyncio._get_running_loop() is not None:  # noqa: SLF001 - see above
+        _warned_of_loop = True
+        logger.warning("%s.perform_async blocks the event loop: write `await %s.aperform_async(...)`", name, name)
 
 
 def _score(score: object) -> bytes:

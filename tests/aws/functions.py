@@ -25,7 +25,7 @@ class Install(Protocol):
         ...
 
 
-class Context:
+class FunctionContext:
     """What Lambda tells of an invocation that has so many seconds left."""
 
     function_name = "shop-drain"
@@ -51,7 +51,7 @@ class DrainFunction:
 
     def __call__(self, event: object = None, seconds: float = 63.0) -> dict[str, Any]:
         """Invoke it with so many seconds to go, of which three are kept back."""
-        return handler({} if event is None else event, Context(seconds))
+        return handler({} if event is None else event, FunctionContext(seconds))
 
     @property
     def lines(self) -> list[dict[str, Any]]:

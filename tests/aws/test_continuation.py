@@ -1,11 +1,11 @@
 """A drain that leaves due work for want of time starts its successor, and never runs away."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, Worker
 from lowkiq_lambda.aws import continuation
 from lowkiq_lambda.aws.continuation import continue_if_due, in_time
 from lowkiq_lambda.aws.environment import Environment
@@ -20,6 +20,7 @@ from tests.aws.functions import DrainFunction
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.iterating import Items, declare_items
 from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
@@ -65,6 +66,32 @@ def test_a_drain_that_leaves_due_work_starts_its_successor(function: Function, q
 
     assert [("shop-drain", {**event, "generation": 1})] == function.invocations.accepted
     assert 0 < len(function.notes.ids) < len(IDS)
+
+
+def test_a_job_that_moved_its_cursor_is_gone_on_with(function: Function, queue_name: str) -> None:
+    """E-33: the next drain has less to do, though no job was done."""
+    items = Items(9, lambda _job, _item: function.clock.advance(1.0))
+    declare_items(function.app, queue_name, items).perform_async(jobs_of("a"))
+    event = {"queue": queue_name, "shard": 0}
+
+    assert function.run(event)
+    assert function.run(function.invocations.accepted[-1][1])
+    assert not function.run(function.invocations.accepted[-1][1], 60.0)
+
+    assert ([None, 2, 4], ["a"]) == (items.cursors, items.ended)
+
+
+def test_a_job_that_stands_still_is_not_gone_on_with(function: Function, queue_name: str) -> None:
+    """E-33: else it could go on like this for ever."""
+
+    def perform_job(_self: Worker, _job: BatchJob) -> Iterator[None]:
+        while True:
+            function.clock.advance(1.0)
+            yield
+
+    declare(function.app, queue_name, function.notes, perform_job=perform_job).perform_async(jobs_of("a"))
+
+    assert not function.run({"queue": queue_name, "shard": 0})
 
 
 @pytest.mark.parametrize(
@@ -277,7 +304,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
     monkeypatch.setattr(function.app, "_client_backend", gone.backend)
 
     assert not function.goes_on({"queue": queue_name}, drain)
-    assert caplog.messages[0].startswith("the drain does not go on: Redis cannot serve now")
+    assert caplog.messages[0].startswith("the drain does not go on: Nothing answers at 127.0.0.1:1: ")
 
 
 @pytest.mark.parametrize("generation", [-1, "1", 1.5, True, None])

@@ -7,14 +7,14 @@ from lowkiq_lambda import Batch
 from lowkiq_lambda.aws.dispatch_function import dispatch
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.cli.costs.bills import Month, metrics
-from tests.aws.functions import Context, DrainFunction, overdue
+from tests.aws.functions import DrainFunction, FunctionContext, overdue
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Broken
 from tests.kit.workers import declare
 
 
-class TickContext(Context):
+class TickContext(FunctionContext):
     """The dispatcher's, whose metrics stand under a name of its own."""
 
     function_name = "shop-dispatch"

@@ -15,7 +15,7 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import TickFailed
 from lowkiq_lambda.errors import BackendUnavailable, ConfigError
 from lowkiq_lambda.testing import ManualClock
-from tests.aws.functions import Context, Install
+from tests.aws.functions import FunctionContext, Install
 from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
@@ -27,7 +27,7 @@ from tests.kit.workers import declare, jobs_of, shard_of
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
 
 
-class DispatchContext(Context):
+class DispatchContext(FunctionContext):
     """That of a dispatcher's invocation."""
 
     function_name = "shop-dispatch"

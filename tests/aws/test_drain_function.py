@@ -1,5 +1,6 @@
 """The drain function: what it drains, when it ends, and what it answers."""
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from redis.connection import AbstractConnection
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_function import DrainFailed
 from lowkiq_lambda.aws.events import BadEvent
 from lowkiq_lambda.error_text import LONGEST_LOGGED
@@ -111,6 +112,30 @@ def test_p5_it_ends_before_its_time_is_over(
     assert (8, {"done": 2}) == (clock.time() - started, result["counts"])
     assert ("out of time", 1) == (result["reason"], result["left"])
     assert {"due": 4, "jobs": 4} == left_behind(app, worker)
+    assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
+
+
+def test_p5_a_coroutine_that_takes_too_long_is_cancelled(
+    drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """P5: it cleans up in the time that is kept back, its job is given back, and the shard is free again."""
+    app, cleaned = make_app(), list[str]()
+
+    async def perform(_self: Worker, batch: Batch) -> None:
+        clock.advance(11)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            cleaned.extend(batch)
+
+    worker = declare(app, queue_name, Notes(), perform=perform)
+    worker.perform_async(jobs_of("ab"))
+    drain.install(app)
+
+    result = drain(seconds=13)
+
+    assert (["a"], "out of time", {"returned": 1}) == (cleaned, result["reason"], result["counts"])
+    assert {"due": 2, "jobs": 2} == {key: left_behind(app, worker)[key] for key in ("due", "jobs")}
     assert 0 == app.backend.client.exists(app.queue_of(worker).shards[0].key("lease"))
 
 

@@ -71,6 +71,21 @@ def test_a_bad_setting_is_named_with_its_value(environ: dict[str, str], why: str
     assert str(raised.value).startswith(why)
 
 
+def test_a_variable_that_is_no_setting_is_told(
+    install: Install, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is refused, as it may be another program's; the values are not printed."""
+    app = make_app()
+    declare(app, "Greet", Notes())
+    install(app)
+    monkeypatch.setenv("LOWKIQ_RESREVE", "s3cret")
+    monkeypatch.setenv("LOWKIQ_DASHBOARD_PASWORD", "s3cret")
+
+    environment()
+
+    assert ["LOWKIQ_RESREVE is unknown and has no effect: did you mean LOWKIQ_RESERVE?"] == caplog.messages
+
+
 def test_without_an_app_there_is_a_sentence(install: Install) -> None:
     """A cold start that cannot work says what to set."""
     del install

@@ -114,10 +114,12 @@ def test_an_api_out_of_reach_is_told_apart(api: Api, monkeypatch: pytest.MonkeyP
 
 
 def test_without_a_region_nothing_can_be_invoked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What boto3 says of a process that is not set up is the reason."""
+    """The sentence names the variable, and with it there is a region, as in each SDK of AWS."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
 
-    with pytest.raises(InvocationRefused, match="must specify a region"):
+    with pytest.raises(InvocationRefused, match="name a region, set AWS_REGION"):
         LambdaInvoker().invoke("shop-drain", {})
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+    LambdaInvoker().prepare()

@@ -16,7 +16,7 @@ from lowkiq_lambda.store.shard.notifications import Notifications
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
-from tests.kit.servers import MakeServer, Server
+from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of, shard_of
 
@@ -186,25 +186,20 @@ def test_an_outage_amid_it_is_survived(drain: DrainFunction, make_server: MakeSe
 
 
 def test_a_probe_that_takes_long_leads_to_no_busy_wait(
-    drain: DrainFunction, app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+    drain: DrainFunction, fault_proxy: FaultProxy, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next probe comes later then, and until it comes the invocation waits for messages."""
+    app = Lowkiq(Config(redis_url=fault_proxy.url, poll_interval=0.2))
     declare(app, queue_name, Notes())
-    app.configure(poll_interval=0.2)
-    drainer, receive, waits = app.drainer, Notifications.receive, list[float]()
-    probe_each = drainer.probe_each
-
-    def slow(*arguments: Any) -> Any:
-        time.sleep(0.1)
-        return probe_each(*arguments)
+    receive, waits = Notifications.receive, list[float]()
 
     def noted(self: Notifications, seconds: float) -> list[ShardRef]:
         waits.append(seconds)
         return receive(self, seconds)
 
-    monkeypatch.setattr(drainer, "probe_each", slow)
     monkeypatch.setattr(Notifications, "receive", noted)
     drain.install(app, linger=1)
+    fault_proxy.delay(0.1)
     drain(seconds=5)
 
     assert 0 < len(waits) < 100

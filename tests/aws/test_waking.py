@@ -1,11 +1,8 @@
 """The first push into an idle shard starts its drain, others do not."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from threading import Barrier, Thread
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.invocations import Invocations
-from tests.kit.apps import MakeApp, close_app
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, Server
@@ -33,17 +30,11 @@ def invocations() -> Invocations:
 
 
 @pytest.fixture
-def make_app(server_url: str, clock: ManualClock, invocations: Invocations) -> Iterator[MakeApp]:
+def make_app(make_app: MakeApp, clock: ManualClock, invocations: Invocations) -> MakeApp:
     """Builds apps whose pushes start drains."""
-    with ExitStack() as stack:
-
-        def make(**settings: Any) -> Lowkiq:
-            given = {"redis_url": server_url, "wake_window": WINDOW, "start_drain": starter(invocations, clock)}
-            app = Lowkiq(Config(**{**given, **settings}), clock=clock)
-            stack.callback(close_app, app)
-            return app
-
-        yield make
+    return lambda **settings: make_app(
+        **{"wake_window": WINDOW, "start_drain": starter(invocations, clock), **settings}
+    )
 
 
 @pytest.fixture
@@ -313,7 +304,9 @@ def test_shards_of_a_full_server_can_be_woken(make_app: MakeApp, make_server: Ma
     assert {} == unwake(app.backend, woken.nonce, [shard], retry_for=0.0)
 
 
-def test_one_shard_that_cannot_be_asked_hides_no_other(app: Lowkiq, server: Server, queue_name: str) -> None:
+def test_one_shard_that_cannot_be_asked_hides_no_other(
+    app: Lowkiq, server: Server, clock: ManualClock, queue_name: str
+) -> None:
     """Each has its answer or its error."""
     worker = declare(app, queue_name, Notes(), shards_count=2)
     worker.perform_async(jobs_of([str(number) for number in range(20)]))
@@ -321,7 +314,7 @@ def test_one_shard_that_cannot_be_asked_hides_no_other(app: Lowkiq, server: Serv
     app.drain()
     worker.perform_async([{"id": str(number), "delay": 1} for number in range(20)])
     server.admin.hset(closed.key("meta"), "closed", 1)
-    app._clock.sleep(2.0)
+    clock.advance(2.0)
 
     woken = wake(app.backend, [closed, other], WINDOW, retry_for=0.0)
 

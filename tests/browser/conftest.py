@@ -27,14 +27,6 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def complaints() -> Iterator[list[str]]:
-    """What the consoles said: nothing, or what the test expects and takes out."""
-    found: list[str] = []
-    yield found
-    assert [] == found
-
-
-@pytest.fixture
 def open_window(chromium: Browser, complaints: list[str]) -> Iterator[OpenWindow]:
     """Opens windows that know nothing of each other; `options` are those of Playwright's contexts."""
     with windows(chromium, complaints) as open_window:

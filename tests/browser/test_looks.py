@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -10,10 +11,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.progress import JobProgress
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
+from tests.kit.started import Starter
 from tests.kit.steering import send
 from tests.kit.windows import OpenWindow
 from tests.kit.workers import declare
@@ -48,6 +51,10 @@ PAGES = {
     "job-as-shown": "job?queue={queue}&id=a%5Cu0000b",
     "job-unknown": "job?queue={queue}&id=never-seen",
     "job-ask": "job?queue={queue}",
+    "job-started": "job?queue={started}&id=import-1",
+    "waiting-started": "waiting?queue={started}",
+    "morgue-started": "morgue?queue={started}",
+    "shards-started": "shards?queue={started}",
     "empty-waiting": "waiting?queue={idle}",
     "empty-processing": "processing?queue={idle}",
     "empty-morgue": "morgue?queue={idle}",
@@ -79,6 +86,7 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     """Names of queues: with jobs that wait, run and are dead; with failed ones; without any; paused."""
     suffix = uuid4().hex[:8]
     names = {"queue": "SyncOrder", "idle": "MailDigest", "retried": "CountClicks", "paused": "RebuildIndex"}
+    names |= {"started": "ImportPrices"}
     names = {role: f"{name}-{suffix}" for role, name in names.items()}
     handler, looked, began = FailingHandler(), threading.Event(), threading.Event()
     busy = declare(app, names["queue"], handler, shards_count=1, max_retry_count=0)
@@ -92,6 +100,8 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     app.drain()
     app.actions(paused).pause(3_600)
     paused.perform_async([{"id": "held-back"}])
+
+    leave_started(app, declare(app, names["started"], handler, shards_count=1))
 
     def perform() -> None:
         began.set()
@@ -108,6 +118,27 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     yield names
     looked.set()
     drain.join()
+
+
+def leave_started(app: Lowkiq, worker: Any) -> None:
+    """Jobs with a cursor: one that waits, one that has failed, one in the morgue."""
+    progress = JobProgress(
+        cursor=b'["eu",61204]',
+        items=61_204,
+        interruptions=3,
+        seconds=212.0,
+        started_at=time.time() - 900,
+        total=100_000,
+        reason="out of time",
+    ).dump()
+    worker.perform_async([{"id": f"import-{number}", "payload": {"file": "prices.csv"}} for number in (1, 2, 3)])
+    Starter(app, worker, "import-1", progress).settle(
+        ("import-2", "saved", progress),
+        ("import-3", "saved", progress),
+        ("import-1", "later", repr(time.time() + 900), 1),
+        ("import-2", "retried", 0, time.time() + 900, b"no such file", "s", False, b"no such file"),
+        ("import-3", "buried", b"no such file", "s", b"no such file"),
+    )
 
 
 @pytest.fixture

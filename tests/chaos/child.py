@@ -26,6 +26,7 @@ CALLS: Sequence[tuple[type, str, str]] = (
     (LeaseSession, "acquire", "acquire"),
     (LeaseSession, "settle", "settle"),
     (LeaseSession, "start", "start"),
+    (LeaseSession, "checkpoint", "checkpoint"),
     (Pusher, "push", "push"),
 )
 
@@ -40,7 +41,6 @@ class Orders(msgspec.Struct, frozen=True):
     work: str
     stops: list[str] = []
     jobs: list[dict[str, Any]] = []
-    seconds: float = 30.0
     upgraded: bool = False
 
 
@@ -69,7 +69,7 @@ def main(text: str) -> None:
 def visit(orders: Orders, reach: Reach) -> Ended:
     """Visit the first shard once."""
     drainer = orders.scenario.app(reach).drainer
-    return Ended.of(drainer.visit(drainer.shards()[0], Budget(SystemClock(), orders.seconds)))
+    return Ended.of(drainer.visit(drainer.shards()[0], Budget(SystemClock(), orders.scenario.visit_seconds)))
 
 
 def push(orders: Orders, reach: Reach) -> Ended:

@@ -17,6 +17,7 @@ from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken
+from tests.kit.stored import COUNTERS
 from tests.kit.workers import declare
 
 Do: TypeAlias = Callable[[redis.Redis, Callable[[str], str]], object]
@@ -27,6 +28,7 @@ ALIEN: Final = b"alien\xff\xfe"
 GARBAGE: Final = b"\xc1garbage"
 PLACE: Final = b"\xc1\xda\xd2\x74\x80\x00\x00\x00\x00\x00\x00\x00\x00\x07"
 ENTRY: Final = PLACE + b'"alien"'
+PROGRESS: Final = b"p" + struct.pack(">I", 1) + b"1"
 HEAD: Final = struct.pack(">dd", 1_700_000_000.0, -1.0)
 
 
@@ -44,7 +46,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 RUINED: Final = {
     "jobs": ("retried", "suspect-2", "suspect-3", "good-1", "good-2"),
-    "box": ("several",),
+    "box": ("several", "started"),
     "flight": ("suspect-1",),
 }
 
@@ -85,8 +87,15 @@ class Patient:
         self.app.drain()
         self._push("suspect-1", "suspect-1", "suspect-2", "suspect-3")
         self.die_before_start()
-        self._push("several", "several", "good-1", "good-2")
+        self._push("several", "several", "good-1", "good-2", "started")
+        self._start("started")
         return self
+
+    def _start(self, job_id: str) -> None:
+        """It becomes a started job that waits."""
+        record: Any = self.admin.hget(self.key("jobs"), job_id)
+        self.admin.zadd(self.key("box"), {_started(job_id.encode(), PROGRESS + record): 0.0})
+        self.admin.hset(self.key("jobs"), job_id, b"p" + bytes(6))
 
     def die_before_start(self) -> None:
         """Drain, until the handler of a lone suspect is about to run."""
@@ -129,7 +138,7 @@ class Patient:
 
     def look(self) -> None:
         """At all that people can see."""
-        queries, ids = self.queries, ["several", "suspect-1", "good-1", "dead"]
+        queries, ids = self.queries, ["several", "suspect-1", "good-1", "dead", "started"]
         queries.fetch(ids)
         queries.morgue_fetch(ids)
         queries.processing_fetch(ids)
@@ -253,6 +262,42 @@ def _member(job_id: bytes, entry: bytes = ENTRY) -> bytes:
     return struct.pack(">I", len(job_id)) + job_id + entry
 
 
+def _started(job_id: bytes, handed: bytes) -> bytes:
+    return struct.pack(">I", (1 << 31) + len(job_id)) + job_id + handed
+
+
+_HANDED: Final = {
+    "nothing": b"",
+    "no progress": b"s" + ENTRY,
+    "truncated in a length": b"p\x00\x00",
+    "truncated in its progress": b"p" + struct.pack(">I", 99) + b"s" + ENTRY,
+    "without payloads": PROGRESS,
+    "truncated in its place": PROGRESS + b"s\xc1\xda",
+    "of no known kind": PROGRESS + b"x" + ENTRY,
+}
+
+
+def _started_jobs() -> Iterator[Kind]:
+    for what, handed in _HANDED.items():
+        yield Kind(f"a started job is {what}", _zadd("box", _started(b"alien", handed), 0.0), (handed,))
+        if handed[:1] == b"p":
+            yield Kind(f"one in flight is {what}", _hset("flight", HEAD + handed, b"alien"), (handed,))
+    alien = _started(ALIEN, PROGRESS + b"s" + ENTRY)
+    yield Kind("the id of a started job is no UTF-8", _zadd("box", alien, 0.0), (ALIEN, ENTRY))
+    twice = _started(b"started", PROGRESS + b"z" + ENTRY)
+    yield Kind("a started job is there twice", _zadd("box", twice, 0.0), (b"z" + ENTRY,))
+    for kind in (b"m" + bytes(6), b"s" + ENTRY, b"p", b"p" + bytes(7), GARBAGE):
+        yield Kind(f"the record of a started job is {kind!r}", _hset("jobs", kind, b"started"))
+    scored = _started(b"alien", PROGRESS + b"s" + ENTRY)
+    yield Kind("a started job has a score", _zadd("box", scored, 5.0))
+    yield Kind("a started job has no record", _hdel("jobs", b"started"))
+    yield Kind("a started job is not due", _zrem("due", b"started"))
+    mark = b"p" + bytes(6)
+    yield Kind("there is no started job under the id", _hset("jobs", mark, b"alien", due=True), (mark,))
+    yield Kind("the record of several is that of a started job", _hset("jobs", mark))
+    yield Kind("the progress of a buried job is garbage", _hset("morgue_errors", GARBAGE, b"\xffdead"))
+
+
 def _no_utf8() -> Iterator[Kind]:
     yield Kind("an id in due alone is no UTF-8", _zadd("due", ALIEN), (ALIEN,))
     yield Kind("an id that waits is no UTF-8", _hset("jobs", b"s" + ENTRY, ALIEN, due=True), (ALIEN, b"s" + ENTRY))
@@ -373,7 +418,7 @@ def _every(name: str, value: bytes) -> Do:
 def _without_partners() -> Iterator[Kind]:
     yield Kind("an id is due without a record", _zadd("due", b"alone"), (b"alone",))
     yield Kind("an id has a record and no time", _zrem("due", b"several"))
-    yield Kind("an id of several has no box", lambda admin, key: admin.delete(key("box")), (), ("several",))
+    yield Kind("an id of several has no box", lambda admin, key: admin.delete(key("box")), (), ("several", "started"))
     yield Kind("an id in the box has no record", _forgotten)
     yield Kind("an id in the box has the record of a single one", _hset("jobs", b"s" + ENTRY))
     for name in ("since", "retry", "suspects"):
@@ -410,13 +455,7 @@ _NUMBERS: Final = (
     "generation",
     "push_minute",
     "push_turns",
-    "done",
-    "retried",
-    "buried",
-    "returned",
-    "suspected",
-    "recovered",
-    "trimmed",
+    *COUNTERS,
     "payloads",
     "damaged",
 )
@@ -443,6 +482,7 @@ GROUPS: Final = {
     "ids": [*_no_utf8()],
     "waiting records": [*_records()],
     "records in flight": [*_flights()],
+    "started jobs": [*_started_jobs()],
     "packed values": [*_packed()],
     "other values": [*_values()],
     "values without their partners": [*_without_partners()],

@@ -55,6 +55,10 @@ class Child:
         assert told.ended is not None, f"the child stopped at {told.at!r}"
         return told.ended
 
+    def code(self) -> int:
+        """The exit code, once it has ended by itself."""
+        return self._process.wait(TIMEOUT)
+
     def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
         self._process.kill()

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
 
-from lowkiq_lambda import Batch, Config, Lowkiq, MorgueJob, Worker
+from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, MorgueJob, Worker
 from lowkiq_lambda.engine.visit import DrainResult
 from tests.kit.waiting import eventually
 
@@ -53,7 +54,11 @@ class Journal:
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue of one shard. `handler`: "note" what it is given, "fail" each id, or "heed" the stop."""
+    """A queue of one shard. `handler`: "note" what it is given, "fail" each id, or "heed" the stop.
+
+    Where there are `items`, each job has a cursor and so many of them, each of which takes `item_seconds`, in turns of
+    `turn`; the id "short" has one. `dies_at` is the one at which the process of the id "poison" ends.
+    """
 
     url: str
     queue_name: str
@@ -64,28 +69,34 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     shards_count: int = 1
     handler: str = "note"
     redis_timeout: float = 5.0
+    ack_interval: float = 0.0
+    concurrency: int = 1
+    visit_seconds: float = 30.0
+    items: int = 0
+    item_seconds: float = 0.0
+    turn: float = 5.0
+    dies_at: int = -1
 
     def app(self, reach: Reach = lambda _point: None) -> Lowkiq:
         """An app with the queue's worker."""
         config = Config(
-            redis_url=self.url, lease_ttl=self.lease_ttl, ack_interval=0.0, redis_timeout=self.redis_timeout
+            redis_url=self.url,
+            lease_ttl=self.lease_ttl,
+            ack_interval=self.ack_interval,
+            redis_timeout=self.redis_timeout,
         )
         app = Lowkiq(config)
         scenario = self
 
-        @app.worker
         class Noting(Worker):
             queue_name = scenario.queue_name
             shards_count = scenario.shards_count
-            batch_size = scenario.batch_size
             max_retry_count = scenario.max_retry_count
+            concurrency = scenario.concurrency
 
             def retry_in(self, retry_count: int) -> float:
                 del retry_count
                 return 0.0
-
-            def perform(self, batch: Batch) -> None:
-                scenario.perform(batch, reach)
 
             def retries_exhausted(self, jobs: list[MorgueJob]) -> None:  # type: ignore[override]  # a list it is
                 for job in jobs:
@@ -93,6 +104,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
                     scenario.note(Line("exhausted", os.getpid(), job.id, payloads))
                 reach("in hook")
 
+        class NotingBatches(Noting):
+            batch_size = scenario.batch_size
+
+            def perform(self, batch: Batch) -> None:
+                scenario.perform(batch, reach)
+
+        class NotingItems(Noting):
+            turn = scenario.turn
+
+            def perform_job(self, job: BatchJob) -> Iterator[int]:
+                yield from scenario.perform_items(job, reach)
+
+        app.worker(NotingItems if self.items else NotingBatches)
         return app
 
     def note(self, line: Line) -> None:
@@ -112,6 +136,21 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             for job_id in batch:
                 batch.fail(job_id, "told to fail")
         reach("after handler")
+
+    def perform_items(self, job: BatchJob, reach: Reach) -> Iterator[int]:
+        """The handler of jobs with a cursor; each item that is done is in the journal, with the retry_count."""
+        self.note(Line("begin", os.getpid(), job.id, [*job.payloads], job.token, job.repeated))
+        try:
+            for item in range(job.cursor or 0, 1 if job.id == "short" else self.items):
+                reach("in item")
+                if (job.id, item) == ("poison", self.dies_at):
+                    os._exit(9)
+                Event().wait(self.item_seconds)
+                self.note(Line("item", os.getpid(), job.id, [item, job.retry_count], job.token))
+                yield item + 1
+        finally:
+            reach("in cleanup")
+        self.note(Line("end", os.getpid(), job.id, [*job.payloads], job.token))
 
     @staticmethod
     def _lines(event: str, batch: Batch) -> Iterator[Line]:

@@ -44,8 +44,8 @@ def child(
     return Child(Orders(scenario, work, list(stops), list(jobs), upgraded=upgraded))
 
 
-def numbered(ids: str, *numbers: int) -> list[dict[str, Any]]:
-    """For each id (each letter) and each number a job with that payload and score."""
+def numbered(ids: str | Sequence[str], *numbers: int) -> list[dict[str, Any]]:
+    """For each id (each letter, or each word of several) and each number a job with that payload and score."""
     return [{"id": job_id, "payload": number, "score": number} for job_id in ids for number in numbers]
 
 

@@ -11,7 +11,7 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.server_time import GivenTime
-from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import numbered, shard_of, state_of

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.scripts import script
-from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from lowkiq_lambda.store.server.server_time import GivenTime
-from lowkiq_lambda.store.shard.session import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
 from lowkiq_lambda.store.shard.state import probe
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock

@@ -3,7 +3,7 @@
 import pytest
 
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
-from tests.chaos.tour import Tour
+from tests.chaos.shard_life import ShardLife
 from tests.kit.servers import Server
 
 STEPS = 24
@@ -15,11 +15,11 @@ def test_a_deleted_key_stops_no_shard(server: Server, queue_name: str, name: str
     """Wherever in the life of a shard it goes missing, what is pushed then is performed, under old ids and new."""
     for number in range(STEPS):
         shard = ShardRef(f"{queue_name} {number}", 1, 0)
-        with Tour(server.url, server, shard) as tour:
-            for at, step in enumerate(tour.steps()):
+        with ShardLife(server.url, server, shard) as life:
+            for at, step in enumerate(life.steps()):
                 if at == number:
                     break
                 step.call()
             server.admin.delete(shard.key(name))
-            tour.start_over(ids)
-            assert set(ids) <= tour.perform_all()
+            life.start_over(ids)
+            assert set(ids) <= life.perform_all()

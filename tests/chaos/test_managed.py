@@ -22,7 +22,7 @@ from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
 from tests.chaos.everything import SCRIPTS, look_at_everything
-from tests.chaos.tour import Tour
+from tests.chaos.shard_life import ShardLife
 from tests.kit.apps import closing_app
 from tests.kit.servers import ManagedCache
 from tests.kit.servers.monitor import Asked, Monitor
@@ -223,10 +223,10 @@ def test_every_script_names_its_keys(
     shard = ShardRef(queue_name, 1, 0)
     user, token = account.credentials()
     url = managed_cache.url.replace("://", f"://{user}:{quote(token, safe='')}@")
-    with Monitor(managed_cache.node) as monitor, Tour(url, managed_cache.node, shard) as tour:
-        for step in tour.steps():
+    with Monitor(managed_cache.node) as monitor, ShardLife(url, managed_cache.node, shard) as life:
+        for step in life.steps():
             step.call()
-            look_at_everything(tour.holders.backend, shard)
+            look_at_everything(life.holders.backend, shard)
         asked = monitor.heard()
 
     assert called == SCRIPTS

@@ -11,8 +11,9 @@ import pytest
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.scripts import script
-from lowkiq_lambda.store.shard.session import Acquired, LeaseSession
+from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
@@ -213,7 +214,7 @@ def test_p6_what_is_buried_says_what_is_known(server: Server, scenario: Scenario
     with opened(scenario) as app:
         eventually(lambda: visit(app).reason == "empty")
     error = state_of(server, scenario)["morgue"]["a"][1]
-    assert error.startswith("crashed: nothing more was heard of the process")
+    assert error.startswith("crashed: the process died")
 
 
 def test_p6_two_threads_may_tell_that_one_holder_lives(

@@ -271,6 +271,7 @@ def test_a_job_tells_how_it_has_failed(
     failures = _robot(app, clock, READER).read("job", queue=queue_name, id="a").json["failures"]
 
     assert [("a twice", 1), ("a once \\udcff", 0)] == [(one["error"], one["retry_count"]) for one in failures]
+    assert {int} == {type(one["retry_count"]) for one in failures}
     assert failures[1]["at"] < failures[0]["at"] < clock.time()
 
 
@@ -479,6 +480,34 @@ def test_a_time_that_is_none_is_refused(robot: Robot, queue_name: str, wrong: st
 
 
 @pytest.mark.usefixtures("worker")
+def test_a_bound_that_is_none_is_refused_in_the_words_of_the_description(robot: Robot, queue_name: str) -> None:
+    """Not with the pattern, which only programs read; in a query and in the filter of a body."""
+    described = robot.get("/api/v1/openapi.json").json["components"]["schemas"]["WaitingFilter"]["properties"]
+    body = {"queue": queue_name, "filter": {"min_retry_count": "abc"}}
+    answers = [
+        ("min", "min_perform_in", robot.read("waiting/range_by_perform_in", queue=queue_name, min="nan")),
+        ("min_retry_count", "min_retry_count", robot.act("waiting/delete_found", **body)),
+    ]
+
+    for name, of_filter, answer in answers:
+        sentence = f": `{name}` is not as it must be. {described[of_filter]['description']}"
+        assert (400, sentence) == (
+            answer.status,
+            answer.json["detail"].removeprefix("Invalid query").removeprefix("Invalid body"),
+        )
+
+
+@pytest.mark.parametrize("most", ["+inf", "+2000000000", "2027-01-15T09:00:00+01:00"])
+def test_a_plus_of_a_query_need_not_be_escaped(robot: Robot, worker: Any, queue_name: str, most: str) -> None:
+    """It arrives as a space, and no bound has a space."""
+    worker.perform_async([{"id": 1, "perform_in": 1_800_000_000}])
+
+    answer = robot.get(f"/api/v1/waiting/range_by_perform_in?queue={queue_name}&max={most}")
+
+    assert ["1"] == [job["id"] for job in answer.json["jobs"]]
+
+
+@pytest.mark.usefixtures("worker")
 def test_every_day_is_a_time(robot: Robot, queue_name: str) -> None:
     """From 1970 to 2099, leap years too."""
     days = [date(1970, 1, 1) + timedelta(days=n) for n in range(0, 47_482, 997)] + [
@@ -596,12 +625,13 @@ def test_a_paused_queue_rests_until_it_is_resumed(robot: Robot, app: Lowkiq, wor
     """Nothing is drained in a pause, all is after it."""
     worker.perform_async([{"id": 1}])
 
-    until = robot.act("queue/pause", queue=queue_name, seconds=60).json["until"]
+    pause = robot.act("queue/pause", queue=queue_name, seconds=60).json
     assert {} == app.drain()
     (shard,) = robot.read("shards", queue=queue_name).json["shards"]
-    assert (until, True) == (shard["paused_until"], shard["paused"])
+    assert {"paused": True, "until": shard["paused_until"]} == pause
+    assert shard["paused"]
 
-    assert {"until": None} == robot.act("queue/resume", queue=queue_name).json
+    assert {"paused": False, "until": None} == robot.act("queue/resume", queue=queue_name).json
     assert {"done": 1} == app.drain()
 
 
@@ -616,7 +646,7 @@ def test_a_pause_without_an_end_is_told_from_none(
         shards = robot.read("shards", queue=queue_name).json["shards"]
         return [(shard["paused"], shard["paused_until"]) for shard in shards]
 
-    robot.act("queue/pause", queue=queue_name)
+    assert {"paused": True, "until": None} == robot.act("queue/pause", queue=queue_name).json
     assert [(True, None)] == paused()
     robot.act("queue/resume", queue=queue_name)
     assert [(False, None)] == paused()
@@ -687,13 +717,45 @@ def test_a_body_that_does_not_fit_is_refused(robot: Robot, kind: str, body: byte
     assert (status, "application/problem+json") == (answer.status, answer.headers["content-type"])
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b'{"queue": "a", "queue": "b", "ids": ["1"]}', "repeated keys: 'queue'."),
+        (b'{"queue": "a", "filter": {"prefix": "1", "prefix": "2"}}', "repeated keys: 'prefix'."),
+        (b'{"queue": "\\ud800", "ids": ["1"]}', r"a text has half of a surrogate pair, one of \ud800 to \udfff."),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_body_that_is_no_good_json_is_refused_with_the_reason(robot: Robot, body: bytes, why: str) -> None:
+    """Nobody has to guess which of two values counts, or what is truncated."""
+    answer = robot.ask("POST", "/api/v1/waiting/delete", {"content-type": "application/json"}, body)
+
+    assert (400, f"Invalid body: {why}") == (answer.status, answer.json["detail"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/api/v1/unknown", "The API has no such path: see openapi.json."),
+        ("/unknown", "The dashboard has no page here."),
+        ("/api/v1/waiting/delete", "This address supports POST."),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_wrong_path_is_told_from_a_wrong_method(robot: Robot, path: str, sentence: str) -> None:
+    """A sentence says where to look, or which methods there are."""
+    assert sentence in robot.get(path).text
+
+
 @pytest.mark.usefixtures("worker")
 def test_nobody_is_let_in_without_a_token(robot: Robot) -> None:
     """The API, its description and the metrics ask for a token, in a way that programs understand."""
-    robot.headers.clear()
-    for path in ("/api/v1/stats", "/api/v1/openapi.json", "/metrics", "/api/v1/unknown"):
-        answer = robot.get(path)
-        assert (401, "Bearer") == (answer.status, answer.headers["www-authenticate"]), path
+    for headers, sentence in (({}, "Send `Authorization: Bearer SECRET`"), ({"authorization": "Bearer x"}, "unknown")):
+        robot.headers = headers
+        for path in ("/api/v1/stats", "/api/v1/openapi.json", "/metrics", "/api/v1/unknown"):
+            answer = robot.get(path)
+            assert (401, "Bearer") == (answer.status, answer.headers["www-authenticate"]), path
+            assert sentence in answer.json["detail"]
 
 
 @pytest.mark.usefixtures("worker")

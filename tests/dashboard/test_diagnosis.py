@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda.dashboard.diagnosis import Diagnosis, diagnose
+from lowkiq_lambda.job import ProgressView
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 NOW = 1_800_000_000.0
@@ -21,6 +22,8 @@ STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
 WOKEN = msgspec.structs.replace(QUIET, woken_until=NOW + 8.0)
 LET_GO = msgspec.structs.replace(HELD, gave_up=True)
 DUE, LATER = NOW - 60.0, NOW + 300.0
+STARTED = ProgressView(cursor=5, items=5)
+PUT_OFF = ProgressView(cursor=5, items=5, interruptions=1, reason="the database is behind.")
 
 CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
     "unknown": ({"shard": FREE}, "unknown", "never pushed", None),
@@ -121,6 +124,30 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         "no drain has ever acquired its shard",
         None,
     ),
+    "goes on later": (
+        {"shard": FREE, "perform_in": NOW + 12, "progress": PUT_OFF},
+        "goes on later",
+        "It is started, and goes on in 12 s: the database is behind.",
+        NOW + 12,
+    ),
+    "goes on later, without a reason": (
+        {"shard": FREE, "perform_in": LATER, "progress": STARTED},
+        "goes on later",
+        "It is started, and goes on in 5m.",
+        LATER,
+    ),
+    "started and failed": (
+        {"shard": FREE, "perform_in": LATER, "retry_count": 0.0, "progress": PUT_OFF},
+        "retry later",
+        "failed once and will be retried in 5m",
+        LATER,
+    ),
+    "started and due": (
+        {"shard": BUSY_ELSEWHERE, "perform_in": NOW - 48, "progress": STARTED},
+        "next",
+        "due for",
+        None,
+    ),
     "closed": ({"shard": FREE, "perform_in": DUE, "closed": True}, "closed", "its shard is closed", None),
 }
 
@@ -143,10 +170,12 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     [
         ({"shard": HELD, "in_flight": True, "perform_in": DUE}, "More payloads wait under this id"),
         ({"shard": HELD, "perform_in": DUE}, "The lease ends in 20 s unless"),
+        ({"shard": HELD, "in_flight": True, "progress": STARTED}, "its progress at its last checkpoint"),
+        ({"shard": FREE, "perform_in": LATER, "progress": PUT_OFF}, "It goes on from its cursor"),
         ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),
         (
             {"shard": FREE, "perform_in": DUE, "suspects_ahead": 0, "strikes": 2},
-            "Its process was lost twice",
+            "The process was lost twice while one of its payloads ran alone",
         ),
         ({"shard": FREE, "perform_in": DUE, "buried_at": NOW - 90}, "of this id were buried 1m 30s ago"),
         ({"shard": FREE, "perform_in": DUE, "least_version": 4}, "contract version 4 or newer"),
@@ -200,6 +229,7 @@ def test_every_situation_has_an_answer() -> None:
             retry_count=retry_count,
             suspects_ahead=suspects_ahead,
             buried_at=buried_at,
+            progress=progress,
         )
         for shard in shards
         for perform_in in (None, DUE, LATER)
@@ -207,5 +237,6 @@ def test_every_situation_has_an_answer() -> None:
         for retry_count in (-1.0, 0.0)
         for suspects_ahead in (None, 0, 1)
         for buried_at in (None, DUE)
+        for progress in (None, PUT_OFF)
     ]
     assert all(isinstance(diagnose(situation), Diagnosis) for situation in situations)

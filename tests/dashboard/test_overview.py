@@ -201,7 +201,7 @@ def test_a_redis_that_is_away_is_told(
     app.backend.client.close()
 
     assert (503, 503, 200) == (page.status, part.status, back.status)
-    assert "Unavailable Redis cannot serve now:" in page.words
+    assert "Unavailable Nothing answers at " in page.words
     assert "#notice" == part.headers["hx-retarget"]
     assert "<html" not in part.text
 

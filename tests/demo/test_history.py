@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,84 +38,6 @@ def seen(history: History) -> list[tuple[int, str, bool]]:
     return [(change.seq, change.path, change.blob is not None) for change in history.changes]
 
 
-def test_additions_edits_and_deletions_come_oldest_first_with_their_commits_number(made: Repository) -> None:
-    """Each commit's change of each file is one change, numbered from the root commit on."""
-    made.commit({"a": "1", "b": "1"})
-    made.commit({"a": "2"})
-    made.commit({"b": None, "c/d": "1"})
-    history = read_repository(made.folder)
-    assert seen(history) == [
-        (1, "a", True), (1, "b", True), (2, "a", True), (3, "b", False), (3, "c/d", True)
-    ]  # fmt: skip
-    assert replayed(history) == history.final
-    assert history.paths == 3
-    assert (history.base, history.base_seq) == ({}, 0)
-
-
-def test_a_commit_that_changes_nothing_still_has_a_number(made: Repository) -> None:
-    """The number is the commit's place on the main line, whatever the commit holds."""
-    made.commit({"a": "1"})
-    made.commit()
-    made.commit({"a": "2"})
-    assert [change.seq for change in read_repository(made.folder).changes] == [1, 3]
-
-
-def test_a_rename_is_a_deletion_and_an_addition(made: Repository) -> None:
-    """Two ids are concerned, each with its own change, whatever git is configured to detect."""
-    made.commit({"old": "the very same content\n" * 20})
-    made.git("mv", "old", "new")
-    made.commit()
-    assert seen(read_repository(made.folder))[1:] == [(2, "new", True), (2, "old", False)]
-
-
-def test_the_main_line_alone_is_followed_through_merges(made: Repository) -> None:
-    """A merge is one commit that brings what its branch did; the branch's own commits don't count."""
-    made.commit({"a": "1"})
-    made.git("checkout", "--quiet", "-b", "side")
-    made.commit({"side": "1"})
-    made.commit({"side": "2"})
-    made.git("checkout", "--quiet", "main")
-    made.commit({"a": "2"})
-    made.git("merge", "--quiet", "--no-ff", "--message", "a merge", "side")
-    history = read_repository(made.folder)
-    assert seen(history) == [(1, "a", True), (2, "a", True), (3, "side", True)]
-    assert replayed(history) == history.final
-
-
-def test_an_octopus_merge_and_one_with_its_own_edit_are_read_against_the_main_line(made: Repository) -> None:
-    """However many parents, and whatever the merge itself changes: the first parent is what counts."""
-    made.commit({"a": "1"})
-    for branch in ("one", "two"):
-        made.git("checkout", "--quiet", "-b", branch, "main")
-        made.commit({branch: "1"})
-    made.git("checkout", "--quiet", "main")
-    made.commit({"a": "2"})
-    made.git("merge", "--quiet", "--no-commit", "--no-ff", "one", "two")
-    made.commit({"evil": "written in the merge", "a": "3"})
-    history = read_repository(made.folder)
-    assert seen(history)[2:] == [(3, "a", True), (3, "evil", True), (3, "one", True), (3, "two", True)]
-    assert replayed(history) == history.final
-
-
-def test_a_file_becomes_a_folder_and_a_folder_a_file(made: Repository) -> None:
-    """The two have different paths, so they are different entities that come and go."""
-    made.commit({"x": "file", "y/z": "in a folder"})
-    for files in ({"x/in": "folder", "y": "file"}, {"x": "file again", "y/z": "again"}):
-        made.git("rm", "--quiet", "-r", ".")
-        made.commit({**files})
-    history = read_repository(made.folder)
-    assert replayed(history) == history.final
-    assert set(history.final) == {"x", "y/z"}
-
-
-def test_a_file_swapped_for_a_folder_in_one_commit(made: Repository) -> None:
-    """Deletion and addition share the commit's number."""
-    made.commit({"x": "file"})
-    (made.folder / "x").unlink()
-    made.commit({"x/in": "folder"})
-    assert sorted(seen(read_repository(made.folder))[1:]) == [(2, "x", False), (2, "x/in", True)]
-
-
 def test_modes_and_links_and_submodules_are_changes_as_well(made: Repository, tmp_path: Path) -> None:
     """A new mode repeats the content's id, a link's content is its target, a submodule's its commit."""
     inner = Repository(tmp_path / "inner")
@@ -149,30 +70,6 @@ ODD_PATHS: Sequence[bytes] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ODD_PATHS)
-def test_a_path_of_any_bytes_has_an_id_of_its_own_that_leads_back_to_it(path: bytes) -> None:
-    """An id is text that JSON and a database take, and loses nothing of the path."""
-    assert path_bytes(path_id(path)) == path
-    path_id(path).encode()
-
-
-def test_no_two_paths_share_an_id() -> None:
-    """What is escaped cannot be mistaken for a path that spells the escape."""
-    assert path_id(b"\xe9") == "%E9"
-    assert path_id(b"%E9") == "%25E9"
-    assert path_id("é".encode()) == "é"
-
-
-def test_odd_paths_are_read_as_git_has_them(made: Repository) -> None:
-    """No path of the work tree is lost, split or quoted."""
-    for path in ODD_PATHS:
-        made.write(path, "content")
-    made.commit()
-    history = read_repository(made.folder)
-    assert {path_bytes(path) for path in history.final} == set(ODD_PATHS)
-    assert replayed(history) == history.final
-
-
 def test_a_users_configuration_changes_nothing(made: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither git's settings, nor a hook's environment, nor the folder one stands in have a say."""
     made.commit({"sub/a": "1\n" * 20, "b": "1"})
@@ -191,51 +88,78 @@ def test_a_users_configuration_changes_nothing(made: Repository, monkeypatch: py
     assert (read.changes, read.final, read.commit) == (plain.changes, plain.final, plain.commit)
 
 
-def test_a_bare_repository_and_one_of_long_object_ids_are_read(tmp_path: Path) -> None:
-    """Neither a work tree nor SHA-1 is needed."""
-    made = Repository(tmp_path / "long", "--object-format=sha256")
+def test_each_commit_has_its_changes_under_its_number(made: Repository) -> None:
+    """Oldest first; a rename is a deletion and an addition, a file may become a folder, an empty commit counts."""
+    made.commit({"a": "1", "b": "1"})
+    made.commit()
+    made.commit({"b": None, "c/d": "the very same content\n" * 20})
+    made.git("mv", "c/d", "new")
+    made.git("rm", "--quiet", "a")
+    made.commit({"a/in": "folder"})
+    history = read_repository(made.folder)
+    assert [(1, "a", True), (1, "b", True), (3, "b", False), (3, "c/d", True)] == seen(history)[:4]
+    assert {(4, "a", False), (4, "a/in", True), (4, "c/d", False), (4, "new", True)} == {*seen(history)[4:]}
+    assert history.final == replayed(history)
+    assert (5, {}, 0) == (history.paths, history.base, history.base_seq)
+
+
+def test_the_main_line_alone_is_followed_through_merges(made: Repository) -> None:
+    """A merge is one commit: what its branches did, however many, and what it changes itself."""
     made.commit({"a": "1"})
-    made.commit({"a": None, "b": "1"})
-    made.git("clone", "--quiet", "--bare", ".", "../bare.git")
-    history = read_repository(tmp_path / "bare.git")
-    assert history.changes == read_repository(made.folder).changes
-    assert replayed(history) == history.final
-    assert {len(blob) for blob in history.final.values()} == {64}
+    for branch in ("one", "two"):
+        made.git("checkout", "--quiet", "-b", branch, "main")
+        made.commit({branch: "1"})
+        made.commit({branch: "2"})
+    made.git("checkout", "--quiet", "main")
+    made.commit({"a": "2"})
+    made.git("merge", "--quiet", "--no-commit", "--no-ff", "one", "two")
+    made.commit({"evil": "written in the merge", "a": "3"})
+    history = read_repository(made.folder)
+    assert [(3, "a", True), (3, "evil", True), (3, "one", True), (3, "two", True)] == seen(history)[2:]
+    assert history.final == replayed(history)
 
 
-def test_a_shallow_clone_begins_with_what_its_oldest_commit_holds(made: Repository, tmp_path: Path) -> None:
-    """What was cut off is not needed: the oldest commit that is there adds all its files."""
+def test_odd_paths_are_read_as_git_has_them(made: Repository) -> None:
+    """No path is lost, split or quoted; its id is text that a database takes, and no other path's."""
+    for path in ODD_PATHS:
+        made.write(path, "content")
+    made.commit()
+    history = read_repository(made.folder)
+    assert {*ODD_PATHS} == {path_bytes(path) for path in history.final}
+    assert history.final == replayed(history)
+    assert all(path.encode() for path in history.final)
+    assert ["%E9", "%25E9", "é"] == [path_id(path) for path in (b"\xe9", b"%E9", "é".encode())]
+
+
+def test_clones_of_every_kind_are_read(tmp_path: Path) -> None:
+    """Neither a work tree nor SHA-1 is needed, and a shallow clone begins with all files of its oldest commit."""
+    made = Repository(tmp_path / "long", "--object-format=sha256")
     for content in "12345":
         made.commit({"a": content, content: ""})
+    made.git("clone", "--quiet", "--bare", ".", "../bare.git")
     made.git("clone", "--quiet", "--depth=2", f"file://{made.folder}", "../shallow")
-    history = read_repository(tmp_path / "shallow")
-    assert sorted({change.seq for change in history.changes}) == [1, 2]
-    assert {change.path for change in history.changes if change.seq == 1} == {"a", "1", "2", "3", "4"}
-    assert replayed(history) == history.final
+    bare, shallow = read_repository(tmp_path / "bare.git"), read_repository(tmp_path / "shallow")
+    assert read_repository(made.folder).changes == bare.changes
+    assert {64} == {len(blob) for blob in bare.final.values()}
+    assert {"a", "1", "2", "3", "4"} == {change.path for change in shallow.changes if change.seq == 1}
+    assert bare.final == shallow.final == replayed(shallow)
 
 
-def test_a_limit_takes_the_latest_changes_and_the_state_before_them(made: Repository) -> None:
-    """The replay of a part starts from the commit before it, so it too ends where git ends."""
+def test_a_limit_takes_the_latest_commits_whole_and_the_state_before_them(made: Repository) -> None:
+    """The replay of a part starts from the commit before it, so it too ends where git ends; one commit at least."""
     for content in "12345":
         made.commit({"a": content, "b": content})
     made.commit({"c": "1"})
     history = read_repository(made.folder, limit=4)
-    assert [change.seq for change in history.changes] == [5, 5, 6]
-    assert history.base_seq == 4
-    assert history.base == {
-        "a": made.git("rev-parse", "HEAD~2:a"), "b": made.git("rev-parse", "HEAD~2:b")
-    }  # fmt: skip
-    assert replayed(history) == history.final
-
-
-def test_a_limit_never_splits_a_commit_nor_takes_none(made: Repository) -> None:
-    """The last commit is replayed whole, however large it is."""
-    made.commit({"a": "1"})
-    made.commit(dict.fromkeys("abcdef", "2"))
-    history = read_repository(made.folder, limit=3)
-    assert len(history.changes) == 6
-    assert history.base_seq == 1
-    assert read_repository(made.folder, limit=7).base_seq == 0
+    assert ([5, 5, 6], 4) == ([change.seq for change in history.changes], history.base_seq)
+    assert {name: made.git("rev-parse", f"HEAD~2:{name}") for name in "ab"} == history.base
+    assert history.final == replayed(history)
+    made.commit(dict.fromkeys("abcdef", "6"))
+    assert ([7] * 6, 6) == (
+        [change.seq for change in read_repository(made.folder, limit=3).changes],
+        read_repository(made.folder, limit=3).base_seq,
+    )
+    assert 0 == read_repository(made.folder, limit=17).base_seq
 
 
 @pytest.mark.parametrize("limit", [None, 3])
@@ -246,76 +170,50 @@ def test_a_long_line_is_read_in_parts(made: Repository, monkeypatch: pytest.Monk
     whole = read_repository(made.folder, limit)
     for at_once in (1, 2, 3, 7):
         monkeypatch.setattr(repository, "COMMITS_AT_ONCE", at_once)
-        assert read_repository(made.folder, limit) == whole
+        assert whole == read_repository(made.folder, limit)
 
 
-def test_a_folder_without_a_commit_is_refused_with_a_sentence(made: Repository, tmp_path: Path) -> None:
-    """Who names a folder that has no history is told what is missing there."""
-    with pytest.raises(HistoryError, match="no commit yet"):
-        read_repository(made.folder)
-    (tmp_path / "plain").mkdir()
-    with pytest.raises(HistoryError, match="is not a git repository"):
-        read_repository(tmp_path / "plain")
-    with pytest.raises(HistoryError, match="nowhere"):
-        read_repository(tmp_path / "nowhere")
-
-
-def test_a_machine_without_git_is_told_so(made: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where git is not installed, the error says that, not that the repository is bad."""
-    made.commit({"a": "1"})
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(HistoryError, match="git was not found on PATH"):
-        read_repository(made.folder)
-
-
-def test_the_checkout_around_is_taken_where_none_is_named(
+def test_a_folder_that_cannot_be_read_is_refused_with_a_sentence(
     made: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From any folder of a work tree, its repository is replayed; a repository that is named goes first."""
-    commit = made.commit({"sub/a": "1"})
-    monkeypatch.chdir(made.folder / "sub")
-    assert choose_history(None).commit == commit
-    other = Repository(tmp_path / "other")
-    named = other.commit({"b": "1"})
-    assert choose_history(other.folder).commit == named
-
-
-def test_the_bundled_history_is_taken_outside_of_any_checkout(
-    made: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a repository, or in one without a commit, there is something to replay, and it says why."""
-    monkeypatch.chdir(made.folder)
-    history = choose_history(None)
-    assert history.changes == bundled_history().changes
-    assert "no commit yet" in history.origin
-    with pytest.raises(HistoryError):
-        choose_history(made.folder)
-
-
-def test_the_bundled_history_ends_as_git_says() -> None:
-    """The history that ships with the demo is whole and in order."""
-    history = bundled_history()
-    assert len(history.changes) == 1498
-    assert [change.seq for change in history.changes] == sorted(change.seq for change in history.changes)
-    assert replayed(history) == history.final
-
-
-def test_the_bundled_history_is_the_beginning_of_the_test_data() -> None:
-    """Both were read from the same repository."""
-    lines = gzip.decompress((DATA / "file-history.jsonl.gz").read_bytes()).splitlines()
-    rows = [json.loads(line) for line in lines[:1498]]
-    assert bundled_history().changes == [Change(row["seq"], row["path"], row["blob"]) for row in rows]
-
-
-def test_a_repository_that_git_refuses_is_refused_in_gits_words(
-    made: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A failure in the midst of the reading is an error, never a shorter history."""
+    """The error says what is missing: a commit, a repository, the folder, an object of it, or git itself."""
+    (tmp_path / "plain").mkdir()
+    for folder, words in (("made", "no commit yet"), ("plain", "is not a git repository"), ("nowhere", "nowhere")):
+        with pytest.raises(HistoryError, match=words):
+            read_repository(tmp_path / folder)
     made.commit({"a": "1"})
-    commit = made.commit({"a": "2"})
+    made.commit({"a": "2"})
     tree = made.git("rev-parse", "HEAD^{tree}")
     (made.folder / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
     monkeypatch.setenv("LC_ALL", "C")
     with pytest.raises(HistoryError, match="git diff-tree failed"):
         read_repository(made.folder)
-    assert subprocess.run(["git", "cat-file", "-t", commit], cwd=made.folder, check=False).returncode == 0
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(HistoryError, match="git was not found on PATH"):
+        read_repository(made.folder)
+
+
+def test_which_history_is_taken(made: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository that is named, else the checkout around, else, if that has no commit, the bundled one."""
+    other = Repository(tmp_path / "other")
+    named = other.commit({"b": "1"})
+    monkeypatch.chdir(made.folder)
+    assert named == choose_history(other.folder).commit
+    bundled = choose_history(None)
+    assert bundled_history().changes == bundled.changes
+    assert "no commit yet" in bundled.origin
+    with pytest.raises(HistoryError):
+        choose_history(made.folder)
+    commit = made.commit({"sub/a": "1"})
+    monkeypatch.chdir(made.folder / "sub")
+    assert commit == choose_history(None).commit
+
+
+def test_the_bundled_history_is_whole() -> None:
+    """It is the beginning of the test data, in order, and ends as git says."""
+    lines = gzip.decompress((DATA / "file-history.jsonl.gz").read_bytes()).splitlines()
+    rows = [json.loads(line) for line in lines[:1498]]
+    history = bundled_history()
+    assert [Change(row["seq"], row["path"], row["blob"]) for row in rows] == history.changes
+    assert sorted(history.changes, key=lambda change: change.seq) == history.changes
+    assert history.final == replayed(history)

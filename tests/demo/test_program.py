@@ -1,7 +1,6 @@
 """The demo as a program: what a person sees who starts it, stops it, kills it, or tampers with its work."""
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -89,39 +88,11 @@ def comes_to(program: Program, least: int) -> bool:
 
 def test_a_repository_is_replayed_and_found_equal(program: Program, made: Repository) -> None:
     """The figures are told in one line, and nothing goes to the errors, whatever failed on purpose."""
-    code, output, errors = program.run("--repository", str(made.folder), "--failures", "0.3")
-    assert (code, errors) == (SUCCESS, "")
-    assert "75 changes, 34 files, state equal, retries " in output
-    assert f"the 19 files that git ls-tree lists for commit {made.git('rev-parse', 'HEAD')[:12]}." in output
-
-
-def test_a_limit_replays_the_latest_changes(program: Program, made: Repository) -> None:
-    """The end is the same, from a later beginning."""
-    code, output, _ = program.run("--repository", str(made.folder), "--limit", "20")
-    assert code == SUCCESS
+    code, output, errors = program.run("--repository", str(made.folder), "--failures", "0.3", "--limit", "20")
+    assert (SUCCESS, "") == (code, errors)
     assert "Replaying 19 changes of 19 files, on top of commit 28" in output
-    assert "state equal" in output
-
-
-def test_a_state_that_is_not_gits_ends_in_an_error(program: Program, made: Repository, tmp_path: Path) -> None:
-    """Where git lists other content than was applied, the program names the file and exits with 1."""
-    git = shutil.which("git")
-    listed = made.git("rev-parse", "HEAD:new 20")
-    other = "0123456789" * 4
-    (tmp_path / "bin").mkdir()
-    wrapper = tmp_path / "bin" / "git"
-    wrapper.write_text(f"""#!/bin/sh
-case "$*" in
-*ls-tree*) {git} "$@" | sed 's/{listed}\\tnew 20/{other}\\tnew 20/' ;;
-*) exec {git} "$@" ;;
-esac
-""")
-    wrapper.chmod(0o755)
-    program.environment["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
-    code, output, _ = program.run("--repository", str(made.folder))
-    assert code == FAILURE
-    assert "state DIFFERS" in output
-    assert f"  new 20: {listed}, in git {other}" in output
+    assert "state equal, retries " in output
+    assert f"the 19 files that git ls-tree lists for commit {made.git('rev-parse', 'HEAD')[:12]}." in output
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

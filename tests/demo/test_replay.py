@@ -54,27 +54,16 @@ def changes_of(replay: Replay, path: str, *seqs: int) -> list[Any]:
     return [replay.job(Change(seq, path, str(seq)))["payload"] for seq in seqs]
 
 
-def test_a_change_becomes_a_job_of_its_file_scored_by_its_commit(table: Table) -> None:
-    """D-1: the commit is in the payload, so that a content that comes back is no equal payload."""
-    replay = Replay(table, Given())
-    jobs = [replay.job(Change(seq, "a", "same")) for seq in (1, 2)]
-    assert [(job["id"], job["score"]) for job in jobs] == [("a", 1), ("a", 2)]
-    assert jobs[0]["payload"] != jobs[1]["payload"]
-
-
 def test_a_batch_is_applied_file_by_file(table: Table) -> None:
-    """Each file ends with its last payload."""
-    replay = Replay(table, Given())
-    replay.perform(batch_of({"a": changes_of(replay, "a", 1, 3), "b": changes_of(replay, "b", 2)}))
-    assert table.files() == {"a": "3", "b": "2"}
-    assert (replay.counts.batches, replay.counts.retries, replay.counts.overlaps) == (1, 0, 0)
-
-
-def test_what_an_earlier_run_left_is_passed_over(table: Table) -> None:
-    """A run that was killed cannot spoil the next one's table."""
+    """D-1: the commit is the score, and part of the payload; what an earlier, killed run left is passed over."""
     earlier, replay = Replay(table, Given()), Replay(table, Given())
-    replay.perform(batch_of({"a": changes_of(replay, "a", 1) + changes_of(earlier, "a", 2)}))
-    assert table.files() == {"a": "1"}
+    jobs = [replay.job(Change(seq, "a", "same")) for seq in (1, 2)]
+    assert [("a", 1), ("a", 2)] == [(job["id"], job["score"]) for job in jobs]
+    assert jobs[0]["payload"] != jobs[1]["payload"]
+    left = changes_of(earlier, "a", 4)
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1, 3) + left, "b": changes_of(replay, "b", 2)}))
+    assert {"a": "3", "b": "2"} == table.files()
+    assert (1, 0, 0) == (replay.counts.batches, replay.counts.retries, replay.counts.overlaps)
 
 
 def test_a_named_failure_leaves_the_others_done(table: Table) -> None:
@@ -130,28 +119,19 @@ def test_faults_come_as_often_as_asked_for() -> None:
 
 
 def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log file gets whole lines, without a terminal's control characters."""
-    monkeypatch.setattr(progress, "LINE_INTERVAL", 0.0)
-    replay = Replay(table, Given())
-    replay.perform(batch_of({"a": changes_of(replay, "a", 1)}))
-    for on_terminal in (True, False):
-        console = Console(file=io.StringIO(), force_terminal=on_terminal, width=100)
-        with showing(console, 2) as show:
-            show(replay)
-        assert isinstance(console.file, io.StringIO)
-        shown = console.file.getvalue()
-        if on_terminal:
-            assert "1/2" in shown
-        else:
-            assert shown == "applied 1 of 2 changes, retries 0, interruptions 0\n"
-
-
-def test_a_late_beginning_is_explained(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for what a killed run left is told that this is so, instead of watching nothing."""
+    """A log gets whole lines without control characters; a wait for what a killed run left is explained."""
     monkeypatch.setattr(progress, "LINE_INTERVAL", 0.0)
     monkeypatch.setattr(progress, "LATE", 0.0)
-    console = Console(file=io.StringIO(), width=100)
-    with showing(console, 2) as show:
-        show(Replay(table, Given()))
-    assert isinstance(console.file, io.StringIO)
-    assert "waiting for the leases of a run that was killed" in console.file.getvalue()
+    replay = Replay(table, Given())
+    assert "waiting for the leases of a run that was killed" in shown(replay, on_terminal=False)
+    replay.perform(batch_of({"a": changes_of(replay, "a", 1)}))
+    assert "1/2" in shown(replay, on_terminal=True)
+    assert "applied 1 of 2 changes, retries 0, interruptions 0\n" == shown(replay, on_terminal=False)
+
+
+def shown(replay: Replay, *, on_terminal: bool) -> str:
+    """The progress of a replay, printed once."""
+    printed = io.StringIO()
+    with showing(Console(file=printed, force_terminal=on_terminal, width=100), 2) as show:
+        show(replay)
+    return printed.getvalue()

@@ -16,7 +16,7 @@ from lowkiq_lambda.local.demo import run
 from lowkiq_lambda.local.demo.faults import Faults
 from lowkiq_lambda.local.demo.history import History
 from lowkiq_lambda.local.demo.repository import read_repository
-from lowkiq_lambda.local.demo.run import FAILURE, INTERRUPTED, SUCCESS, Demo, DemoError
+from lowkiq_lambda.local.demo.run import FAILURE, SUCCESS, Demo
 from lowkiq_lambda.local.demo.source import bundled_history
 from tests.demo.repositories import Repository
 
@@ -63,14 +63,6 @@ def test_a_replay_under_faults_ends_as_git_says(demo: Demo) -> None:
     assert files == history.final
 
 
-def test_a_part_of_a_history_is_replayed_on_top_of_the_files_before_it(demo: Demo, history: History) -> None:
-    """The latest changes end in the same state as all of them."""
-    part = read_repository(Path(history.origin), limit=20)
-    assert part.base_seq > 0
-    assert demo.run(part) == SUCCESS
-    assert f"on top of commit {part.base_seq}" in told(demo)
-
-
 def test_a_table_that_differs_from_git_is_a_failure(demo: Demo, history: History) -> None:
     """A handler that writes something else than it was given is found out, and the file is named."""
 
@@ -100,45 +92,9 @@ def test_a_change_that_was_lost_is_a_failure_though_the_state_is_equal(demo: Dem
     assert f"1 changes were never applied, the first of file 0 in commit {lost.seq}" in told(demo)
 
 
-def test_what_a_stopped_run_left_in_the_queue_does_no_harm(
-    demo: Demo, history: History, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next run in the same folder passes over it and ends as git says."""
-    with monkeypatch.context() as patched:
-        patched.setattr(run, "PATIENCE", 0.2)
-        assert replace(demo, app=Lowkiq(demo.app.config), run_daemon=idle).run(history) == FAILURE
-    assert demo.run(bundled_history()) == SUCCESS
-
-
-def test_ctrl_c_says_that_the_state_is_incomplete(demo: Demo, history: History) -> None:
-    """The daemon is stopped in good order, and nobody takes the table for the end."""
-
-    @contextmanager
-    def interrupted(app: Lowkiq) -> Iterator[None]:
-        with Daemon(app):
-            yield
-            raise KeyboardInterrupt
-
-    assert replace(demo, run_daemon=interrupted).run(history) == INTERRUPTED
-    assert "Interrupted: the state is incomplete, " in told(demo)
-
-
 def test_a_standstill_is_a_failure(demo: Demo, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing drains, the demo does not wait for ever."""
     monkeypatch.setattr(run, "PATIENCE", 0.2)
     assert replace(demo, run_daemon=idle).run(history) == FAILURE
     assert "Nothing has happened" in told(demo)
     assert "state is incomplete, 0 of" in told(demo)
-
-
-def test_a_second_demo_in_the_same_folder_is_refused(demo: Demo, history: History) -> None:
-    """Two would take each other's jobs."""
-
-    @contextmanager
-    def second(app: Lowkiq) -> Iterator[None]:
-        with pytest.raises(DemoError, match="Another demo runs in"):
-            replace(demo, app=Lowkiq(app.config)).run(history)
-        with Daemon(app):
-            yield
-
-    assert replace(demo, run_daemon=second).run(history) == SUCCESS

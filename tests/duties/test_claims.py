@@ -90,12 +90,12 @@ def test_a_run_that_outlasts_its_claim_says_nothing_of_the_next_one(
     """As after a pause of its process: what another one found stands, and the log tells."""
     first, second = each_with(apps)
 
-    def sleep() -> None:
+    def outlast() -> None:
         clock.advance(90.0)
         run_due(apps[1])
         raise ValueError("too late")
 
-    first.act = sleep
+    first.act = outlast
     with caplog.at_level(logging.WARNING):
         run_due(apps[0])
 

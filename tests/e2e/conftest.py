@@ -46,14 +46,6 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def complaints() -> Iterator[list[str]]:
-    """What the consoles said: nothing, or what the test expects and takes out."""
-    found: list[str] = []
-    yield found
-    assert [] == found
-
-
-@pytest.fixture
 def open_window(browser: Browser, complaints: list[str]) -> Iterator[OpenWindow]:
     """Opens windows that know nothing of each other."""
     with windows(browser, complaints) as open_window:

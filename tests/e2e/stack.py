@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from local.cloud import push
 from local.deployment import Deployment
-from local.replay.jobs import FILES, NEWEST, ApplyChanges, app
+from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
+from lowkiq_lambda import Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.demo.source import bundled_history
 from lowkiq_lambda.views import QueueMetrics, ShardDetails
@@ -52,7 +53,15 @@ class Stack:
     @property
     def metrics(self) -> QueueMetrics:
         """The queue in numbers."""
-        return app.metrics()[ApplyChanges.queue_name]
+        return self.metrics_of(ApplyChanges)
+
+    def metrics_of(self, worker: type[Worker]) -> QueueMetrics:
+        """A queue in numbers."""
+        return app.metrics()[worker.queue_name]
+
+    def counted(self, items: int) -> list[int]:
+        """How often each of so many items was done."""
+        return [int(self._server.admin.hget(COUNTED, str(item)) or 0) for item in range(items)]
 
     @property
     def shards(self) -> Sequence[ShardDetails]:

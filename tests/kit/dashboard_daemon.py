@@ -30,6 +30,8 @@ def dashboard_daemon(
 
 
 def port_of(process: DaemonProcess) -> int:
-    """The port that it logs."""
-    found = eventually(lambda: re.findall(r"dashboard url=http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port")
+    """The port that it tells."""
+    found = eventually(
+        lambda: re.findall(r"dashboard (?:at |url=)http://127\.0\.0\.1:(\d+)/", process.log), 30, "a port"
+    )
     return int(found[0])

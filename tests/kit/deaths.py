@@ -41,10 +41,10 @@ class Mortal:
         """At the next call of that script."""
         self.dies_before = lambda name: name == call
 
-    def drain(self) -> dict[str, int] | None:
+    def drain(self, seconds: float | None = None) -> dict[str, int] | None:
         """The counts of the drain, or None if it died; the lease and the jobs of a dead drain stay."""
         try:
-            return self._app.drain()
+            return self._app.drain(seconds)
         except Died:
             # A process that is gone does not say later that it lives.
             self._app.drainer._survivors = Survivors()

@@ -14,19 +14,17 @@ from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, Window
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.session import (
-    Acquired,
     ClaimLimits,
     LeaseSession,
     LeaseSettings,
     MorgueLimits,
     Next,
-    NotAcquired,
     OutcomeRecord,
     Settlement,
 )
-from lowkiq_lambda.store.shard.windows import Window
 
 RETRY_FOR: Final = 5.0
 LIMITS: Final = ClaimLimits(10, 100, 10_000)
@@ -42,6 +40,16 @@ class Holder(LeaseSession):
     def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> Window | None:
         """Settle."""
         return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, retry_for=RETRY_FOR)
+
+    def write_more(
+        self, left: Mapping[str, float], *outcomes: OutcomeRecord, limits: ClaimLimits = LIMITS
+    ) -> Window | None:
+        """Settle, and claim beside what is left in flight."""
+        return self.settle(Settlement(outcomes, "more", "0 0", 0, left), limits, retry_for=RETRY_FOR)
+
+    def forget_the_reply(self) -> None:
+        """That of the last numbered call was lost: the next one is sent in its place."""
+        self._calls -= 1
 
     def give_back(self, ids: Iterable[str]) -> None:
         """Release, with these ids as they were."""

@@ -33,12 +33,16 @@ _LISTS: Final = ("box", "morgue_payloads")
 _LETTERS: Final = {"errors": b"w", "morgue_errors": b"m"}
 _DIGEST: Final = 40
 _FLIGHT_HEAD: Final = struct.Struct(">dd")
+_NO_ID: Final = b"\xff"
+_OF_STARTED: Final = 1 << 31
+"""Added to the length of an id in the box, where the member is a started job."""
 
 COUNTERS: Final = (
     "done",
     "retried",
     "buried",
     "returned",
+    "checkpointed",
     "suspected",
     "recovered",
     "trimmed",
@@ -58,21 +62,33 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     *raw, lease_key = pipe.execute()
     zsets = {name: {id_.decode(): at for id_, at in reply} for name, reply in zip(_ZSETS, raw, strict=False)}
     hashes = dict(zip(_HASHES, raw[len(_ZSETS) :], strict=False))
-    box, morgue = (_by_id(reply) for reply in raw[-len(_LISTS) :])
+    started = dict(_started(member) for member in raw[-len(_LISTS)] if member[0] & 0x80)
+    box, morgue = (_by_id(member for member in reply if not member[0] & 0x80) for reply in raw[-len(_LISTS) :])
     meta = {name.decode(): value for name, value in hashes["meta"].items()}
-    flight = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
-    errors, morgue_errors = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
+    flying = {id_.decode(): _flown(record) for id_, record in hashes["flight"].items()}
+    flight = {id_: flown[:3] for id_, flown in flying.items()}
+    errors, kept = (_errors(hashes[name], hashes["texts"], name) for name in ("errors", "morgue_errors"))
+    morgue_errors = {id_.decode(): error.decode() for id_, error in kept.items() if id_[:1] != _NO_ID}
+    buried_progress = {id_[1:].decode(): error for id_, error in kept.items() if id_[:1] == _NO_ID}
     _check_texts(hashes)
     trouble = {id_.decode(): msgspec.msgpack.decode(note) for id_, note in hashes["trouble"].items()}
     noted = {id_: note.pop("retry_counts", []) for id_, note in trouble.items()}
-    waiting = _waiting(hashes["jobs"], box, zsets)
+    waiting = _waiting(hashes["jobs"], box, {id_: entries for id_, (entries, _) in started.items()}, zsets)
+    assert not started.keys() & flight.keys(), "what a started job was handed is in one place"
     _check_seen(hashes["seen"], box)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
     return {
         "waiting": waiting,
         "flight": flight,
+        "progress": {
+            **{id_: progress for id_, (_, progress) in started.items()},
+            **{id_: flown[3] for id_, flown in flying.items() if flown[3] is not None},
+        },
+        "buried_progress": {
+            id_: (entry_of(text[:PLACE])[:2], _opaque(text[PLACE:])) for id_, text in buried_progress.items()
+        },
         "counts": _counts(waiting, flight, noted),
-        "errors": errors,
+        "errors": {id_.decode(): error.decode() for id_, error in errors.items()},
         "failures": {id_.decode(): _failures(packed) for id_, packed in hashes["failures"].items()},
         "trouble": {id_: note for id_, note in trouble.items() if note},
         "suspects": zsets["suspects"],
@@ -98,25 +114,32 @@ def entry_of(stored_entry: bytes) -> Entry:
     return Entry(decode_score(place[:8]), int.from_bytes(place[8:]), payload.decode())
 
 
-def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[str, dict[str, float]]) -> State:
+def _waiting(
+    jobs: dict[bytes, bytes],
+    box: dict[str, list[Entry]],
+    started: dict[str, list[Entry]],
+    zsets: dict[str, dict[str, float]],
+) -> State:
     waiting = {}
     for id_, record in ((key.decode(), value) for key, value in jobs.items()):
         kind, touched, entries = record[:1], 0, box.get(id_, [])
         if kind != b"s":
             touched = int.from_bytes(record[1:7])
-        if kind != b"m":
+        assert (kind == b"p") == (id_ in started), f"{id_!r} is a started job in one place only"
+        if kind not in {b"m", b"p"}:
             assert not entries, f"the box holds payloads of {id_!r}, which is single"
             entries = [entry_of(record[1 if kind == b"s" else 7 :])]
-        assert entries, f"{id_!r} waits without payloads"
+        assert entries or id_ in started, f"{id_!r} waits without payloads"
         waiting[id_] = (
             entries,
             zsets["due"][id_],
             zsets["retry"].get(id_, -1.0),
             zsets["since"].get(id_),
             touched,
+            started.get(id_, []),
         )
     assert zsets["due"].keys() == waiting.keys()
-    for part in (box, zsets["retry"], zsets["since"]):
+    for part in (box, started, zsets["retry"], zsets["since"]):
         assert part.keys() <= waiting.keys()
     return waiting
 
@@ -124,15 +147,15 @@ def _waiting(jobs: dict[bytes, bytes], box: dict[str, list[Entry]], zsets: dict[
 def _counts(waiting: State, flight: State, noted: dict[str, list[float]]) -> dict[int, float]:
     """The retry_count of each payload that has one; a note only where it tells more than the id's own count."""
     counts = {entries[0].arrival: count for entries, _, count in flight.values() if count >= 0}
-    for id_, (entries, _, retry_count, *_) in waiting.items():
+    oldest = {id_: (handed or entries)[0].arrival for id_, (entries, *_, handed) in waiting.items()}
+    for id_, (_, _, retry_count, *_) in waiting.items():
         if not noted.get(id_) and retry_count >= 0:
-            counts[entries[0].arrival] = retry_count
+            counts[oldest[id_]] = retry_count
     for id_, flat in noted.items():
         of_id = {int(arrival): count for arrival, count in zip(flat[::2], flat[1::2], strict=True)}
         assert sorted(of_id) == list(of_id)
         if flat and id_ in waiting:
-            entries, _, retry_count, *_ = waiting[id_]
-            assert of_id != {entries[0].arrival: retry_count}
+            assert of_id != {oldest[id_]: waiting[id_][2]}
         counts |= of_id
     return counts
 
@@ -153,16 +176,37 @@ def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:
     return found
 
 
-def _flown(record: bytes) -> tuple[list[Entry], float, float]:
+def _flown(record: bytes) -> tuple[list[Entry], float, float, str | None]:
     perform_in, retry_count = _FLIGHT_HEAD.unpack_from(record)
-    kind, rest, entries = record[16:17], record[17:], []
+    entries, progress = _handed(record[16:])
+    return entries, perform_in, retry_count, progress
+
+
+def _opaque(progress: bytes) -> str:
+    return progress.decode(errors="backslashreplace")
+
+
+def _handed(record: bytes) -> tuple[list[Entry], str | None]:
+    """What an id is handed, and its progress where it is a started job."""
+    if record[:1] == b"p":
+        end = 5 + int.from_bytes(record[1:5])
+        entries, _ = _handed(record[end:])
+        return entries, _opaque(record[5:end])
+    kind, rest, entries = record[:1], record[1:], []
     if kind == b"s":
-        return [entry_of(rest)], perform_in, retry_count
+        return [entry_of(rest)], None
     while rest:
         size = int.from_bytes(rest[:4])
         entries.append(entry_of(rest[4 : 4 + size]))
         rest = rest[4 + size :]
-    return entries, perform_in, retry_count
+    return entries, None
+
+
+def _started(member: bytes) -> tuple[str, tuple[list[Entry], str]]:
+    end = 4 + int.from_bytes(member[:4]) - _OF_STARTED
+    entries, progress = _handed(member[end:])
+    assert progress is not None
+    return member[4:end].decode(), (entries, progress)
 
 
 def _group(packed: bytes) -> tuple[Any, ...]:
@@ -179,14 +223,14 @@ def _failures(packed: bytes) -> list[tuple[float, float, str]]:
     return failures
 
 
-def _errors(found: dict[bytes, bytes], texts: dict[bytes, bytes], name: str) -> dict[str, str]:
-    return {id_.decode(): _error(stored, texts, _LETTERS[name]) for id_, stored in found.items()}
+def _errors(found: dict[bytes, bytes], texts: dict[bytes, bytes], name: str) -> dict[bytes, bytes]:
+    return {id_: _error(stored, texts, _LETTERS[name]) for id_, stored in found.items()}
 
 
-def _error(stored: bytes, texts: dict[bytes, bytes], letter: bytes) -> str:
+def _error(stored: bytes, texts: dict[bytes, bytes], letter: bytes) -> bytes:
     kind, rest = stored[:1], stored[1:]
     assert kind in {b"s", b"r"}
-    return (rest if kind == b"s" else rest[_DIGEST:] + texts[letter + rest[:_DIGEST]]).decode()
+    return rest if kind == b"s" else rest[_DIGEST:] + texts[letter + rest[:_DIGEST]]
 
 
 def _check_texts(hashes: dict[str, dict[bytes, bytes]]) -> None:

@@ -50,3 +50,13 @@ def windows(browser: Browser, complaints: list[str]) -> Iterator[OpenWindow]:
             return page
 
         yield open_window
+
+
+def try_wrong_password(page: Page, complaints: list[str]) -> None:
+    """Fill in the form of a page that asks for a password: it stays, and says that the password is wrong."""
+    expect(page).to_have_title("Sign in · lowkiq")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("The password is wrong.")).to_be_visible()
+    assert ["401" in complaint for complaint in complaints] == [True]
+    complaints.clear()

@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from typing import Any
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from tests.kit.telling import declare_stage_worker, tell
@@ -10,6 +11,22 @@ from tests.kit.telling import declare_stage_worker, tell
 def leave(_job_id: str, _batch: Batch) -> None:
     """End the thread, as a library that calls sys.exit does."""
     raise SystemExit(3)
+
+
+_grown: list[bytearray] = []
+
+
+def grow(_job_id: str, _batch: Batch) -> None:
+    """Keep 64 MiB more from now on."""
+    _grown.append(bytearray(b"x" * (64 << 20)))
+
+
+class NoHands:
+    """A splitter that deals nothing, which no daemon accepts."""
+
+    def split(self, _shards: object, _threads: int) -> list[list[Any]]:
+        """No hand."""
+        return []
 
 
 def hook(name: str) -> None:
@@ -29,6 +46,7 @@ app = Lowkiq(
         on_quiet=partial(hook, "on_quiet"),
         on_shutdown=partial(hook, "on_shutdown"),
         last_words=lambda error: tell("last words", error=str(error)),
+        build_splitter=NoHands if "STAGE_NO_HANDS" in os.environ else None,
     )
 )
-declare_stage_worker(app, {"leave": leave})
+declare_stage_worker(app, {"leave": leave, "grow": grow})

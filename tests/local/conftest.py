@@ -11,6 +11,7 @@ from lowkiq_lambda import Config, Lowkiq
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
+from tests.local.programs import Project
 
 APP = "tests.local.app:app"
 """The app of daemons in processes of their own."""
@@ -20,6 +21,13 @@ APP = "tests.local.app:app"
 def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
     """A queue of one shard on the shared server."""
     with closing(Stage(server, queue_name, tmp_path, APP)) as made:
+        yield made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project of several programs, whose app names `embedded:`; its queue has three shards."""
+    with Project(tmp_path) as made:
         yield made
 
 

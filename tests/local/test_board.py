@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Literal
 
 import pytest
 
 from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.engine.board import UNCHOSEN, Rests, ShardBoard
+from lowkiq_lambda.engine.board import UNCHOSEN, ShardBoard
+from lowkiq_lambda.engine.shard_queue import Rests
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.schedulers import LagScheduler, SeqScheduler
@@ -306,6 +308,24 @@ def test_l62_each_shard_has_its_turn(many: ShardBoard) -> None:
     scheduler = SeqScheduler()
 
     assert many.shards == [many.take(scheduler) for _ in range(10)]
+
+
+def test_a_board_without_a_scheduler_goes_by_lag(clock: ManualClock) -> None:
+    """It comes to what LagScheduler chooses, which looks at all shards."""
+    rng = Random(1)
+    shards = [ShardRef("queue", 20, index) for index in range(20)]
+    own, scheduled = board_of(clock, *shards), board_of(clock, *shards)
+    for _ in range(500):
+        some = [probed(shard, rng.choice([None, -2.0, -1.0, 0.0, 1.0])) for shard in rng.sample(shards, 3)]
+        for board in (own, scheduled):
+            board.update(some, board.events)
+        shard = own.next()
+        assert shard == scheduled.next(LagScheduler())
+        if shard is not None:
+            error, fails = BackendError("broken"), rng.random() < 0.2
+            for board in (own, scheduled):
+                board.failed(shard, error) if fails else board.visited(shard, SETTLED, None)
+        clock.advance(rng.random())
 
 
 def test_threads_that_share_a_board_never_have_the_same_shard(clock: ManualClock) -> None:

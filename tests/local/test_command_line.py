@@ -56,7 +56,7 @@ def run(*arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
     ("spec", "sentence"),
     [
         ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
-        ("shop.jobs:other", "The app declares no worker: import the modules that declare them."),
+        ("shop.jobs:other", "shop.jobs:other declares no worker: import the modules that declare them."),
     ],
 )
 def test_an_app_that_cannot_be_run_is_told_in_a_sentence(shop: Path, server_url: str, spec: str, sentence: str) -> None:
@@ -80,10 +80,17 @@ def test_an_app_that_fails_to_import_shows_its_own_traceback(shop: Path) -> None
     ("arguments", "environment", "words"),
     [
         (["--thread", "3"], {}, "--thread"),
-        (["--threads", "many"], {}, "many"),
-        (["--threads", "0", "shop.jobs:app"], {}, "threads_per_node=0 is refused"),
+        (["--threads", "many"], {}, "--threads many is refused"),
+        (["--threads", "0", "shop.jobs:app"], {}, "--threads 0 is refused: give a whole number from 1 to 10000."),
         (["--scheduler", "random"], {}, "random"),
-        (["shop.jobs:app"], {"LOWKIQ_POLL_INTERVAL": "soon"}, "LOWKIQ_POLL_INTERVAL='soon' is refused"),
+        (
+            ["shop.jobs:app"],
+            {"LOWKIQ_POLL_INTERVAL": "soon"},
+            "LOWKIQ_POLL_INTERVAL='soon' is refused: expected a",
+        ),
+        (["shop.jobs:app", "--processes", "0"], {}, "--processes"),
+        (["shop.jobs:app", "--max-memory", "500"], {}, "--max-memory needs --processes"),
+        (["--processes", "2"], {}, "--processes needs an app"),
         (["shop.jobs:app", "--redis-url", "localhost"], {}, "redis_url='localhost' is refused"),
     ],
 )
@@ -95,6 +102,60 @@ def test_ln14_what_cannot_work_is_refused(
 
     assert words in done.stderr + done.stdout
     assert 2 == done.returncode
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--redis-url", "redis://127.0.0.1:1/?pasword=s3cr3t"], "option 'pasword' is unknown"),
+        (["--dashboard", "99999"], "--dashboard 99999 is refused: a port is a number from 1 to 65535."),
+        (["--limit", "3"], "--limit is an option of the demo, and shop.jobs:app is an app: leave one out."),
+    ],
+)
+def test_nothing_is_told_of_a_start_that_is_refused(shop: Path, arguments: list[str], sentence: str) -> None:
+    """The options are checked before the log tells of a daemon or a server; no password is printed."""
+    done = run("shop.jobs:app", *arguments, cwd=shop, environment={"LOWKIQ_ENV": "development"})
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith("error: ")
+    assert sentence in done.stderr
+    assert 1 == done.stderr.count("\n")
+    assert "s3cr3t" not in done.stderr
+    assert not (shop / ".lowkiq").exists()
+
+
+def test_a_short_password_is_refused_before_anything_is_told(shop: Path) -> None:
+    """The dashboard's settings are checked first, too."""
+    done = run(
+        "shop.jobs:app",
+        "--dashboard",
+        "0",
+        cwd=shop,
+        environment={"LOWKIQ_ENV": "development", "LOWKIQ_DASHBOARD_PASSWORD": "short"},
+    )
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith("error: LOWKIQ_DASHBOARD_PASSWORD")
+    assert 1 == done.stderr.count("\n")
+
+
+def test_a_variable_that_is_no_setting_is_told(shop: Path) -> None:
+    """A misspelt setting would have no effect, and nobody would know why; those of the functions are known, too."""
+    environment = {
+        "LOWKIQ_LEASE_TLL": "4",
+        "LOWKIQ_DASHBOARD_PASWORD": "s3cr3t",
+        "LOWKIQ_STAY": "3",
+        "LOWKIQ_DASHBOARD_TOKENS": "",
+        "LOWKIQ_ENV": "development",
+    }
+
+    done = run("shop.jobs:app", "--redis-url", "nowhere", cwd=shop, environment=environment)
+
+    assert [
+        "LOWKIQ_DASHBOARD_PASWORD is unknown and has no effect: did you mean LOWKIQ_DASHBOARD_PASSWORD?",
+        "LOWKIQ_LEASE_TLL is unknown and has no effect: did you mean LOWKIQ_LEASE_TTL?",
+    ] == [line.partition(" WARNING ")[2] for line in done.stderr.splitlines()[:-1]]
+    assert "s3cr3t" not in done.stderr
 
 
 def test_a_refused_password_ends_the_daemon_with_a_sentence(shop: Path, make_server: MakeServer) -> None:

@@ -1,7 +1,8 @@
 """How a daemon learns of work: by notifications, by the clock, and at the latest by its poll."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 from time import monotonic
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.local import listener
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.state import ProbeResult
 from tests.kit.apps import MakeApp
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
@@ -154,12 +158,12 @@ def test_what_is_pushed_while_the_subscription_is_lost_is_found_when_it_is_back(
 
 
 def test_p8_an_idle_daemon_asks_once_for_each_poll(make_app: MakeApp, make_server: MakeServer, queue_name: str) -> None:
-    """P8: however many shards and threads there are, a poll is one pipeline of probes and nothing else."""
+    """P8: however many threads there are, a poll is one pipeline of probes, of 24 shards each, and nothing else."""
     server = make_server()
     app = make_app(redis_url=server.url, poll_interval=0.2, threads_per_node=8)
     Runs(app, queue_name, shards_count=50)
     with Daemon(app):
-        eventually(lambda: calls(server, "evalsha") >= 100)
+        eventually(lambda: calls(server, "evalsha") >= 10)
         before = {name: calls(server, name) for name in ("evalsha", "eval", "time")}
         started_at = monotonic()
         eventually(lambda: calls(server, "time") >= before["time"] + 5)
@@ -167,8 +171,31 @@ def test_p8_an_idle_daemon_asks_once_for_each_poll(make_app: MakeApp, make_serve
         seconds = monotonic() - started_at
 
     assert polls * 0.15 <= seconds + 0.2
-    assert calls(server, "evalsha") - before["evalsha"] <= 50 * (polls + 1)
+    assert calls(server, "evalsha") - before["evalsha"] <= 3 * (polls + 1)
     assert 0 == calls(server, "eval") - before["eval"]
+
+
+def test_a_push_is_heard_while_many_shards_are_probed(
+    make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll is made in parts: what is pushed to a shard behind it starts before its end."""
+    app, is_heard = make_app(poll_interval=NEVER), threading.Event()
+    notes = Runs(app, queue_name, shards_count=10)
+    probe, in_first = app.drainer.probe, next(job_id for job_id in map(str, count()) if shard_for(job_id, 10) == 0)
+
+    def push_behind(shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
+        results = probe(shards, retry_for)
+        if [0] == [shard.index for shard in shards]:
+            notes.worker.perform_async([{"id": in_first}])
+        elif [9] == [shard.index for shard in shards]:
+            notes.await_runs(1)
+            is_heard.set()
+        return results
+
+    monkeypatch.setattr(listener, "PROBED_AT_ONCE", 1)
+    monkeypatch.setattr(app.drainer, "probe", push_behind)
+    with Daemon(app):
+        assert is_heard.wait(2 * SOON)
 
 
 def calls(server: Server, command: str) -> int:

@@ -78,6 +78,9 @@ def test_s12_what_runs_at_the_deadline_runs_again_elsewhere_and_never_twice_at_o
     assert 1 == first.exit_code()
     begins = stage.await_told("begin", times=2, id="a")
     assert [first.pid, second.pid] == [begun["pid"] for begun in begins]
+    queue = stage.worker.queue_name
+    told = f'ERROR   a handler still runs: its jobs are given back queue={queue} shard=0 count=1 ids=["a"]\n'
+    assert told in first.log
     assert begins[0]["token"] < begins[1]["token"]
     stage.release("a")
     stage.await_told("end", id="a")

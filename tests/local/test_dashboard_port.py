@@ -121,11 +121,12 @@ def test_the_apps_own_mask_hides_payloads(server_url: str, queue_name: str, tmp_
 
 
 def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp_path: Path) -> None:
-    """It is printed for whoever started the process; callers that name another host are refused."""
+    """It is printed for whoever started the process, once with the address; callers of another host are refused."""
     with dashboard_daemon(tmp_path, queue_name, "127.0.0.1:0", {"LOWKIQ_REDIS_URL": server_url}) as process:
         port = port_of(process)
         eventually(lambda: re.search(r"for this machine alone, password \S{12,}\n", process.log), 30, "a password")
 
+        assert 1 == process.log.count(f":{port}/")
         assert 200 == ask(port, "/sign-in")[0]
         assert 403 == ask(port, "/sign-in", Host="elsewhere.example")[0]
 
@@ -134,8 +135,8 @@ def test_without_a_password_one_is_made_up(server_url: str, queue_name: str, tmp
     ("address", "sentence"),
     [
         ("0.0.0.0:0", "without authentication: set LOWKIQ_DASHBOARD_PASSWORD, or listen on 127.0.0.1."),
-        ("nonsense", "--dashboard nonsense is not an address"),
-        ("{taken}", "The dashboard cannot listen on 127.0.0.1:"),
+        ("nonsense", "--dashboard nonsense is refused: write PORT or HOST:PORT"),
+        ("{taken}", ": another program listens there, so choose another port."),
     ],
 )
 def test_what_cannot_be_served_is_told_at_once(
@@ -147,6 +148,7 @@ def test_what_cannot_be_served_is_told_at_once(
         with dashboard_daemon(tmp_path, queue_name, where, {"LOWKIQ_REDIS_URL": server_url}) as process:
             assert 2 == process.exit_code()
             assert sentence in process.log
+            assert 1 == process.log.count("\n")
 
 
 @pytest.mark.parametrize(
@@ -166,5 +168,5 @@ def test_addresses(text: str, address: tuple[str, int], url: str) -> None:
 @pytest.mark.parametrize("text", ["", "a:b", "1:2:3", "65536", ":1", "::1:80", "-1"])
 def test_what_is_no_address(text: str) -> None:
     """It is refused in a sentence."""
-    with pytest.raises(ConfigError, match="is not an address"):
+    with pytest.raises(ConfigError, match=f"--dashboard {text} is refused: "):
         ListenAddress.of(text)

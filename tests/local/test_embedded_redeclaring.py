@@ -1,7 +1,6 @@
 """Another declaration on an embedded server, and the commands that look after the server itself."""
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from tests.local.programs import Project, Prompt, PromptError
 
 PUSH = "Greet.perform_async([{'id': %r}]) and None"
 RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """A project with a queue of three shards."""
-    with Project(tmp_path) as made:
-        yield made
 
 
 def make_queue(project: Project, *ids: str) -> None:
@@ -55,7 +47,7 @@ def test_a_queue_that_is_declared_otherwise_can_be_reset(project: Project) -> No
     assert "lowkiq" == command[0]
     question, _, removed = done.stdout.partition(": removed ")
     assert f"Remove the queue 'Greet' and all its jobs from {project.folder.path}? Only 'yes' will do" == question
-    assert f"the queue 'Greet' from {project.folder.path}: 2 pending, 0 in the morgue\n" == removed
+    assert f"the queue 'Greet' from {project.folder.path}: 2 waiting, 0 in the morgue\n" == removed
     assert (0, "") == (done.returncode, done.stderr)
     prompt = project.prompt()
     prompt.run(PUSH % "Linus")
@@ -101,19 +93,19 @@ def test_a_server_of_ones_own_gets_no_such_advice(project: Project, make_server:
 
 
 def test_only_who_is_alone_may_reset(project: Project) -> None:
-    """A queue is not taken from under a program that uses it: the command names the process and changes nothing."""
+    """A queue is not taken from under a program that uses it: the command names the process, and does not even ask."""
     prompt = project.prompt()
     prompt.run(PUSH % "Ada")
 
-    done = project.command("reset", "Greet", "--yes")
+    done = project.command("reset", "Greet", answer="yes\n")
 
-    assert 1 == done.returncode
+    assert (1, "") == (done.returncode, done.stdout)
     assert f"error: The embedded server is in use by the process {prompt.pid}: end it" in done.stderr
     assert {"done": 1} == prompt.run("app.drain(5)")
 
 
 def test_a_reset_takes_one_queue(project: Project) -> None:
-    """Queues with similar names stay; one that there is not is told."""
+    """Queues with similar names stay; one that there is not is told, without a question."""
     prompt = project.prompt()
     prompt.run("others = [app.worker(queue_name=name)(lambda batch: None) for name in ('Gree', 'Greet:3', 'Greeter')]")
     prompt.run("[other.perform_async([{'id': 1}]) for other in others] and None")
@@ -122,9 +114,10 @@ def test_a_reset_takes_one_queue(project: Project) -> None:
     prompt.end()
 
     assert 0 == project.command("reset", "Greet", "--yes").returncode
-    missing = project.command("reset", "Greet", "--yes")
+    missing = project.command("reset", "Greet", answer="yes\n")
 
-    assert (1, f"error: {project.folder.path} has no queue 'Greet'.\n") == (missing.returncode, missing.stderr)
+    assert (1, "") == (missing.returncode, missing.stdout)
+    assert f"error: {project.folder.path} has no queue 'Greet'.\n" == missing.stderr
     prompt = project.prompt()
     keys = prompt.run(
         "sorted(key.decode().split(':')[1].strip('{}') for key in app.backend.client.keys('*:declaration'))"

@@ -17,6 +17,15 @@ number = 3
 """
 
 
+WRONG = """
+from lowkiq_lambda import Lowkiq, Worker
+app = Lowkiq()
+@app.worker
+class Greet(Worker):
+    def perform(self, batch): yield
+"""
+
+
 @pytest.fixture(autouse=True)
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with some modules, the current one."""
@@ -24,9 +33,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shop" / "__init__.py").touch()
     (tmp_path / "shop" / "jobs.py").write_text(APP)
     (tmp_path / "broken_shop.py").write_text("import not_there_at_all")
+    (tmp_path / "wrong_shop.py").write_text(WRONG)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    for name in ("shop", "shop.jobs", "broken_shop"):
+    for name in ("shop", "shop.jobs", "broken_shop", "wrong_shop"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -45,8 +55,10 @@ def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
         ("embedded:", "'embedded:' names a server, not an app: {write}"),
         ("embedded:~/data", "'embedded:~/data' names a server, not an app: {write}"),
         ("redis://:secret@db/0", "'redis://***@db/0' names a server, not an app: {write}"),
-        ("shop.jobz:app", "There is no module 'shop.jobz', not in {cwd} either."),
-        ("shap.jobs:app", "There is no module 'shap.jobs', not in {cwd} either."),
+        ("shop.jobz:app", "There is no module 'shop.jobz', neither installed nor in {cwd}."),
+        ("shap.jobs:app", "There is no module 'shap.jobs', neither installed nor in {cwd}."),
+        ("shop/jobs.py:app", "'shop/jobs.py:app' names a file: write shop.jobs:app."),
+        ("jobs.py:app", "'jobs.py:app' names a file: write jobs:app."),
         ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
         ("shop:app", "Module 'shop' has no 'app'."),
         ("shop.jobs:number", "shop.jobs:number is of type int, not a Lowkiq; it has shop.jobs:app, shop.jobs:other."),
@@ -60,3 +72,13 @@ def test_what_is_wrong_is_told_in_a_sentence(shop: Path, spec: str, sentence: st
 
     write = "give the app as MODULE:APP, such as shop.jobs:app, and the server in LOWKIQ_REDIS_URL."
     assert sentence.format(cwd=shop, write=write) == str(caught.value)
+
+
+def test_a_worker_that_cannot_work_is_told_with_its_line_and_no_traceback(shop: Path) -> None:
+    """The sentence of a DeclarationError says all, and the line of the user's code where to look."""
+    with pytest.raises(AppNotFound) as caught:
+        load_app("wrong_shop:app")
+
+    begun = f"Importing 'wrong_shop' failed at {shop / 'wrong_shop.py'}, line 4: Greet.perform is a generator: "
+    assert str(caught.value).startswith(begun)
+    assert caught.value.__cause__ is None

@@ -52,11 +52,11 @@ def root_logger() -> Iterator[logging.Logger]:
 
 def test_a_line_for_people_has_time_level_message_and_fields() -> None:
     """Fields stand behind the message, quoted where they would be taken for several."""
-    line = TextLines(is_terminal=False).format(record("started", threads=5, queue="a b", empty="", all=["a", 1]))
+    line = TextLines(is_terminal=False).format(record("started", threads=5, queue="a b", empty="", all=["a,b", "c", 1]))
 
     time, rest = line.split(" ", 1)
     assert time.startswith("2027-01-15T")
-    assert 'INFO    started threads=5 queue="a b" empty="" all=a,1' == rest
+    assert 'INFO    started threads=5 queue="a b" empty="" all=["a,b", "c", 1]' == rest
 
 
 def test_a_line_for_people_stays_one_line() -> None:
@@ -66,6 +66,14 @@ def test_a_line_for_people_stays_one_line() -> None:
     assert "\n" not in line
     assert "two\\nlines \\x1b[31mred" in line
     assert '"two\\nlines \\u001b[31mred' in line
+
+
+def test_a_traceback_moves_no_cursor() -> None:
+    """What an error's text holds is shown, and its lines stay lines."""
+    nasty = record(exc_info=(ValueError, ValueError("a\0b\x1b[31m\nc"), None))
+    lines = TextLines(is_terminal=False).format(nasty).split("\n")
+
+    assert ["ValueError: a\\x00b\\x1b[31m", "c"] == lines[-2:]
 
 
 def test_a_traceback_follows_its_line() -> None:

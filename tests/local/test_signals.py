@@ -110,12 +110,13 @@ def test_l73_traces_name_each_thread() -> None:
 
 def test_l73_traces_are_for_their_owner_and_follow_no_link(tmp_path: Path) -> None:
     """L-73: others may write to a folder for temporary files; a link that they laid there is refused."""
-    path = write_traces(tmp_path, "stacks")
+    path = tmp_path / TRACE_FILE
+    write_traces(path, "stacks")
 
     assert 0o600 == path.stat().st_mode & 0o777
     assert path.read_text().endswith("stacks")
     path.unlink()
     (tmp_path / TRACE_FILE).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):
-        write_traces(tmp_path, "stacks")
+        write_traces(tmp_path / TRACE_FILE, "stacks")
     assert not (tmp_path / "elsewhere").exists()

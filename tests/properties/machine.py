@@ -1,7 +1,7 @@
 """Drives one shard and the model of it alike: pushes, holders that come, settle, die and come too late."""
 
 from collections import Counter
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pytest
 from hypothesis import strategies as st
@@ -10,8 +10,8 @@ from hypothesis.strategies import SearchStrategy
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.server.connection import Client
-from lowkiq_lambda.store.shard.session import Acquired, ClaimLimits, MorgueLimits, Next
-from lowkiq_lambda.store.shard.windows import Window
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, Window
+from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next
 from tests.kit.servers import Server
 from tests.kit.stored import entry_of, seen_at, stored
 from tests.properties.disturbing import DisturbedMachine, disturbance
@@ -28,16 +28,26 @@ PAYLOADS = st.sampled_from(['""', '"x"', '"y"', '"' + "z" * 50 + '"'])
 SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
 JOBS = st.lists(st.tuples(IDS, PAYLOADS, SCORES, DELAYS), min_size=1, max_size=4)
-LIMITS = st.builds(Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]))
+SLICES = st.sampled_from([0, 0, 0, 1, 2])
+SIDES = st.sampled_from([1, 2])
+LIMITS = st.builds(
+    Limits, st.sampled_from([4, 3, 2, 1]), st.sampled_from([100, 4, 2, 1]), st.sampled_from([9999, 90]), SLICES, SIDES
+)
 # Two long ones share what follows their first line, and the last has none.
 TRACE = "\n" + "nö" * 40
 ERRORS = st.sampled_from(["no", "nö", "no" + TRACE, "never" + TRACE, "no" * 120 + TRACE])
 BEGINNINGS = st.sampled_from(["n", "nö"])
+PROGRESS = st.sampled_from(["1", "22", "é"])
 SIGNATURES = st.sampled_from(["s", "s", "t"])
 
 DUE_JOBS: SearchStrategy[list[Any]] = st.lists(st.tuples(IDS, PAYLOADS, SCORES, st.none()), min_size=2, max_size=5)
-WIDE_LIMITS = st.builds(Limits, st.sampled_from([4, 4, 3, 2]), st.sampled_from([100, 100, 4, 3]), st.just(9999))
-STEPS_OF_WORK = st.lists(st.sampled_from(["claim", "claim", "claim", "part", "release"]), min_size=2, max_size=4)
+WIDE_LIMITS = st.builds(
+    Limits, st.sampled_from([4, 4, 3, 2]), st.sampled_from([100, 100, 4, 3]), st.just(9999), SLICES, SIDES
+)
+NEXT_STEPS: SearchStrategy[Next] = st.sampled_from(["claim", "claim", "more", "more", "release", "part"])
+STEPS_OF_WORK = st.lists(
+    st.sampled_from(["claim", "claim", "more", "more", "die", "die", "part", "release"]), min_size=2, max_size=4
+)
 
 Job: TypeAlias = tuple[str, str, float | None, float | None]
 """Id, payload, score, and seconds until it is due."""
@@ -51,6 +61,10 @@ class StoreMachine(DisturbedMachine):
     model: Model
     settled: ClassVar[Counter[int]] = Counter()
     """How many settlements there were with so many ids in flight."""
+    kinds: ClassVar[Counter[str]] = Counter()
+    """How many windows of each kind were settled."""
+    claims_beside: ClassVar[Counter[bool]] = Counter()
+    """How many claims beside what stayed in flight; True: payloads of that were waiting."""
 
     @initialize(merge=st.sampled_from(["min", "max", "never"]))
     def begin(self, merge: str) -> None:
@@ -124,14 +138,24 @@ class StoreMachine(DisturbedMachine):
     @disturbance(
         lambda self: self.has_window(),
         data=st.data(),
-        next_step=st.sampled_from(["claim", "claim", "release", "part"]),
+        next_step=NEXT_STEPS,
         limits=LIMITS,
     )
     def settle(self, data: st.DataObject, next_step: Next, limits: Limits) -> None:
         """The holder writes what became of its window, perhaps twice."""
         self.settled[len(self.model.flight)] += 1
-        drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in self.model.flight]
+        stays = st.booleans() if next_step in {"part", "more"} else st.just(value=False)
+        ended = [id_ for id_ in self.model.flight if not data.draw(stays, label=f"{id_} stays")]
+        drawn = [data.draw(self.outcome_of(id_), label=id_) for id_ in ended]
         outcomes = [outcome for outcome in drawn if outcome]
+        if self.model.window and self.model.window.kind != "CHARGE":
+            names = [id_ for id_ in self.model.flight if data.draw(st.booleans(), label=f"{id_} saves")]
+            outcomes = [*((id_, "saved", f"p{at}") for at, id_ in enumerate(names)), *outcomes]
+        if next_step == "more":
+            self.settle_more(outcomes, limits)
+            return
+        if self.model.window:
+            self.kinds[self.model.window.kind] += 1
         call = self.holder.call + 1
         window = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
         self.model.settle(call, outcomes, partial=next_step == "part")
@@ -149,9 +173,26 @@ class StoreMachine(DisturbedMachine):
             with pytest.raises(LeaseLost):
                 self.holder.settle_as(call - 1, _encoded(outcomes), next_step, limits)
 
+    def settle_more(self, outcomes: list[OutcomeRecord], limits: Limits) -> None:
+        """The holder claims more beside what still runs, twice."""
+        ended = {id_ for id_, kind, *_ in outcomes if kind != "saved"}
+        left = {id_: flown.perform_in for id_, flown in self.model.flight.items() if id_ not in ended}
+        self.claims_beside[bool(left.keys() & self.model.waiting.keys())] += 1
+        call = self.holder.call + 1
+        window = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
+        self.model.settle(call, outcomes, partial=True)
+        new = self.model.more(limits, left)
+        others = [job.perform_in for id_, job in self.model.waiting.items() if id_ not in self.model.flight]
+        due_at = min(others, default=None) if self.model.may_claim_beside() else None
+        again = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
+        for told in (window, again):
+            assert sorted(new) == sorted(delivery.id for delivery in told.deliveries) if told else not new
+            self.check_deliveries(told)
+            assert due_at == self.holder.due_at
+
     @rule(data=st.data(), jobs=DUE_JOBS, steps=STEPS_OF_WORK, seconds=st.sampled_from([0.0, 0.0, 7.0]))
-    def work(self, data: st.DataObject, jobs: list[Job], steps: list[Next], seconds: float) -> None:
-        """A holder at work: window after window, while more is pushed."""
+    def work(self, data: st.DataObject, jobs: list[Job], steps: list[Next | Literal["die"]], seconds: float) -> None:
+        """A holder at work: window after window, while more is pushed; one that dies is followed by another."""
         self.wait(seconds)
         self.push(jobs)
         if not self.has_window():
@@ -162,8 +203,14 @@ class StoreMachine(DisturbedMachine):
             self.store_is_as_the_model()
             if not self.has_window():
                 return
-            if data.draw(st.booleans(), label="push"):
+            if step == "die":
+                self.lose_and_acquire(data.draw(WIDE_LIMITS, label="limits"))
+                continue
+            if step == "more" or data.draw(st.booleans(), label="push"):
                 self.push(data.draw(DUE_JOBS, label="jobs"))
+            if self.model.window and self.model.window.kind != "CHARGE" and data.draw(st.booleans(), label="save"):
+                self.checkpoint(data)
+                self.store_is_as_the_model()
             self.settle(data, step, data.draw(WIDE_LIMITS, label="limits"))
 
     def make_free(self) -> None:
@@ -181,6 +228,55 @@ class StoreMachine(DisturbedMachine):
         self.model.start(id_)
         if twice:
             self.holder.start_again(id_)
+
+    @disturbance(
+        lambda self: self.has_window() and self.model.window.kind != "CHARGE",
+        data=st.data(),
+    )
+    def checkpoint(self, data: st.DataObject) -> None:
+        """A job in flight has come so far; perhaps the call comes twice, or one before it comes once more."""
+        assert self.model.window
+        id_ = data.draw(st.sampled_from([*self.model.flight, *self.model.flight, "a"]), label="id")
+        progress = data.draw(PROGRESS)
+        tells, twice, late = (data.draw(st.booleans(), label=label) for label in ("tells", "twice", "late"))
+        clears = self.model.window.kind == "LONE" and id_ in self.model.flight
+        beside = [flown.perform_in for other, flown in self.model.flight.items() if other != id_]
+        left_since = min(beside, default=None) if tells else None
+        told = self.holder.checkpoint(id_, progress.encode(), clears=clears, retry_for=RETRY_FOR, left_since=left_since)
+        self.model.checkpoint(id_, progress, clears=clears, left_since=left_since)
+        others = [job.perform_in for other, job in self.model.waiting.items() if other != id_]
+        requested: StopRequest | None = "paused" if self.model.paused_until > self.model.now else None
+        assert Checkpoint(min(others, default=None), requested) == told
+        if twice:
+            assert told == self.holder.checkpoint_again(id_, b"another")
+        if late and self.holder.call > 1:
+            with pytest.raises(LeaseLost):
+                self.holder.checkpoint_late(id_, b"older")
+
+    @disturbance(
+        lambda self: self.has_window() and self.model.window.kind != "CHARGE" and self.model.flight,
+        seconds=st.sampled_from([None, 7.0, 60.0]),
+        moved=st.booleans(),
+        next_step=st.sampled_from(["claim", "release"]),
+        limits=LIMITS,
+    )
+    def interrupt(self, seconds: float | None, next_step: Next, limits: Limits, *, moved: bool) -> None:
+        """All that is in flight makes way, with its progress."""
+        at = None if seconds is None else self.model.now + seconds
+        outcomes = [(id_, *more) for id_ in self.model.flight for more in (("saved", "p"), ("later", at, int(moved)))]
+        call = self.holder.call + 1
+        window = self.holder.settle_as(call, _encoded(outcomes), next_step, limits)
+        self.model.settle(call, outcomes)
+        if next_step == "claim":
+            self.model.go_on(limits)
+        else:
+            self.model.let_go()
+        self.check_window(window, told=next_step == "claim")
+
+    @disturbance(lambda self: self.started_waiting(), data=st.data(), payload=PAYLOADS, score=SCORES, delay=DELAYS)
+    def push_to_started(self, data: st.DataObject, payload: str, score: float | None, delay: float | None) -> None:
+        """A payload arrives for a started job that waits."""
+        self.push([(data.draw(st.sampled_from(self.started_waiting()), label="id"), payload, score, delay)])
 
     @disturbance(lambda self: self.has_window())
     def renew(self) -> None:
@@ -250,6 +346,10 @@ class StoreMachine(DisturbedMachine):
         """The server loses its scripts."""
         self.server.admin.script_flush()
 
+    def started_waiting(self) -> list[str]:
+        """Ids of started jobs that wait."""
+        return sorted(id_ for id_, job in self.model.waiting.items() if job.handed)
+
     def has_window(self) -> bool:
         """Whether somebody holds the shard."""
         return self.model.holder is self.holder and self.model.window is not None
@@ -267,7 +367,10 @@ class StoreMachine(DisturbedMachine):
         blamed = st.booleans()
         retry = st.builds(lambda *more: (id_, "retried", count, at, *more), ERRORS, SIGNATURES, blamed, BEGINNINGS)
         bury = st.builds(lambda *more: (id_, "buried", *more), ERRORS, SIGNATURES, BEGINNINGS)
-        plain = st.sampled_from([None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4)])
+        later = [(id_, "later", when, moved) for when in (None, at) for moved in (0, 1)]
+        plain = st.sampled_from(
+            [None, (id_, "done"), (id_, "returned"), (id_, "returned", 0), (id_, "returned", 4), *later]
+        )
         suspect = st.sampled_from([(id_, "suspected", 0), (id_, "suspected", 0), (id_, "suspected", 1)])
         return plain | retry | bury if window.kind == "LONE" else plain | retry | bury | suspect
 
@@ -279,8 +382,14 @@ class StoreMachine(DisturbedMachine):
             return
         assert (claimed.kind == "LONE") == window.lone_suspect
         assert claimed.charge == (None if window.charge is None else window.charge.decode())
-        flight = self.model.flight
         assert sorted(claimed.ids) == sorted(delivery.id for delivery in window.deliveries)
+        self.check_deliveries(window)
+
+    def check_deliveries(self, window: Window | None) -> None:
+        """Each is as the model has it, and the oldest comes first."""
+        if window is None:
+            return
+        flight = self.model.flight
         times = [delivery.perform_in for delivery in window.deliveries]
         assert sorted(times) == times
         for delivery in window.deliveries:
@@ -294,12 +403,16 @@ class StoreMachine(DisturbedMachine):
                 delivery.repeated,
             )
             assert trouble.get("exit_count") == delivery.exit_count
+            assert self.model.progress.get(delivery.id, "") == delivery.progress.decode()
 
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retried": (4, 7), "buried": (2, 4)}
-    return [
-        tuple(part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome))
-        for outcome in outcomes
-    ]
+    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,)}
+    encoded = []
+    for outcome in outcomes:
+        parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]
+        if outcome[1] == "later":
+            parts[2] = "" if parts[2] is None else repr(parts[2])
+        encoded.append(tuple(parts))
+    return encoded

@@ -4,7 +4,7 @@ Nothing here is fast, and nothing knows of formats: the store is compared with i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
@@ -39,6 +39,8 @@ class Limits(NamedTuple):
     ids: int
     payloads: int
     bytes: int
+    slice: int = 0
+    concurrency: int = 1
 
 
 NEAR = 0.1
@@ -55,6 +57,8 @@ class Job:
     perform_in: float
     since: float | None = None
     touched: int = 0
+    handed: list[Entry] = field(default_factory=list)
+    """What a started job was handed: it goes on with these, before `entries`, which wait for its end."""
 
 
 @dataclass
@@ -87,7 +91,7 @@ class Buried:
 
 
 class Claimed(NamedTuple):
-    """A window: ids in order, and how to treat them: "DUE", "LONE", or "CHARGE" with the error."""
+    """A window: ids in order, and how to treat them: "DUE", "LONE", "PROBATION", or "CHARGE" with the error."""
 
     kind: str
     ids: list[str]
@@ -113,6 +117,10 @@ class Model:
     suspects: dict[str, float] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     morgue: dict[str, Buried] = field(default_factory=dict)
+    progress: dict[str, str] = field(default_factory=dict)
+    """How far each started job has come."""
+    buried_progress: dict[str, tuple[tuple[float, int], str]] = field(default_factory=dict)
+    """Place of a buried payload, and how far the started job had come that was handed this one alone."""
     counters: Counter[str] = field(default_factory=Counter)
     arrival: int = 0
     last_default: float = 0.0
@@ -139,7 +147,7 @@ class Model:
 
     def retry_count(self, job: Job) -> float:
         """The id's: the largest of those of its payloads."""
-        return max(self.counts.get(entry.arrival, -1.0) for entry in job.entries)
+        return max(self.counts.get(entry.arrival, -1.0) for entry in [*job.handed, *job.entries])
 
     def push(self, jobs: Sequence[NewJob]) -> list[tuple[bool, float]]:
         """For each job, whether its id waited already, and the time that holds."""
@@ -174,6 +182,9 @@ class Model:
     def settle(self, call: int, outcomes: Sequence[OutcomeRecord], *, partial: bool = False) -> None:
         """Ids in flight that are not named are done; with `partial` they stay there."""
         for id_, kind, *details in outcomes:
+            if kind == "saved":
+                self.progress[id_] = details[0]
+                continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
         self._trim()
@@ -188,6 +199,27 @@ class Model:
         else:
             self.let_go()
 
+    def more(self, limits: Limits, left: Mapping[str, float]) -> dict[str, Flown]:
+        """Claim beside what is in flight: what is new there. `left`: that, and since when it waits."""
+        assert self.window
+        assert set(left) == set(self.flight)
+        self.hold(self.ttl)
+        beside, new = self.flight, dict[str, Flown]()
+        if self.paused_until <= self.now and self.may_claim_beside():
+            self.flight = new
+            for id_ in _first(self._due(besides=beside), limits.ids):
+                if not self._take(id_, self.waiting[id_].perform_in, limits):
+                    break
+        self.flight = {**beside, **new}
+        assert len(self.flight) == len(beside) + len(new), "an id is in flight twice"
+        since = min([*left.values(), *(flown.perform_in for flown in new.values())], default=0.0)
+        self.window = self.window._replace(ids=list(self.flight), since=since)
+        return new
+
+    def may_claim_beside(self) -> bool:
+        """Whether something may be claimed beside what is in flight."""
+        return self.window is not None and self.window.kind == "DUE" and not self.suspects
+
     def hold(self, seconds: float) -> None:
         """The lease lasts for so long from now."""
         self.until, self.lease_key = max(self.until, self.now + seconds), True
@@ -199,6 +231,16 @@ class Model:
     def start(self, id_: str) -> None:
         """The handler of a lone suspect is about to run."""
         self._note(id_, started=True)
+        self.hold(self.ttl)
+
+    def checkpoint(self, id_: str, progress: str, *, clears: bool, left_since: float | None = None) -> None:
+        """A job in flight has come so far; what else is there waits since then, where that is told."""
+        if id_ in self.flight:
+            self.progress[id_] = progress
+            if self.window and (left_since is not None or len(self.flight) == 1):
+                self.window = self.window._replace(since=min(self.now, left_since or self.now))
+        if clears:
+            self._note(id_, started=None, strikes=None, struck_payload=None)
         self.hold(self.ttl)
 
     def abandon(self, seconds: float) -> None:
@@ -241,7 +283,11 @@ class Model:
         return job
 
     def _put_back(self, id_: str, entries: Iterable[Entry], perform_in: float) -> None:
-        job = self._put(id_, entries, perform_in)
+        if id_ in self.progress:
+            job = self.waiting.setdefault(id_, Job([], perform_in))
+            job.handed = list(entries)
+        else:
+            job = self._put(id_, entries, perform_in)
         job.perform_in, job.since = perform_in, None
 
     def _forget_counts(self, entries: Iterable[Entry]) -> None:
@@ -253,7 +299,7 @@ class Model:
     def _claim(self, limits: Limits) -> Claimed | None:
         kind, charge, times = "DUE", None, dict(self.suspects)
         if not times:
-            times = {id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= self.due_by}
+            times = self._due()
         ids = _first(times, limits.ids)
         if self.suspects:
             name = self.trouble[ids[0]]["group"]
@@ -261,6 +307,8 @@ class Model:
                 kind, charge = "CHARGE", self.groups[name].error
                 ids = [id_ for id_ in ids if self.trouble[id_]["group"] == name]
                 limits = limits._replace(payloads=limits.ids)
+            elif limits.concurrency > 1 and self._is_on_probation(ids[0]):
+                kind, ids = "PROBATION", [id_ for id_ in ids if self._is_on_probation(id_)]
             else:
                 kind, ids = "LONE", ids[:1]
         for id_ in ids:
@@ -270,24 +318,46 @@ class Model:
             return None
         return Claimed(kind, list(self.flight), charge, min(flown.perform_in for flown in self.flight.values()))
 
+    def _is_on_probation(self, id_: str) -> bool:
+        trouble = self.trouble[id_]
+        return not trouble["group"] and not trouble.keys() & {"strikes", "halvings", "failed_probation"}
+
+    def _due(self, besides: Container[str] = ()) -> dict[str, float]:
+        due_by = self.due_by
+        return {
+            id_: job.perform_in for id_, job in self.waiting.items() if job.perform_in <= due_by and id_ not in besides
+        }
+
     def _take(self, id_: str, time: float, limits: Limits) -> bool:
         job, carried = self.waiting[id_], [entry for flown in self.flight.values() for entry in flown.entries]
         most, room = limits.payloads - len(carried), limits.bytes - sum(entry.size for entry in carried)
-        slice_ = self.trouble.get(id_, {}).get("slice_limit", most) if len(job.entries) > 1 else most
+        if most < 1:
+            return False
+        if job.handed:
+            fits = len(job.handed) <= most and sum(entry.size for entry in job.handed) <= room
+            return (fits or not carried) and self._fly(id_, job.handed, time)
+        if len(job.entries) > 1:
+            most = min(most, limits.slice or most, self.trouble.get(id_, {}).get("slice_limit", most))
         taken: list[Entry] = []
-        for entry in job.entries[: min(most, slice_)]:
+        for entry in job.entries[:most]:
             room -= entry.size
             if room < 0 and (taken or carried):
                 break
             taken.append(entry)
-        if taken:
-            time = time if job.since is None else job.since
-            self.flight[id_] = Flown(taken, time, self.counts.get(taken[0].arrival, -1.0))
+        return bool(taken) and self._fly(id_, taken, time)
+
+    def _fly(self, id_: str, taken: list[Entry], time: float) -> bool:
+        job = self.waiting[id_]
+        time = time if job.since is None else job.since
+        self.flight[id_] = Flown(taken, time, self.counts.get(taken[0].arrival, -1.0))
+        if job.handed:
+            job.handed = []
+        else:
             del job.entries[: len(taken)]
-            job.since, job.perform_in = time, self.due_by
-            if not job.entries:
-                del self.waiting[id_]
-        return bool(taken)
+        job.since, job.perform_in = time, self.due_by
+        if not job.entries:
+            del self.waiting[id_]
+        return True
 
     # Recovery
 
@@ -301,16 +371,23 @@ class Model:
                 self._strike(id_, flown, former)
             else:
                 self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("group", ""))
+                if self.window and self.window.kind == "PROBATION":
+                    self._note(id_, failed_probation=True)
         self.flight, self.abandoned = {}, False
         self._trim()
 
     def _strike(self, id_: str, flown: Flown, former: object) -> None:
-        kind = "strikes" if len(flown.entries) == 1 else "halvings"
+        kind = "strikes" if len(flown.entries) == 1 or id_ in self.progress else "halvings"
         payload = sha1(flown.entries[0].payload.encode(), usedforsecurity=False).hexdigest()
         if kind == "strikes" and self.trouble[id_].get("struck_payload") != payload:
             self._note(id_, strikes=None, struck_payload=payload)
         strikes = [*self.trouble[id_].get(kind, []), former]
+        if kind == "strikes" and len(strikes) == STRIKES and len(flown.entries) > 1:
+            del self.progress[id_]
+            self._note(id_, strikes=None, struck_payload=None)
+            kind, strikes = "halvings", [*self.trouble[id_].get("halvings", []), former]
         if kind == "strikes" and len(strikes) == STRIKES:
+            self._bury_progress(id_, flown)
             self.counters["buried"] += 1
             self._failed_once_more(id_, flown, "crashed")
             self.groups.pop(self.trouble.pop(id_)["group"], None)
@@ -339,7 +416,21 @@ class Model:
 
     # Outcomes
 
+    def _later(self, id_: str, flown: Flown, at: float | None, moved: int) -> None:
+        self.counters["checkpointed" if moved else "returned"] += 1
+        if moved:
+            self._forget_counts(flown.entries)
+            self.errors.pop(id_, None)
+        self._put_back(id_, flown.entries, self.due_by if at is None else at)
+        self._clear(id_, blamed=not moved and self.trouble.get(id_, {}).get("blamed", False))
+
+    def _bury_progress(self, id_: str, flown: Flown) -> None:
+        progress = self.progress.pop(id_, None)
+        if progress is not None and len(flown.entries) == 1:
+            self.buried_progress[id_] = (flown.entries[0][:2], progress)
+
     def _done(self, id_: str, flown: Flown) -> None:
+        self.progress.pop(id_, None)
         self.counters["done"] += 1
         self._forget_counts(flown.entries)
         self.errors.pop(id_, None)
@@ -361,6 +452,7 @@ class Model:
     def _buried(self, id_: str, flown: Flown, error: str, signature: str, beginning: str) -> None:
         self.counters["buried"] += 1
         self._failed_once_more(id_, flown, beginning)
+        self._bury_progress(id_, flown)
         self._clear(id_, signature, error)
         self._forget_counts(flown.entries[:1])
         if flown.entries[1:] or id_ in self.waiting:
@@ -429,7 +521,7 @@ class Model:
         most, most_bytes, age = self.morgue_limits
         while self.to_trim and self.morgue:
             id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
-            size = morgue_bytes(self.morgue, self.failures)
+            size = morgue_bytes(self.morgue, self.failures) + progress_bytes(self.buried_progress)
             count = sum(len(buried.entries) for buried in self.morgue.values())
             if count <= most and size <= most_bytes and self.morgue[id_].at >= self.now - age:
                 break
@@ -437,6 +529,7 @@ class Model:
             self.counters["trimmed"] += 1
             if not self.morgue[id_].entries:
                 del self.morgue[id_]
+                self.buried_progress.pop(id_, None)
         self.to_trim = False
 
 
@@ -455,6 +548,11 @@ def morgue_bytes(morgue: Mapping[str, Buried], failures: Mapping[str, Sequence[t
             size += 16 + (0 if brief == newer else len(brief.encode()))
             newer = brief
     return size + sum(long.values())
+
+
+def progress_bytes(buried: Mapping[str, tuple[tuple[float, int], str]]) -> int:
+    """What it counts of started jobs: place and progress, as short errors are kept."""
+    return sum(1 + 14 + len(progress.encode()) for _, progress in buried.values())
 
 
 def _as_kept(error: str) -> tuple[str, str]:

@@ -1,17 +1,19 @@
 """A shard as it lies in Redis, and as the model has it, in one form that can be compared."""
 
 from tests.kit.stored import COUNTERS, State
-from tests.properties.model import Model, morgue_bytes
+from tests.properties.model import Model, morgue_bytes, progress_bytes
 
 
 def expected(model: Model) -> State:
     """What Redis ought to hold."""
     return {
         "waiting": {
-            id_: (job.entries, job.perform_in, model.retry_count(job), job.since, job.touched)
+            id_: (job.entries, job.perform_in, model.retry_count(job), job.since, job.touched, job.handed)
             for id_, job in model.waiting.items()
         },
         "flight": {id_: (flown.entries, flown.perform_in, flown.retry_count) for id_, flown in model.flight.items()},
+        "progress": model.progress,
+        "buried_progress": model.buried_progress,
         "counts": model.counts,
         "errors": model.errors,
         "failures": model.failures,
@@ -23,7 +25,7 @@ def expected(model: Model) -> State:
         },
         "morgue": {id_: (buried.at, buried.error, buried.entries) for id_, buried in model.morgue.items()},
         "counters": {name: model.counters[name] for name in COUNTERS},
-        "morgue_bytes": morgue_bytes(model.morgue, model.failures),
+        "morgue_bytes": morgue_bytes(model.morgue, model.failures) + progress_bytes(model.buried_progress),
         "arrival": model.arrival,
         "paused_until": model.paused_until,
         "lease": (model.token, model.until, model.lease_key),

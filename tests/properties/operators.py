@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from tests.kit.stored import Entry
-from tests.properties.model import Buried, Job, Model
+from tests.properties.model import Buried, Flown, Job, Model
 
 TICKS = 0.001
 """Seconds: more than the order of what is made due at once may take."""
@@ -32,11 +32,19 @@ class OperatedModel(Model):
     def queue_up(self, look: ShardSnapshot, ids: Iterable[str]) -> int:
         """From the morgue to where the payloads' scores belong, due now, with no retries used up."""
         known = {id_: self.morgue[id_].error for id_ in ids if id_ in self.morgue}
+        whole = {id_: len(self.morgue[id_].entries) == 1 for id_ in known}
+        progress = {id_: self.buried_progress.get(id_) for id_ in known}
         exhumed = {id_: entries for id_ in known if (entries := self._exhume(look, id_))}
         self.arrival += bool(exhumed)
         for id_, entries in exhumed.items():
-            job = self._put(id_, entries, self.now)
-            job.touched = self.arrival
+            place, came = progress[id_] or (None, "")
+            self.buried_progress.pop(id_, None)
+            if whole[id_] and place == entries[0][:2] and id_ not in self.waiting and id_ not in self.flight:
+                job = self.waiting[id_] = Job([], self.now)
+                job.handed, self.progress[id_] = [entries[0]._replace(arrival=self.arrival)], came
+            else:
+                job = self._put(id_, entries, self.now)
+                job.touched = self.arrival
             self._anew(id_, job)
             self.errors.setdefault(id_, known[id_])
         return len(exhumed)
@@ -75,7 +83,13 @@ class OperatedModel(Model):
         return True
 
     def _burying(self, id_: str, error: str) -> Callable[[Entry], None]:
-        return lambda entry: self._to_morgue(id_, entry, error)
+        def take(entry: Entry) -> None:
+            job = self.waiting[id_]
+            if entry in job.handed:
+                self._bury_progress(id_, Flown(list(job.handed), 0.0, -1.0))
+            self._to_morgue(id_, entry, error)
+
+        return take
 
     def _failed(self, look: ShardSnapshot) -> list[str]:
         return [id_ for id_, job in self.waiting.items() if self.retry_count(job) >= 0] if look.failed else []
@@ -84,16 +98,21 @@ class OperatedModel(Model):
         job = self.waiting.get(id_)
         if job is None or job.touched > look.arrival:
             return False
-        old = [entry for entry in job.entries if entry.arrival <= look.arrival]
-        had_failed = self.retry_count(job) >= 0
+        if any(entry.arrival > look.arrival for entry in job.handed):
+            return False
+        old = [entry for entry in [*job.handed, *job.entries] if entry.arrival <= look.arrival]
+        is_started, had_failed = bool(job.handed), self.retry_count(job) >= 0
         for entry in old:
             take(entry)
-            job.entries.remove(entry)
+        if job.handed:
+            self.progress.pop(id_, None)
+        job.handed, job.entries = [], [entry for entry in job.entries if entry not in old]
         self._forget_counts(old)
         if not job.entries:
             self._forget(id_)
-        elif old and had_failed:
-            self.errors.pop(id_, None)
+        elif old and (is_started or had_failed):
+            if had_failed:
+                self.errors.pop(id_, None)
             self._anew(id_, job)
         return bool(old)
 
@@ -106,7 +125,7 @@ class OperatedModel(Model):
 
     def _anew(self, id_: str, job: Job) -> None:
         job.perform_in, job.since = self.now, None
-        self._forget_counts(job.entries)
+        self._forget_counts([*job.handed, *job.entries])
         self._note(id_, blamed=None)
         if id_ in self.suspects:
             self.suspects[id_] = self.now
@@ -119,9 +138,12 @@ class OperatedModel(Model):
         buried.entries = [entry for entry in buried.entries if entry not in old]
         if not buried.entries:
             self.morgue.pop(id_, None)
+            self.buried_progress.pop(id_, None)
         return old
 
 
 def _seen(look: ShardSnapshot, job: Job) -> bool:
+    if any(entry.arrival <= look.arrival for entry in job.handed):
+        return True
     touched_since = job.touched > look.arrival and len(job.entries) == 1
     return not touched_since and any(entry.arrival <= look.arrival for entry in job.entries)

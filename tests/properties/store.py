@@ -1,8 +1,9 @@
 """The store's calls as the state machine makes them: with a clock by hand, and able to send one again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
+from types import MappingProxyType
 from uuid import uuid4
 
 import msgspec
@@ -16,6 +17,7 @@ from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.store.shard.session import (
     ClaimLimits,
@@ -26,11 +28,11 @@ from lowkiq_lambda.store.shard.session import (
     OutcomeRecord,
     Settlement,
 )
-from lowkiq_lambda.store.shard.windows import Window
 from lowkiq_lambda.testing import ManualClock
 from tests.properties.model import Limits, NewJob
 
 RETRY_FOR = 5.0
+NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 class Recorder(Backend):
@@ -101,14 +103,34 @@ class RepeatingHolder(LeaseSession):
         """The number of the last call."""
         return self._calls
 
-    def settle_as(self, call: int, outcomes: Sequence[OutcomeRecord], next_step: Next, limits: Limits) -> Window | None:
+    def settle_as(
+        self,
+        call: int,
+        outcomes: Sequence[OutcomeRecord],
+        next_step: Next,
+        limits: Limits,
+        left: Mapping[str, float] = NOTHING,
+    ) -> Window | None:
         """Settle with a number of the test's choice."""
         known, self._calls = self._calls, call - 1
         try:
-            settlement = Settlement(outcomes, next_step, pace="0.1 0.1", payloads=0)
+            settlement = Settlement(outcomes, next_step, pace="0.1 0.1", payloads=0, left=left)
             return self.settle(settlement, ClaimLimits(*limits), retry_for=RETRY_FOR)
         finally:
             self._calls = max(known, self._calls)
+
+    def checkpoint_again(self, job_id: str, progress: bytes) -> Checkpoint:
+        """`checkpoint` reaches the server once more, perhaps with another text."""
+        self._calls -= 1
+        return self.checkpoint(job_id, progress, clears=False, retry_for=RETRY_FOR)
+
+    def checkpoint_late(self, job_id: str, progress: bytes) -> None:
+        """A copy of a call before the last one arrives."""
+        known, self._calls = self._calls, self._calls - 2
+        try:
+            self.checkpoint(job_id, progress, clears=False, retry_for=RETRY_FOR)
+        finally:
+            self._calls = known
 
     def start_again(self, job_id: str) -> None:
         """`start` reaches the server once more."""

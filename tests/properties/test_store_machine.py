@@ -155,3 +155,6 @@ def test_store_does_what_the_model_does(server: Server) -> None:
         OperatedMachine.client.close()
     several = sum(count for flown, count in OperatedMachine.settled.items() if flown > 1)
     assert several >= OperatedMachine.settled.total() / 5, OperatedMachine.settled
+    assert {"DUE", "LONE", "PROBATION"} <= OperatedMachine.kinds.keys()
+    beside = OperatedMachine.claims_beside
+    assert beside[True] >= beside.total() / 5, beside

@@ -7,7 +7,7 @@ import atexit
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lowkiq_lambda import Batch, BatchJob, Config, Lowkiq, Worker
@@ -52,7 +52,7 @@ def fork(leave: Callable[[], None]) -> None:
 
 
 def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worker]:
-    """A worker whose first job forks: in `perform`, in `perform_job`, or in a middleware around them."""
+    """A worker whose first job forks: in `perform`, in `perform_job`, in an item, or in a middleware around them."""
 
     def perform(_worker: Worker, batch: Batch) -> None:
         for job_id in batch:
@@ -63,6 +63,13 @@ def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worke
         if job.id == "a" and kind != "middleware":
             fork(leave)
 
+    def perform_items(_worker: Worker, job: BatchJob) -> Iterator[int]:
+        if job.cursor is None:
+            perform_job(_worker, job)
+            yield 1
+        tell("item", id=job.id)
+        yield 2
+
     def middleware(worker: Worker, batch: Batch, call_next: Any) -> None:
         call_next(worker, batch)
         tell("around")
@@ -70,7 +77,8 @@ def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worke
             fork(leave)
 
     app.server_middlewares.append(middleware)
-    handler = {"perform_job": perform_job} if kind == "perform_job" else {"perform": perform}
+    handlers: dict[str, Any] = {"perform_job": perform_job, "perform_items": perform_items}
+    handler = {"perform_job": handlers[kind]} if kind in handlers else {"perform": perform}
     return app.worker(type("Forking", (Worker,), {"queue_name": queue_name, "shards_count": 1, **handler}))
 
 

@@ -243,7 +243,7 @@ def test_an_abandoned_batch_is_interrupted_and_not_suspect(app: Lowkiq, clock: M
 def test_a_takeover_is_logged_with_its_shard_and_the_owner_that_died(
     app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line for each acquisition that recovers something: how many ids, from which holder; repeated or not."""
+    """One line for each acquisition that recovers something: which ids, from which holder; repeated or not."""
     backend = app.drainer._backend
     run = backend.run
 
@@ -261,9 +261,10 @@ def test_a_takeover_is_logged_with_its_shard_and_the_owner_that_died(
     drain_through(app, clock, mortal, worker)
 
     (line,) = (record for record in caplog.records if record.getMessage().startswith("took over"))
-    told = {name: vars(line)[name] for name in ("levelno", "queue", "shard", "recovered", "owner")}
+    told = {name: vars(line)[name] for name in ("levelno", "queue", "shard", "count", "owner")}
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    assert {"levelno": logging.WARNING, "queue": queue_name, "shard": 0, "recovered": 3, "owner": owner} == told
+    assert {"levelno": logging.WARNING, "queue": queue_name, "shard": 0, "count": 3, "owner": owner} == told
+    assert {"a", "b", "c"} == set(vars(line)["ids"])
 
 
 def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
@@ -283,8 +284,8 @@ def test_ids_that_go_to_the_morgue_are_logged_without_their_payloads(
 
     lines = {vars(record)["queue"]: vars(record) for record in caplog.records if "morgue" in record.getMessage()}
     crashed, failed = lines[f"{queue_name}-crashing"], lines[f"{queue_name}-failing"]
-    assert (["crash"], 1, 0) == (crashed["ids"], crashed["of"], crashed["shard"])
-    assert (10, 12) == (len(failed["ids"]), failed["of"])
+    assert (["crash"], 1, 0) == (crashed["ids"], crashed["count"], crashed["shard"])
+    assert (10, 12) == (len(failed["ids"]), failed["count"])
     assert {*failed["ids"]} <= {job_id[:100] + "…" for job_id in failing_ids}
     assert "secret" not in caplog.text
     assert not any("secret" in str(vars(record)) for record in caplog.records)

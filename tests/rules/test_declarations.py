@@ -39,6 +39,12 @@ def wrapped_generator(*args: Any) -> object:
     return generator(*args)
 
 
+@wraps(coroutine)
+def wrapped_coroutine(*args: Any) -> object:
+    """One whose decorator is no coroutine function."""
+    return coroutine(*args)
+
+
 def worker_with(**body: Any) -> type[Worker]:
     """A class that is not declared yet."""
     return type("Odd", (Worker,), body)
@@ -49,10 +55,13 @@ def worker_with(**body: Any) -> type[Worker]:
     [
         ({}, "Odd must define one of perform and perform_job; it defines neither"),
         ({"perform": perform, "perform_job": perform_job}, "Odd must define one of .*; it defines both"),
-        ({"perform": coroutine}, "Odd.perform is a coroutine function: handlers are plain functions"),
-        ({"perform_job": coroutine}, "Odd.perform_job is a coroutine function"),
-        ({"perform": async_generator}, "Odd.perform is a coroutine function"),
-        ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function"),
+        (
+            {"perform": wrapped_coroutine},
+            "Odd.perform is a coroutine function within a plain one: its decorator must be",
+        ),
+        ({"perform": async_generator}, "Odd.perform is an async generator: only a plain perform_job may yield cursors"),
+        ({"perform_job": async_generator}, "Odd.perform_job is an async generator"),
+        ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function: only handlers may be"),
         ({"perform": perform, "retries_exhausted": coroutine}, "Odd.retries_exhausted is a coroutine function"),
         ({"perform": perform, "retry_in": 60}, "Odd.retry_in must be a function, not 60"),
         ({"perform": perform, "retries_exhausted": None}, "Odd.retries_exhausted must be a function, not None"),
@@ -61,7 +70,14 @@ def worker_with(**body: Any) -> type[Worker]:
         ({"perform": generator}, "Odd.perform is a generator: its body would never run"),
         ({"perform": wrapped_generator}, "Odd.perform is a generator"),
         ({"perform": staticmethod(generator)}, "Odd.perform is a generator"),
-        ({"perform_job": generator}, "Odd.perform_job is a generator: checkpoints .* are not supported yet"),
+        ({"perform_job": generator, "batch_size": 2}, "Odd.batch_size must be 1: perform_job is a generator, and gets"),
+        ({"perform_job": generator, "turn": -1}, r"Odd.turn must be a number from 0 to 86,400 seconds, not -1"),
+        ({"perform_job": generator, "turn": "5"}, r"Odd.turn must be a number from 0 to 86,400 seconds, not '5'"),
+        ({"perform_job": generator, "turn": math.nan}, r"Odd.turn must be a number from 0 to 86,400 seconds, not nan"),
+        ({"perform_job": generator, "cursor_version": "2"}, r"Odd.cursor_version must be a whole number from 0 to"),
+        ({"perform_job": generator, "upgrade_cursor": 5}, "Odd.upgrade_cursor must be a function, not 5"),
+        ({"perform_job": generator, "upgrade_cursor": coroutine}, "Odd.upgrade_cursor is a coroutine function"),
+        ({"perform_job": generator, "upgrade_cursor": lambda self: self}, "cannot be called as upgrade_cursor"),
         ({"perform": 5}, "it defines neither"),
         ({"perform": lambda batch: batch}, r"Odd.perform\(batch\) cannot be called as perform\(self, batch\)"),
         ({"perform": staticmethod(perform)}, r"Odd.perform\(_self, _batch\) cannot be called as perform\(batch\)"),
@@ -82,12 +98,21 @@ def test_handlers_that_cannot_work_are_refused(app: Lowkiq, body: dict[str, Any]
         *[("shards_count", value) for value in (0, -1, 1.0, "5", None, True, math.inf, 10**9, 10**400)],
         *[("batch_size", value) for value in (0, -5, 1_001, 2.5, "1", None, True)],
         *[("max_retry_count", value) for value in (-1, 0.5, "3", None, False, math.nan)],
+        *[("concurrency", value) for value in (0, -1, 1_001, 2.0, "4", None, True)],
+        *[("payloads_at_once", value) for value in (-1, 0.5, "3", None, False, 10**16)],
     ],
 )
 def test_numbers_that_cannot_work_are_refused(app: Lowkiq, field: str, value: object) -> None:
     """E-72: a count is a whole number in its range; the sentence names field, range and value."""
     with pytest.raises(DeclarationError, match=rf"Odd\.{field} must be a whole number from [0-9,]+ to [0-9,]+, not"):
         app.worker(worker_with(perform=perform, **{field: value}))
+
+
+@pytest.mark.parametrize(("concurrency", "batch_size"), [(2, 501), (1_000, 2), (11, 91)])
+def test_too_many_ids_at_once_are_refused(app: Lowkiq, concurrency: int, batch_size: int) -> None:
+    """What handlers may have at once in one shard is bounded."""
+    with pytest.raises(DeclarationError, match=r"Odd\.concurrency \* batch_size must be at most 1,000, not [0-9,]+: "):
+        app.worker(worker_with(perform=perform, concurrency=concurrency, batch_size=batch_size))
 
 
 @pytest.mark.parametrize("value", ["first", None, "MIN", 1])
@@ -144,10 +169,10 @@ def test_what_is_neither_worker_nor_function_is_refused(app: Lowkiq, target: obj
         app.worker(target)  # type: ignore[call-overload]  # that is the point
 
 
-@pytest.mark.parametrize("function", [coroutine, generator, async_generator])
+@pytest.mark.parametrize("function", [wrapped_coroutine, generator, async_generator])
 def test_functions_are_checked_as_methods_are(app: Lowkiq, function: Callable[..., object]) -> None:
-    """A coroutine or generator function is no handler either."""
-    with pytest.raises(DeclarationError, match=r"perform is a (coroutine function|generator)"):
+    """What is refused as a method is refused as a function."""
+    with pytest.raises(DeclarationError, match=r"perform is an? (coroutine function within|generator|async generator)"):
         app.worker(function)
 
 

@@ -13,18 +13,11 @@ from lowkiq_lambda.store.shard.scripts import script
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
-from tests.kit.servers import FaultProxy, MakeServer, Server
+from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
 
 MANY = jobs_of([str(number) for number in range(2_000)])
-
-
-@pytest.fixture
-def own_server(make_server: MakeServer) -> Server:
-    """A server that may be flushed and filled."""
-    started: Server = make_server()
-    return started
 
 
 def test_who_pushes_after_a_flush_declares_the_queue_again(make_app: MakeApp, own_server: Server) -> None:

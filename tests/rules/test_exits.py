@@ -1,6 +1,7 @@
 """Ids whose handlers exit, and Ctrl-C: who is held up by that, and when it counts (E-54, P6)."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 
@@ -71,6 +72,23 @@ def test_p6_all_that_do_not_exit_are_performed_in_one_drain(app: Lowkiq, queue_n
     assert [1] * 4 == [notes.ids.count([job_id]) for job_id in "ABCD"]
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_an_exit_is_logged_with_the_ids_that_may_have_caused_it(
+    app: Lowkiq, queue_name: str, caplog: pytest.LogCaptureFixture, error: BaseException
+) -> None:
+    """Whatever drains: a warning says what the handler exited with, and with which ids of which shard."""
+    worker = declare(app, queue_name, leaving("b", error), batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+
+    with pytest.raises(type(error)):
+        app.drain()
+
+    line = next(vars(record) for record in caplog.records if record.getMessage().startswith("a handler exited"))
+    assert (logging.WARNING, queue_name, 0) == (line["levelno"], line["queue"], line["shard"])
+    assert (2, ["a", "b"]) == (line["count"], line["ids"])
+    assert type(error).__name__ in caplog.text
+
+
 def test_ctrl_c_ends_a_drain_at_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """KeyboardInterrupt comes from a person who waits: the other shards are left for the next drain."""
     late = declare(app, f"{queue_name}-late", leaving("x", KeyboardInterrupt()))
@@ -104,8 +122,7 @@ def test_p6_an_id_that_exits_again_and_again_has_failed(
     assert found is not None
     assert 0.0 == found.retry_count
     assert found.error is not None
-    assert found.error.startswith(f"exited {EXIT_LIMIT} times in a row, at last with {kind.__name__}: ")
-    assert "enough" in found.error
+    assert f"The handler exited {EXIT_LIMIT} times in a row, at last with {kind.__name__}: enough" == found.error
     assert [] == notes.buried
 
     drain_until_the_rest_is_over(app, clock, error, EXIT_LIMIT)
@@ -156,7 +173,7 @@ def test_p6_a_middleware_that_swallows_an_exit_hides_no_id_that_exits_again_and_
 
     assert {"a": 1, "b": 1, "x": EXIT_LIMIT} == Counter(runs)
     (waiting,) = app.queries(worker).fetch(["x"])
-    assert str(waiting.error).startswith(f"exited {EXIT_LIMIT} times in a row")
+    assert str(waiting.error).startswith(f"The handler exited {EXIT_LIMIT} times in a row")
 
 
 def test_what_came_to_an_end_between_two_exits_begins_the_row_anew(

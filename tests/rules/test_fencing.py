@@ -1,5 +1,6 @@
 """P4: every acquisition has a larger token, and a former holder of the shard writes nothing any more (LB-5)."""
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -7,11 +8,12 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import outlive, stop_renewing
 from tests.kit.looks import left_behind, look
-from tests.kit.servers import MakeServer
+from tests.kit.servers import FaultProxy, MakeServer
 from tests.kit.workers import declare, jobs_of
 
 
@@ -37,6 +39,52 @@ def test_p4_fencing(make_app: MakeApp, clock: ManualClock, queue_name: str, monk
     assert ("lease lost", {}, [True]) == (result.reason, result.counts, stopping)
     assert tokens[0] < tokens[1]
     assert {} == left_behind(late, worker)
+
+
+def test_the_outcomes_that_a_lost_lease_refuses_are_logged(
+    make_app: MakeApp,
+    clock: ManualClock,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """E-20: a warning names the ids that were performed here and will be again, ten at most; none that did not run."""
+    late, other = make_app(), make_app()
+    stop_renewing(late, monkeypatch)
+
+    def oversleep(batch: Batch) -> None:
+        if "11" in batch:
+            outlive(late, clock, worker)
+            other.drain()
+
+    worker = declare(late, queue_name, oversleep, batch_size=12)
+    declare(other, queue_name, lambda _batch: None)
+    worker.perform_async(jobs_of([f"{number:02}" for number in range(13)]))
+    late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+
+    (line,) = (vars(record) for record in caplog.records if record.getMessage().startswith("a lease was lost"))
+    assert "a lease was lost: its outcomes are refused, and these jobs will be performed again" == line["msg"]
+    assert (logging.WARNING, queue_name, 0, 12) == (line["levelno"], line["queue"], line["shard"], line["count"])
+    assert [f"{number:02}" for number in range(10)] == line["ids"]
+
+
+def test_the_outcomes_that_redis_did_not_acknowledge_are_logged(
+    make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where Redis is away for longer than the lease, a warning names the ids that may run again."""
+    app = make_app(redis_url=fault_proxy.url)
+
+    def go_away(_batch: Batch) -> None:
+        fault_proxy.refuse()
+        fault_proxy.cut()
+
+    worker = declare(app, queue_name, go_away)
+    worker.perform_async(jobs_of("a"))
+    with pytest.raises(BackendUnavailable):
+        app.drain()
+
+    (line,) = (vars(record) for record in caplog.records if "may be performed again" in record.getMessage())
+    assert (queue_name, 0, 1, ["a"]) == (line["queue"], line["shard"], line["count"], line["ids"])
 
 
 def test_p4_tokens_grow_though_the_counter_is_lost(
@@ -74,7 +122,7 @@ def test_p4_every_call_of_a_former_holder_is_refused(app: Lowkiq, queue_name: st
 
     def try_all(_batch: Batch) -> None:
         (visit,) = app.drainer._running
-        holding = visit._session
+        holding = visit._shard.session
         app.backend.client.hset(shard.key("meta"), "nonce", "another")
         refuse("start", lambda: holding.start("a", 0.0))
         refuse("renew", lambda: holding.renew(0.0))

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 TIMEOUT = 60.0
 
 
-@pytest.mark.parametrize("kind", ["perform", "perform_job", "middleware"])
+@pytest.mark.parametrize("kind", ["perform", "perform_job", "perform_items", "middleware"])
 @pytest.mark.parametrize(("way", "code"), [("exit", 7), ("error", 1), ("return", 0)])
 def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     server: Server, queue_name: str, way: str, code: int, kind: str
@@ -31,6 +31,7 @@ def test_p1_a_child_of_a_handler_gives_nothing_back_and_settles_nothing(
     ]
     assert [{"what": "drained", "counts": {"done": 2}}, {"what": "atexit"}] == told[-2:]
     assert 2 == sum(line["what"] == "around" for line in told)
+    assert (2 if kind == "perform_items" else 0) == sum(line["what"] == "item" for line in told)
     assert 0 == ended.returncode
     assert ("in the child" in ended.stderr) == (way == "error")
 

@@ -54,6 +54,38 @@ def test_slices_come_in_order_and_others_pass_between(make_app: MakeApp, clock: 
     ]
 
 
+def test_a_worker_may_take_fewer_payloads_at_once(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """At most `payloads_at_once` of an id are handed over, the oldest first; others pass between."""
+    app = make_app()
+    notes = Notes(lambda _batch: clock.advance(1))
+    worker = declare(app, queue_name, notes, payloads_at_once=2)
+    worker.perform_async({"id": "a", "payload": n, "score": -n} for n in range(5))
+    clock.advance(1)
+    worker.perform_async(jobs_of(["x"]))
+    clock.advance(1)
+
+    app.drain()
+
+    assert [[4, 3], [2, 1], [0]] == [batch["a"] for batch in notes.batches if "a" in batch]
+    assert [["a"], ["x"], ["a"], ["a"]] == notes.ids
+    assert {} == left_behind(app, worker)
+
+
+def test_one_payload_at_once_has_retries_of_its_own(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """P7: with `payloads_at_once=1` each payload is retried and buried by itself, in order."""
+    app = make_app()
+    notes = Notes(failing("a"))
+    worker = declare(app, queue_name, notes, payloads_at_once=1, max_retry_count=1)
+    worker.perform_async({"id": "a", "payload": n, "score": n} for n in range(3))
+
+    for _ in range(8):
+        app.drain()
+        clock.advance(10)
+
+    assert [[0], [0], [1], [1], [2], [2]] == [batch["a"] for batch in notes.batches]
+    assert [0, 1, 2] == [payload for job in notes.buried for payload, _ in job.payloads]
+
+
 def test_what_comes_due_between_slices_has_its_turn(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """A job that is pushed while a slice runs waits for one more slice at most."""
     app, notes = make_app(claim_payloads=5), Notes()

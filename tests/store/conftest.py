@@ -1,12 +1,13 @@
 """A worker and what it does, as most of these tests need them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
+from tests.kit.claimed_shard import ClaimedShard
 from tests.kit.desk import Desk, MakeDesk
 from tests.kit.handlers import FailingHandler
 from tests.kit.servers import Server
@@ -29,3 +30,11 @@ def make_desk(make_app: MakeApp, clock: ManualClock, server: Server, queue_name:
 def desk(make_desk: MakeDesk) -> Desk:
     """With a worker of one shard, and default settings."""
     return make_desk()
+
+
+@pytest.fixture
+def shard(server: Server, queue_name: str) -> Iterator[ClaimedShard]:
+    """A shard of its own, and whoever holds it."""
+    shard = ClaimedShard(server, queue_name)
+    with shard.holders:
+        yield shard

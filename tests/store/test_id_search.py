@@ -41,7 +41,7 @@ def test_a_search_finds_everything_once(make_desk: MakeDesk, limit: int) -> None
 
 def test_a_search_ends_after_a_bounded_look_and_goes_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be empty and yet have a next one."""
-    monkeypatch.setattr(id_search, "LOOKED_AT_ONCE", 200)
+    monkeypatch.setattr(id_search, "READ_AT_ONCE", 200)
     monkeypatch.setattr(id_search, "STEP", 50)
     desk.push([{"id": f"job-{number}"} for number in range(2_000)] + [{"id": "needle"}])
 

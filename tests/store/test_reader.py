@@ -9,6 +9,7 @@ import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq
+from lowkiq_lambda.errors import ShardDamaged
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.server.server_time import ServerTime
@@ -16,6 +17,7 @@ from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.state import probe, probe_each
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.views import Overview
 from tests.kit.apps import MakeApp
@@ -176,6 +178,28 @@ def test_an_app_without_queues_is_looked_at_all_the_same(app: Lowkiq) -> None:
 
     assert ["primary"] == [server.role for server in seen.servers]
     assert [] == queues
+
+
+@pytest.mark.parametrize("unreadable", [("SET", "due", "x"), ("HSET", "meta", "until", "x")], ids=["type", "value"])
+def test_a_shard_that_cannot_be_mended_is_alone_with_its_error(
+    app: Lowkiq, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch, unreadable: tuple[str, ...]
+) -> None:
+    """One call of the script reads it together with others, and these have their state all the same."""
+    worker = declare(app, queue_name, FailingHandler(), shards_count=30)
+    worker.perform_async([{"id": job_id} for job_id in range(100)])
+    shards = app.queue_of(worker).shards
+    sound = probe(app.backend, shards, retry_for=0.0)
+    (command, name), values = unreadable[:2], unreadable[2:]
+    server.admin.delete(shards[7].key(name))
+    server.admin.execute_command(command, shards[7].key(name), *values)
+    monkeypatch.setattr(app.backend.mender, "mend", lambda _shard: False)
+
+    found = probe_each(app.backend, shards, retry_for=0.0)
+
+    assert isinstance(found[7], ShardDamaged)
+    assert [state for state in sound if state.ref is not shards[7]] == found[:7] + found[8:]
+    with pytest.raises(ShardDamaged):
+        probe(app.backend, shards, retry_for=0.0)
 
 
 def test_a_wait_for_a_connection_is_no_part_of_a_round_trip(

@@ -1,4 +1,4 @@
-"""How scripts are put together: keys by name, groups of keys that not every queue uses, includes that need others."""
+"""How scripts are put together: keys by name, keys that not every queue uses, includes that need others."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +10,9 @@ import pytest
 from lowkiq_lambda.errors import ShardDamaged
 from lowkiq_lambda.store.shard import backend as backend_module
 from lowkiq_lambda.store.shard import reader as reader_module
-from lowkiq_lambda.store.shard.keys import GROUPS, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.keys import FEATURES, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.lease_replies import AcquireReply, SettleReply
 from lowkiq_lambda.store.shard.scripts import Linker, ReplyShape, Script, evalsha, script
-from lowkiq_lambda.store.shard.session import AcquireReply, SettleReply
 from lowkiq_lambda.store.shard.state import ShardStateReply, probe
 from tests.kit.desk import Desk
 from tests.kit.servers import Server
@@ -34,9 +34,9 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Linker:
-    """Links the scripts of that folder, with groups of keys that the library does not have."""
-    monkeypatch.setitem(GROUPS, "tracking", ("marks", "refs"))
-    monkeypatch.setitem(GROUPS, "rates", ("tokens",))
+    """Links the scripts of that folder, with features that the library does not have."""
+    monkeypatch.setitem(FEATURES, "tracking", ("marks", "refs"))
+    monkeypatch.setitem(FEATURES, "rates", ("tokens",))
     return Linker(tmp_path)
 
 
@@ -62,15 +62,15 @@ def test_a_script_is_given_the_keys_that_it_and_its_includes_name(
     assert [key.encode() for key in expected] == run(server, code, shard)
 
 
-def test_a_group_of_keys_costs_nothing_where_it_is_not_used(
+def test_a_feature_with_keys_costs_nothing_where_it_is_not_used(
     server: Server, queue_name: str, linker: Linker, write: Write
 ) -> None:
     """A shard without it gets no key, no function and no byte of it, and the script knows that by name."""
     write("drain/own", "--! keys due marks\n--! with tracking mark\nreturn {due, has_tracking and mark() or 'none'}")
     write("include/mark", "--! keys refs\nlocal function mark() return marks .. refs end")
-    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("rates", "tracking"))
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("rates", "tracking"))
 
-    without, code = linker.script("own"), linker.script("own", tracked.groups)
+    without, code = linker.script("own"), linker.script("own", tracked.features)
 
     assert ("due",) == without.keys
     assert "function mark" not in without.source
@@ -81,14 +81,14 @@ def test_a_group_of_keys_costs_nothing_where_it_is_not_used(
     )
 
 
-def test_a_queue_that_uses_a_group_is_called_with_its_script(
+def test_a_queue_that_uses_a_feature_is_called_with_its_script(
     desk: Desk, queue_name: str, linker: Linker, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shard says which groups its queue uses, and each call goes by that."""
+    """The shard says which features its queue uses, and each call goes by that."""
     write("drain/own", "--! keys due marks\nreturn {'OK', has_tracking and marks or due}")
     monkeypatch.setattr(backend_module, "script", linker.script)
     backend = desk.app.backend
-    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, groups=("tracking",))
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("tracking",))
 
     assert plain.key("due").encode() == backend.run("own", plain, [], retry_for=0.0)[1]
     assert tracked.key("marks").encode() == backend.run("own", tracked, [], retry_for=0.0)[1]
@@ -143,7 +143,7 @@ def test_calls_of_a_holder_carry_no_key_that_they_do_not_use() -> None:
 
     assert ("meta", "lease") == script("renew").keys
     assert 2 == evalsha(script("renew"), shard, [])[2]
-    assert not {"errors", "groups", "morgue", "held", "lease", "damaged"} & {*script("enqueue").keys}
+    assert not {"errors", "groups", "morgue", "lease", "damaged"} & {*script("enqueue").keys}
     assert len(script("enqueue").keys) <= 12
     assert len(script("settle").keys) <= 18
 
@@ -169,8 +169,8 @@ def test_a_reply_has_just_the_parts_that_its_shape_names(shape: type[ReplyShape]
 def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be read by names is never read by position: the call says which shard it is about."""
 
-    def shorter(name: str, groups: tuple[str, ...] = ()) -> Script:
-        code = script(name, groups)
+    def shorter(name: str, features: tuple[str, ...] = ()) -> Script:
+        code = script(name, features)
         if name != "shard_state":
             return code
         return msgspec.structs.replace(code, source="return {'', '', 0}", sha="0" * 40)

@@ -135,6 +135,7 @@ def test_tls_options_are_taken_over() -> None:
         ("redis+sentinel://a", "service's name is missing"),
         ("redis+sentinel://a/jobs/one", "not the number of a database"),
         ("redis://db?sokcet_timeout=5", "option 'sokcet_timeout' is unknown"),
+        ("redis://db?password:x", "options are written ?name=value"),
         ("redis://db?ssl_ca_certs=/ca.pem", "with rediss only"),
         ("rediss://db?ssl_cert_reqs=maybe", "none, optional or required"),
         ("rediss://db?ssl_check_hostname=maybe", "true or false"),
@@ -164,6 +165,10 @@ def test_bad_url_is_told_why(url: str, why: str) -> None:
         f"http://me:{SECRET}@db",
         f"rediss://db?ssl_password={SECRET}&ssl_cert_reqs=maybe",
         f"redis+sentinel://a?sentinel_password={SECRET}",
+        f"redis://db?pasword={SECRET}",
+        f"redis://db?{SECRET}",
+        f"redis://:1?{SECRET}@db",
+        f"redis://:1?{SECRET}=2@db",
     ],
 )
 def test_refusal_never_prints_the_password(url: str) -> None:

@@ -1,16 +1,22 @@
 """The settings."""
 
 import math
+import re
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import Config, do_nothing, variable_of
+from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.misspelling import unknown_variables
 
+ROOT: Final = Path(__file__).parents[2]
 SECRET = "s3cret"  # noqa: S105 - what must not be printed
 
 
@@ -208,6 +214,36 @@ def test_every_plain_setting_has_a_variable() -> None:
         assert getattr(config, setting) == 3
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("LOWKIQ_THREADS_PER_NODE", "0", "a whole number from 1 to 10000"),
+        ("LOWKIQ_THREADS_PER_NODE", "many", "a whole number from 1 to 10000"),
+        ("LOWKIQ_POLL_INTERVAL", "0", "a number above 0 and at most 31622400"),
+        ("LOWKIQ_LEASE_TTL", "nan", "a number from 0.2 to 3600"),
+        ("LOWKIQ_CODEC", "x" * 101, "a text of 1 to 100 characters"),
+        ("LOWKIQ_LINGER", "perhaps", "true or false"),
+        ("LOWKIQ_REDIS_IAM_SERVICE", "x", "one of elasticache, memorydb"),
+        ("LOWKIQ_METRICS_NAMESPACE", "a b", r"a text that matches ^[0-9A-Za-z.\-_/#:]{1,255}$"),
+    ],
+)
+def test_a_refusal_says_in_words_what_would_do(variable: str, value: str, expected: str) -> None:
+    """Not in the words of the library that checks it."""
+    with pytest.raises(ConfigError) as caught:
+        (Config.from_env({variable: value}), Settings.from_env({variable: value}))
+
+    assert f"{variable}={value!r} is refused: expected {expected}" == str(caught.value)
+
+
+def test_each_variable_of_the_docs_is_a_setting() -> None:
+    """Whatever the README, the docs or a template name is known: no warning is given of it."""
+    pages = [ROOT / "README.md", ROOT / "template.yaml", *ROOT.glob("docs/*.md"), *ROOT.glob("infra/*.md")]
+    named = set(re.findall(r"LOWKIQ_[A-Z_]*[A-Z]", "".join(page.read_text() for page in pages)))
+
+    assert len(named) > 30
+    assert [] == unknown_variables(named, Config, Settings, DashboardSettings)
+
+
 def test_repr_shows_what_is_set_and_hides_secrets() -> None:
     """P10: settings may be printed; the URL comes without what signs in."""
     config = Config(redis_url=f"redis://me:{SECRET}@db:6379/1?sentinel_password={SECRET}", lease_ttl=9)
@@ -229,11 +265,14 @@ def test_repr_shows_what_is_set_and_hides_secrets() -> None:
             "rediss://db?ssl_password=***&ssl_cert_reqs=none",
         ),
         (f"redis://db?PASSWORD={SECRET}", "redis://db?PASSWORD=***"),
+        (f"redis://db?pasword={SECRET}&ssl_ca_certs=/ca.pem", "redis://db?pasword=***&ssl_ca_certs=/ca.pem"),
+        (f"redis://db?pasword:{SECRET}", "redis://db?***"),
+        (f"redis://db?sslpw={SECRET}&", "redis://db?sslpw=***&"),
         (f"redis://u:a?x={SECRET}@db", "redis://***@db"),
     ],
 )
 def test_password_is_cut_from_any_url(url: str, shown: str) -> None:
-    """P10: however a URL is written, or miswritten, no part of a password is left."""
+    """P10: however a URL is written, or miswritten, and its options misspelt, no part of a password is left."""
     assert without_password(url) == shown
 
 

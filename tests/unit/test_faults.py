@@ -113,6 +113,31 @@ def test_the_servers_words_are_kept(error: Exception) -> None:
     assert isinstance(error, REDIS_ERRORS)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        theirs.ConnectionError("Error 111 connecting to db:7000. Connection refused."),
+        theirs.ConnectionError("Error -2 connecting to db:7000. Name or service not known."),
+        theirs.RedisClusterException("No reachable node: Error 111 connecting to db:7000. Connection refused."),
+    ],
+)
+def test_a_server_that_nothing_answers_for_is_named(error: Exception) -> None:
+    """It may be restarting, and it may be another name or port than the user meant."""
+    sentence = (
+        "Nothing answers at db:7000: it may be restarting; if it never answered, check the URL (LOWKIQ_REDIS_URL)."
+    )
+
+    assert str(translate(error)).startswith(sentence)
+    assert is_transient(error)
+
+
+def test_the_servers_error_is_the_cause() -> None:
+    """Also where nothing is raised."""
+    error = theirs.ConnectionError("Connection closed by server.")
+
+    assert error is translate(error).__cause__
+
+
 def test_own_errors_stay_as_they_are() -> None:
     """An error that was translated before is not wrapped again."""
     error = BackendFull()

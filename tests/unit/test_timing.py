@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.engine.timing import BatchTiming
+from lowkiq_lambda.engine.budget import BatchTiming
 
 
 def test_a_slow_batch_is_forgotten_by_and_by() -> None:
@@ -28,3 +28,18 @@ def test_the_slowest_batch_of_late_counts() -> None:
     assert 4.9 < timing.slowest <= 5.0
     assert timing.mean is not None
     assert 1.0 < timing.mean < 2.0
+
+
+def test_a_slow_item_is_forgotten_by_time() -> None:
+    """P5: as many items as there are in a second forget it no faster than one; after minutes it keeps nothing off."""
+    quick, slow = BatchTiming(), BatchTiming()
+    for timing, each in ((quick, 0.01), (slow, 1.0)):
+        timing.observe_item(45.0)
+        for _ in range(round(60 / each)):
+            timing.observe_item(each)
+
+    assert pytest.approx(quick.slowest) == slow.slowest
+    assert 20 < slow.slowest < 30
+    for _ in range(600):
+        slow.observe_item(1.0)
+    assert 1.0 == slow.slowest

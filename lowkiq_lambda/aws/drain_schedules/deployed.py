@@ -1,5 +1,6 @@
 """The deployed schedules: the few calls of AWS that look at them and change them."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ class Group:
 
     def read(self, prefix: str) -> DeployedGroup:
         """What is in the group. Raises DeployError."""
-        with said(f"look at schedule group {self.name!r}"):
+        with said(f"The schedule group {self.name!r} could not be read"):
             if not self._exists():
                 return DeployedGroup(self.name, exists=False)
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name)
@@ -49,7 +50,7 @@ class Group:
 
     def enabled(self) -> list[str]:
         """The names of the schedules in the group that fire. Raises DeployError."""
-        with said(f"look at schedule group {self.name!r}"):
+        with said(f"The schedule group {self.name!r} could not be read"):
             if not self._exists():
                 return []
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name, State="ENABLED")
@@ -77,10 +78,10 @@ class Group:
 
     def _exists(self) -> bool:
         try:
-            found = self._client.get_schedule_group(Name=self.name)
+            group = self._client.get_schedule_group(Name=self.name)
         except self._client.exceptions.ResourceNotFoundException:
             return False
-        if found["State"] != "ACTIVE":
+        if group["State"] != "ACTIVE":
             raise DeployError(f"Schedule group {self.name!r} is being deleted: wait until it is gone.")
         return True
 
@@ -91,33 +92,33 @@ class Group:
             return None
 
     def _make_group(self) -> None:
-        with said(f"create schedule group {self.name!r}"):
+        with said(f"The schedule group {self.name!r} could not be created"):
             try:
                 self._client.create_schedule_group(Name=self.name)
             except self._client.exceptions.ConflictException:
                 return
 
     def _create(self, schedule: Schedule) -> None:
-        with said(f"create schedule {schedule.name!r}"):
+        with said(f"The schedule {schedule.name!r} could not be created"):
             try:
                 self._client.create_schedule(**request_of(schedule, self.name))
             except self._client.exceptions.ConflictException as error:
                 # An answer may have been lost, or another run of this command was quicker.
-                found = self._get(schedule.name)
-                if found is None or differences(schedule, found):
+                deployed = self._get(schedule.name)
+                if deployed is None or differences(schedule, deployed):
                     raise _changed_meanwhile(schedule.name) from error
             except self._client.exceptions.ResourceNotFoundException as error:
                 raise _changed_meanwhile(schedule.name) from error
 
     def _update(self, schedule: Schedule) -> None:
-        with said(f"update schedule {schedule.name!r}"):
+        with said(f"The schedule {schedule.name!r} could not be updated"):
             try:
                 self._client.update_schedule(**request_of(schedule, self.name))
             except self._client.exceptions.ResourceNotFoundException as error:
                 raise _changed_meanwhile(schedule.name) from error
 
     def _delete(self, name: str) -> None:
-        with said(f"delete schedule {name!r}"):
+        with said(f"The schedule {name!r} could not be deleted"):
             try:
                 self._client.delete_schedule(GroupName=self.name, Name=name)
             except self._client.exceptions.ResourceNotFoundException:
@@ -135,15 +136,15 @@ def function_arn(function: str) -> str:
     """The ARN of a function that is given by its name, with or without an alias. Raises DeployError."""
     if function.startswith("arn:"):
         return function
-    with said(f"find function {function!r}"):
+    with said(f"The function {function!r} could not be read"):
         return str(client("lambda").get_function_configuration(FunctionName=function)["FunctionArn"])
 
 
 def stack_outputs(stack: str) -> dict[str, str]:
     """The outputs of a CloudFormation stack. Raises DeployError."""
-    with said(f"look at stack {stack!r}"):
-        found: Sequence[Any] = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-    return {output["OutputKey"]: output["OutputValue"] for output in found[0].get("Outputs", [])}
+    with said(f"The stack {stack!r} could not be read"):
+        stacks: Sequence[Any] = client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in stacks[0].get("Outputs", [])}
 
 
 def client(service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes at run time
@@ -157,20 +158,27 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients' clas
     settings = Config(
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=30
     )
-    with said("prepare a call"):
-        return boto3.client(service, config=settings)
+    with said("AWS could not be asked"):
+        # boto3 itself knows only AWS_DEFAULT_REGION.
+        return boto3.client(service, region_name=os.environ.get("AWS_REGION") or None, config=settings)
 
 
 @contextmanager
-def said(doing: str) -> Iterator[None]:
-    """What boto3 raises in the block, as a sentence."""
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only this command needs it
+def said(failure: str) -> Iterator[None]:
+    """What boto3 raises in the block, as a sentence that begins with `failure`."""
+    from botocore.exceptions import (  # noqa: PLC0415 - only this command needs it
+        BotoCoreError,
+        ClientError,
+        NoRegionError,
+    )
 
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         words = error.response.get("Error", {}).get("Message") or str(error)
-        raise DeployError(f"AWS refused to {doing}: {code}: {words} {_HINTS.get(code, '')}".rstrip()) from error
+        raise DeployError(f"{failure}: {code}: {words} {_HINTS.get(code, '')}".rstrip()) from error
+    except NoRegionError as error:
+        raise DeployError("Name a region: set AWS_REGION.") from error
     except BotoCoreError as error:
-        raise DeployError(f"AWS could not be asked to {doing}: {error}") from error
+        raise DeployError(f"{failure}: {error}") from error

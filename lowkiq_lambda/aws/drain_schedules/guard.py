@@ -55,11 +55,11 @@ def find_stranded(
     `ignored` are names, or patterns with `*`, of queues that other apps serve: they count only where the code
     declares them too.
     """
-    found = sorted(queues, key=lambda queue: queue.name)
-    mismatched = [_mismatched(queue, code[queue.name]) for queue in found if _disagrees(queue, code)]
+    ordered = sorted(queues, key=lambda queue: queue.name)
+    mismatched = [_mismatched(queue, code[queue.name]) for queue in ordered if _disagrees(queue, code)]
     left = [
         _left(queue)
-        for queue in found
+        for queue in ordered
         if queue.name not in code
         and (queue.occupied or queue.shards is None)
         and not any(fnmatchcase(queue.name, pattern) for pattern in ignored)

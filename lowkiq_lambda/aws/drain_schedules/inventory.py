@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
+from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.declarations import HASH, LAYOUT, Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
-from lowkiq_lambda.worker import MAX_SHARDS
 
 
 def declarations_of(app: Lowkiq) -> dict[str, Declaration]:

@@ -51,7 +51,7 @@ class Plan:
 def make_plan(
     prefix: str,
     wanted: Sequence[Schedule],
-    found: DeployedGroup,
+    deployed: DeployedGroup,
     stranded: Sequence[Stranded] | None,
     *,
     retarget: bool = False,
@@ -61,20 +61,20 @@ def make_plan(
     `stranded` is what the drift guard has found; None where it was not asked, and then nothing is deleted. With
     `retarget`, schedules that invoke another function are taken over.
     """
-    own = {schedule.name: schedule for schedule in found.own}
+    own = {schedule.name: schedule for schedule in deployed.own}
     needed = {schedule.name for schedule in wanted}
     surplus = _in_order(prefix, (schedule for name, schedule in own.items() if name not in needed))
     pairs = [(schedule, own[schedule.name]) for schedule in wanted if schedule.name in own]
     wrong = [(here, there, differences(here, there)) for here, there in pairs]
     return Plan(
-        group=found.group,
-        makes_group=not found.exists,
+        group=deployed.group,
+        makes_group=not deployed.exists,
         create=tuple(schedule for schedule in wanted if schedule.name not in own),
         update=tuple(Update(corrected(here, there), fields) for here, there, fields in wrong if fields),
         delete=surplus if stranded is not None else (),
         keep=tuple(there for _, there, fields in wrong if not fields),
         withheld=surplus if stranded is None else (),
-        foreign=tuple(sorted(name for name in found.names if index_of(prefix, name) is None)),
+        foreign=tuple(sorted(name for name in deployed.names if index_of(prefix, name) is None)),
         refused=(
             *_refused_queues(prefix, surplus, stranded or ()),
             *([] if retarget else _refused_targets(wanted, own)),

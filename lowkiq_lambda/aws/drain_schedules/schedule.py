@@ -60,8 +60,8 @@ def index_of(prefix: str, name: str) -> int | None:
     >>> index_of("shop", "shop-shard-12"), index_of("shop", "shop-shard-012"), index_of("shop", "backup")
     (12, None, None)
     """
-    found = re.fullmatch(re.escape(prefix) + r"-shard-(0|[1-9][0-9]{0,4})", name)
-    return int(found[1]) if found else None
+    match = re.fullmatch(re.escape(prefix) + r"-shard-(0|[1-9][0-9]{0,4})", name)
+    return int(match[1]) if match else None
 
 
 def indexes_of(shards_counts: Iterable[int]) -> range:
@@ -79,9 +79,9 @@ def wanted_schedule(prefix: str, index: int, like: Schedule) -> Schedule:
     )
 
 
-def differences(wanted: Schedule, found: Schedule) -> tuple[FieldDifference, ...]:
+def differences(wanted: Schedule, deployed: Schedule) -> tuple[FieldDifference, ...]:
     """What sets the found one apart, but for what is left to the operator."""
-    pairs = [(one.name, getattr(found, one.name), getattr(wanted, one.name)) for one in fields(Schedule)]
+    pairs = [(one.name, getattr(deployed, one.name), getattr(wanted, one.name)) for one in fields(Schedule)]
     return tuple(
         FieldDifference(name, there, here)
         for name, there, here in pairs
@@ -89,10 +89,10 @@ def differences(wanted: Schedule, found: Schedule) -> tuple[FieldDifference, ...
     )
 
 
-def corrected(wanted: Schedule, found: Schedule) -> Schedule:
+def corrected(wanted: Schedule, deployed: Schedule) -> Schedule:
     """The wanted one, with what is left to the operator as it was found."""
     return replace(
         wanted,
-        enabled=found.enabled if wanted.enabled is None else wanted.enabled,
-        kms_key=found.kms_key if wanted.kms_key is None else wanted.kms_key,
+        enabled=deployed.enabled if wanted.enabled is None else wanted.enabled,
+        kms_key=deployed.kms_key if wanted.kms_key is None else wanted.kms_key,
     )

@@ -36,6 +36,12 @@ FROZEN_AT_MOST: Final = 5.0
 """Minutes without an invocation after which the next one is taken for a cold start."""
 LONGEST_VISIT: Final = 900.0
 """Seconds after which Lambda ends an invocation."""
+FULL_PROCESSOR: Final = 1_769.0
+"""Megabytes of a function that has one whole processor; a smaller one has its share of it."""
+ENGINE: Final = 0.0002
+"""Seconds of a processor for a job of a queue whose handlers run side by side. Measured."""
+BUSY_SLOTS: Final = 0.94
+"""Share of the time that handlers have which run side by side under one lease. Measured."""
 PAGE: Final = 0.1
 """Seconds of a request to the dashboard."""
 VISIT_LOG: Final = 1_300.0
@@ -84,6 +90,11 @@ class Month:
     jobs: int = 1_000_000
     job_seconds: float = 0.010
     """How long the handler takes for a job; most of it waiting, so that a small processor does."""
+    job_cpu: float = 0.0003
+    """Seconds of a processor that the handler takes for a job: what a query takes. Counts where handlers run side by
+    side, as waiting is no limit then."""
+    concurrency: int = 1
+    """Handlers that run side by side under one lease."""
     batch: int = 10
     shards: int = 5
     queues: int = 1
@@ -99,8 +110,21 @@ class Month:
         return self.jobs * self.job_seconds
 
     @property
+    def running(self) -> float:
+        """Seconds in which a visit has handlers running: the work, or less where they run side by side."""
+        if self.concurrency == 1:
+            return self.work
+        side_by_side = self.work / (self.concurrency * BUSY_SLOTS)
+        return max(side_by_side, self.computing * FULL_PROCESSOR / self.memory)
+
+    @property
+    def computing(self) -> float:
+        """Seconds of a whole processor, for handlers that run side by side."""
+        return self.jobs * (self.job_cpu + ENGINE)
+
+    @property
     def room(self) -> float:
-        """Seconds that the visits have for it, each of one shard, one job after the other."""
+        """Seconds that the visits have for it, each of one shard."""
         return self.shards * MINUTES / self.schedule_minutes * min(self.schedule_minutes * 60, LONGEST_VISIT)
 
 
@@ -116,8 +140,8 @@ def lambda_bill(month: Month) -> Bill:
     """template.yaml: each shard visited on a schedule, one tick a minute for the app, the dashboard."""
     visits = month.shards * MINUTES / month.schedule_minutes
     invocations = visits + MINUTES
-    seconds = invocations * VISIT + _cold_starts(month, visits) * COLD_START + month.work
-    settles = min(month.jobs / month.batch, month.work / ACK_INTERVAL)
+    seconds = invocations * VISIT + _cold_starts(month, visits) * COLD_START + month.running
+    settles = min(month.jobs / month.batch, month.running / ACK_INTERVAL)
     return {
         **_functions(month, invocations + month.dashboard_requests, seconds + month.dashboard_requests * PAGE),
         "EventBridge Scheduler": {"scheduler_invocations": invocations},
@@ -162,7 +186,9 @@ def metrics(month: Month) -> float:
 
 def tasks(month: Month) -> int:
     """How many containers the work needs."""
-    return max(1, ceil(month.work / (TASK_THREADS * SECONDS * BUSY_AT_MOST)))
+    threads = month.work / (TASK_THREADS * month.concurrency)
+    processor = month.computing / TASK_VCPU if month.concurrency > 1 else 0.0
+    return max(1, ceil(max(threads, processor) / (SECONDS * BUSY_AT_MOST)))
 
 
 def _cold_starts(month: Month, visits: float) -> float:

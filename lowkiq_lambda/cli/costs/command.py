@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from lowkiq_lambda.cli.codes import DONE
 from lowkiq_lambda.cli.costs.bills import Month, Redis
 from lowkiq_lambda.cli.costs.comparison import Comparison, amount, price_table
 from lowkiq_lambda.cli.costs.prices import BadPrice, Prices, changed, changed_by_file, load
-from lowkiq_lambda.cli.parts import command_app, finite_number, flag, whole_number
+from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
 from lowkiq_lambda.cli.tables import whole
 from lowkiq_lambda.errors import ConfigError
 
@@ -37,10 +36,12 @@ EXIT CODES
   2  The command line or the prices cannot work.
 
 EXAMPLES
-  What an app costs that has nothing to do:
+  An idle app:
     lowkiq costs --jobs 0
-  Ten million jobs of 50 ms in 24 shards, with a Redis that is there already:
+  Ten million jobs of 50 ms in 24 shards, on an existing Redis:
     lowkiq costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
+  A million jobs that wait 50 ms for something else, 20 at a time:
+    lowkiq costs --job-seconds 0.05 --batch 1 --concurrency 20
   Another region: one price, or a file with those that differ
   ([metrics] dollars = 0.33 and so on):
     lowkiq costs --price lambda_requests=0.23
@@ -51,7 +52,7 @@ EXAMPLES
 
 
 def _count(text: str, least: int = 1, most: int = _MOST) -> Parameter:
-    return Parameter(help=text, converter=whole_number, validator=Number(gte=least, lte=most))
+    return Parameter(help=text, converter=whole_number(least, most))
 
 
 @Parameter(name="*")
@@ -62,10 +63,18 @@ class CostOptions:
     jobs: Annotated[int, _count("Jobs a month.", least=0)] = _USUAL.jobs
     job_seconds: Annotated[
         float,
-        Parameter(
-            help="Seconds that the handler takes for a job, most of them waiting.", validator=Number(gte=0, lte=_MOST)
-        ),
+        Parameter(help="Seconds that the handler takes for a job, most of them waiting.", converter=number(0, _MOST)),
     ] = _USUAL.job_seconds
+    job_cpu: Annotated[
+        float,
+        Parameter(
+            help="Seconds of a processor in them, which limits handlers that run side by side.",
+            converter=number(0, _MOST),
+        ),
+    ] = _USUAL.job_cpu
+    concurrency: Annotated[
+        int, _count("Calls of the handler that run side by side in a shard; SQS hands over one at a time.", most=1_000)
+    ] = _USUAL.concurrency
     batch: Annotated[int, _count("Ids in a call of the handler; messages in a request to SQS, there at most 10.")] = (
         _USUAL.batch
     )
@@ -81,13 +90,13 @@ class CostOptions:
     redis: Annotated[
         Redis, Parameter(help="ElastiCache Serverless, its smallest node, or one that is paid for already.")
     ] = _USUAL.redis
-    free_tier: Annotated[bool, flag("Subtract what each account has for nothing, for good.")] = False
+    free_tier: Annotated[bool, flag("Subtract the permanent free tier of an account.")] = False
     price: Annotated[
         tuple[str, ...],
         Parameter(
             negative="",
             show_default=False,
-            help="NAME=VALUE: other dollars for a price, for as many units as it is for; may be repeated.",
+            help="NAME=VALUE: another price in dollars, for the same number of units; may be repeated.",
         ),
     ] = ()
     prices: Annotated[
@@ -110,10 +119,11 @@ def print_costs(*, options: CostOptions = CostOptions()) -> int:
         sys.stdout.write(f"{price_table(prices)}\n")
         return DONE
     month = Month(**{name: getattr(options, name) for name in Month.__dataclass_fields__})
-    if month.work > month.room:
+    if month.running > month.room:
         raise ConfigError(
-            f"{amount(month.jobs, 'job')} of {month.job_seconds:g} s are {whole(month.work)} s of work. "
-            f"The visits have room for {whole(month.room)} s: give more --shards, or fewer --schedule-minutes."
+            f"{amount(month.jobs, 'job')} of {month.job_seconds:g} s are {whole(month.running)} s of work. "
+            f"The visits have room for {whole(month.room)} s: give more --shards, more --concurrency, or fewer "
+            "--schedule-minutes."
         )
     comparison = Comparison(month, prices, options.free_tier)
     sys.stdout.write(f"{comparison.table()}\n\n{comparison.verdict()}\n")
@@ -128,8 +138,11 @@ def _prices(options: CostOptions) -> Prices:
 def _named_price(text: str) -> tuple[str, dict[str, float]]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise BadPrice(f"--price {text!r} is refused: expected NAME=VALUE, such as metrics=0.33.")
+        raise BadPrice(f"--price {text} is refused: expected NAME=VALUE, such as metrics=0.33.")
     try:
-        return name.strip(), {"dollars": finite_number(value)}
+        dollars = finite_number(value)
     except ValueError as error:
-        raise BadPrice(f"--price {text!r} is refused: {error}.") from error
+        raise BadPrice(f"--price {text} is refused: {error}.") from error
+    if dollars < 0:
+        raise BadPrice(f"--price {text} is refused: a price is at least 0.")
+    return name.strip(), {"dollars": dollars}

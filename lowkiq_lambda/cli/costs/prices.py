@@ -1,13 +1,16 @@
 """Prices by name, each with its unit, where it is from and when it was read: prices.toml, or what replaces it."""
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, get_type_hints
 
 import msgspec
 from msgspec import Meta, ValidationError
+
+from lowkiq_lambda.expected import expected
 
 STANDARD: Final = Path(__file__).with_name("prices.toml")
 
@@ -38,6 +41,9 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(0.0, amount - self.free if free_tier else amount) * self.dollars / self.per
 
 
+_KINDS: Final = get_type_hints(Price, include_extras=True)
+_FIELD: Final = re.compile(r"at `\$\.(\w+)`$")
+"""Which field an error of msgspec is about."""
 Prices: TypeAlias = Mapping[str, Price]
 
 
@@ -75,8 +81,13 @@ def _prices(tables: Mapping[str, object]) -> dict[str, Price]:
     return {name: _price(name, table) for name, table in tables.items()}
 
 
+def _plain(error: ValidationError) -> str:
+    field = _FIELD.search(str(error))
+    return str(error) if field is None else f"{field[1]} must be {expected(_KINDS[field[1]])}"
+
+
 def _price(name: str, table: object) -> Price:
     try:
         return msgspec.convert(table, Price)
     except ValidationError as error:
-        raise BadPrice(f"The price {name!r} is none: {error}.") from error
+        raise BadPrice(f"The price {name!r} is refused: {_plain(error)}.") from error

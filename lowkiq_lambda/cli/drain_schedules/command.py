@@ -40,7 +40,7 @@ EXIT CODES
   0  The schedules are as they should be, or have become so.
   1  The plan is refused, or a call of AWS or Redis failed: run it again.
   2  The command line, the settings or the app cannot work.
-  3  The plan has changes that were not made: a dry run, or nobody agreed.
+  3  The plan has changes that were not made: a dry run, or the answer was not yes.
 
 EXAMPLES
   What a deploy would change, and whether it would strand anything:

@@ -134,8 +134,8 @@ def _note_doubles(outputs: Mapping[str, str], target: Target) -> None:
 def _plan(app: Lowkiq, deploy: Deploy, wanted: list[Schedule], group: Group) -> Plan:
     # Redis is looked at last: what is pushed before the look is seen.
     prefix = deploy.target.prefix
-    found = group.read(prefix)
-    return make_plan(prefix, wanted, found, _stranded(app, deploy.guard), retarget=deploy.options.retarget)
+    deployed = group.read(prefix)
+    return make_plan(prefix, wanted, deployed, _stranded(app, deploy.guard), retarget=deploy.options.retarget)
 
 
 def _stranded(app: Lowkiq, guard: GuardOptions) -> list[Stranded] | None:

@@ -18,7 +18,7 @@ AppName: TypeAlias = Annotated[
 _PREFIX: Final = "lowkiq"
 _NAME: Final = re.compile(r"[0-9a-zA-Z\-_.]+")
 _TARGET: Final = Group("What the schedules do", sort_key=1)
-_PLACE: Final = Group("Where they are", sort_key=2)
+_PLACE: Final = Group("Their names", sort_key=2)
 _GUARD: Final = Group("The drift guard", sort_key=3)
 
 
@@ -27,7 +27,9 @@ _GUARD: Final = Group("The drift guard", sort_key=3)
 class GuardOptions:
     """What the drift guard asks Redis."""
 
-    unguarded: Annotated[bool, flag("Do not ask Redis: nothing is deleted then, and nobody is warned.", _GUARD)] = False
+    unguarded: Annotated[
+        bool, flag("Skip the drift guard: Redis is not asked, and a plan deletes no schedule.", _GUARD)
+    ] = False
     ignore_queue: Annotated[
         tuple[str, ...],
         Parameter(
@@ -54,25 +56,25 @@ class PlanOptions:
     role: Annotated[
         str | None, Parameter(group=_TARGET, help="The ARN of the role as which EventBridge Scheduler invokes it.")
     ] = None
-    expression: Annotated[str, Parameter(group=_TARGET, help="When they fire.")] = "rate(1 minute)"
+    expression: Annotated[str, Parameter(group=_TARGET, help="Their schedule expression.")] = "rate(1 minute)"
     dead_letters: Annotated[
         str | None,
         Parameter(group=_TARGET, help="The ARN of an SQS queue for events that could not be delivered."),
     ] = None
     state: Annotated[
         Literal["enabled", "disabled"] | None,
-        Parameter(group=_TARGET, help="Of all of them; else what is disabled stays so."),
+        Parameter(group=_TARGET, help="Enable or disable all; else disabled ones stay disabled."),
     ] = None
     prefix: Annotated[
         str | None,
-        Parameter(group=_PLACE, help=f"How their names begin: the stack's name, else {_PREFIX}."),
+        Parameter(group=_PLACE, help=f"The prefix of their names: the stack's name, else {_PREFIX}."),
     ] = None
     group: Annotated[
         str | None,
         Parameter(group=_PLACE, help="Their schedule group, made if it is missing: PREFIX-schedules."),
     ] = None
     retarget: Annotated[bool, flag("Take over those that invoke another function.", _PLACE)] = False
-    dry_run: Annotated[bool, flag("Print the plan, change nothing.")] = False
+    dry_run: Annotated[bool, flag("Print the plan and change nothing.")] = False
     yes: Annotated[bool, flag("Do not ask.")] = False
 
 

@@ -42,9 +42,10 @@ class Changed(msgspec.Struct, frozen=True):
     changed: int
 
 
-class Paused(msgspec.Struct, frozen=True):
-    """The end of the pause in Unix seconds: the year 9999 for a pause without an end, null without a pause."""
+class Paused(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the queue is paused. `until`: the end of the pause in Unix seconds; null if it has no end."""
 
+    paused: bool
     until: float | None
 
 
@@ -85,7 +86,7 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
     until = context.app.actions(worker).pause(seconds)
     audit.note(context, "pause", params.queue, f"until {until:.0f}", worker.shards_count)
-    return Paused(until)
+    return Paused(paused=True, until=None if seconds is None else until)
 
 
 def resume(context: RequestContext, params: WholeQueue) -> Paused:
@@ -94,7 +95,7 @@ def resume(context: RequestContext, params: WholeQueue) -> Paused:
     paused = sum(shard.is_paused for shard in context.app.queries(worker).shards())
     context.app.actions(worker).resume()
     audit.note(context, "resume", params.queue, "all shards", paused)
-    return Paused(None)
+    return Paused(paused=False, until=None)
 
 
 def evict(context: RequestContext, params: Holder) -> Evicted:

@@ -20,11 +20,18 @@ from lowkiq_lambda.dashboard.api.requests import (
     TimeRangeParams,
     worker_named,
 )
-from lowkiq_lambda.dashboard.api.responses import BuriedJob, JobResponse, JobSerializer, WaitingJob, fitting
+from lowkiq_lambda.dashboard.api.responses import (
+    BuriedJob,
+    FailureResponse,
+    JobResponse,
+    JobSerializer,
+    WaitingJob,
+    fitting,
+)
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
-from lowkiq_lambda.job import Failure, JobView, MorgueJob
+from lowkiq_lambda.job import JobView, MorgueJob
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page
@@ -67,7 +74,7 @@ class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
     waiting: WaitingJob | None
     processing: WaitingJob | None
     morgue: BuriedJob | None
-    failures: list[Failure]
+    failures: list[FailureResponse]
     why: str
     next_at: float | None
 
@@ -93,7 +100,9 @@ def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs
     One call examines a bounded number of jobs, so an empty page may have a `next`.
     """
     worker = worker_named(context, params.queue)
-    return WaitingJobs(**_found(params, context.app.queries(worker).search, JobSerializer(context, worker).waiting))
+    return WaitingJobs(
+        **_search_page(params, context.app.queries(worker).search, JobSerializer(context, worker).waiting)
+    )
 
 
 def morgue_by_id(context: RequestContext, params: IdRangeParams) -> BuriedJobs:
@@ -113,15 +122,15 @@ def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
     """
     worker = worker_named(context, params.queue)
     return BuriedJobs(
-        **_found(params, context.app.queries(worker).morgue_search, JobSerializer(context, worker).buried)
+        **_search_page(params, context.app.queries(worker).morgue_search, JobSerializer(context, worker).buried)
     )
 
 
 def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
     """Jobs in flight by shard and id."""
     worker = worker_named(context, params.queue)
-    found = context.app.queries(worker).processing_page(params.limit, after=_after(params.cursor))
-    return WaitingJobs(**_part(found, map(JobSerializer(context, worker).waiting, found), lambda _job: 0.0))
+    page = context.app.queries(worker).processing_page(params.limit, after=_after(params.cursor))
+    return WaitingJobs(**_part(page, map(JobSerializer(context, worker).waiting, page), lambda _job: 0.0))
 
 
 def job(context: RequestContext, params: JobParams) -> JobDetails:
@@ -131,15 +140,15 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     # In the order of a job's states, so that a job that moves meanwhile is found at least once.
     waiting, in_flight = queries.fetch([params.id]), queries.processing_fetch([params.id])
     buried = queries.morgue_fetch([params.id])
-    found: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
-    if not found:
+    views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
+    if not views:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
     diagnosis = diagnose(queries.explain(params.id))
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),
         morgue=next(map(serializer.buried, buried), None),
-        failures=next((serializer.failures(each) for each in found if each.failures), []),
+        failures=next((serializer.failures(each) for each in views if each.failures), []),
         why=diagnosis.sentence,
         next_at=diagnosis.next_at,
     )
@@ -149,8 +158,8 @@ def _waiting(
     context: RequestContext, params: Ranged, read: Callable[..., Page[JobView]], value: Callable[[WaitingJob], float]
 ) -> WaitingJobs:
     worker = worker_named(context, params.queue)
-    found = _read(context, worker, params, read)
-    return WaitingJobs(**_part(found, map(JobSerializer(context, worker).waiting, found), value))
+    page = _read(context, worker, params, read)
+    return WaitingJobs(**_part(page, map(JobSerializer(context, worker).waiting, page), value))
 
 
 def _buried(
@@ -160,8 +169,8 @@ def _buried(
     value: Callable[[BuriedJob], float],
 ) -> BuriedJobs:
     worker = worker_named(context, params.queue)
-    found = _read(context, worker, params, read)
-    return BuriedJobs(**_part(found, map(JobSerializer(context, worker).buried, found), value))
+    page = _read(context, worker, params, read)
+    return BuriedJobs(**_part(page, map(JobSerializer(context, worker).buried, page), value))
 
 
 def _in_seconds(params: TimeRangeParams) -> TimeRangeParams:
@@ -173,7 +182,7 @@ def _read(context: RequestContext, worker: type[Worker], params: Ranged, read: C
     return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
 
 
-def _found(
+def _search_page(
     params: SearchParams, search: Callable[..., Page[View]], show: Callable[[View], Serialized]
 ) -> dict[str, Any]:
     """A page that fits into one response.
@@ -184,22 +193,22 @@ def _found(
     after, limit = _decoded(params.cursor), params.limit
     while True:
         try:
-            found = search(prefix, error, limit, after=after)
+            page = search(prefix, error, limit, after=after)
         except ValueError as error_of_cursor:
             raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error_of_cursor
-        jobs = fitting(map(show, found))
-        if len(jobs) == len(found):
-            return {"jobs": jobs, "next": found.next and _as_cursor(found.next)}
+        jobs = fitting(map(show, page))
+        if len(jobs) == len(page):
+            return {"jobs": jobs, "next": page.next and _as_cursor(page.next)}
         limit = len(jobs)
 
 
-def _part(found: Page[Any], shown: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:
+def _part(page: Page[Any], shown: Iterable[Serialized], value: Callable[[Serialized], float]) -> dict[str, Any]:
     jobs = fitting(shown)
-    following = found.next
-    if len(jobs) < len(found):
+    following = page.next
+    if len(jobs) < len(page):
         last = jobs[-1]
         following = ListPosition(value(last), last.shard, last.id).cursor()
-    return {"jobs": jobs, "next": following and _as_cursor(following), "cut": found.cut}
+    return {"jobs": jobs, "next": following and _as_cursor(following), "cut": page.cut}
 
 
 def _as_cursor(place: str) -> str:

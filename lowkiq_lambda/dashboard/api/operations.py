@@ -1,7 +1,10 @@
 """Operations of the API. The type hints of one function give an operation's parameters and response."""
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
@@ -14,6 +17,8 @@ from lowkiq_lambda.dashboard.problems import Code
 
 PREFIX: Final = "/api/v1"
 Params = TypeVar("Params", bound=msgspec.Struct)
+_NO_MATCH: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.(?:\w+\.)*(?P<field>\w+)`", re.DOTALL)
+"""What msgspec says of a text that does not match a pattern: the pattern is for programs."""
 Run = Callable[[RequestContext, Params], Any]
 
 
@@ -70,10 +75,14 @@ def _from_query(context: RequestContext, params: type[Params]) -> Params:
     repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
     if repeated:
         raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Repeated parameters: {', '.join(repeated)}.")
+    bounds = _descriptions_of_bounds(params)
+    # No bound has a space: it was a + that was not escaped.
+    values = {name: value.replace(" ", "+") if name in bounds else value for name, value in query.items()}
     try:
-        return msgspec.convert({**query}, params, strict=False)
+        return msgspec.convert(values, params, strict=False)
     except msgspec.ValidationError as error:
-        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Invalid query: {error}.") from error
+        sentence = f"Invalid query: {_why(error, params)}"
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", sentence) from error
 
 
 def _from_body(context: RequestContext, params: type[Params]) -> Params:
@@ -83,9 +92,64 @@ def _from_body(context: RequestContext, params: type[Params]) -> Params:
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "Send the body as application/json."
         )
     try:
-        return msgspec.convert(_with_whole_numbers(msgspec.json.decode(context.body)), params)
+        return msgspec.convert(_with_whole_numbers(_decoded(context.body)), params)
+    except msgspec.ValidationError as error:
+        raise _bad_body(_why(error, params)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_body", f"Invalid body: {error}.") from error
+        raise _bad_body(f"{error}.") from error
+
+
+def _decoded(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """The body. Raises ApiError for what is JSON by its grammar and has no meaning, and what msgspec raises."""
+    try:
+        decoded = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        if _has_lone_surrogate(body):
+            raise _bad_body(r"a text has half of a surrogate pair, one of \ud800 to \udfff.") from error
+        raise
+    # msgspec takes the last of several, and who sent them may have meant another.
+    json.loads(body, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
+    return decoded
+
+
+def _has_lone_surrogate(body: bytes) -> bool:
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except ValueError:
+        return False
+    return False
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
+        raise _bad_body(f"repeated keys: {repeated}.")
+    return found
+
+
+def _bad_body(why: str) -> ApiError:
+    return ApiError(HTTPStatus.BAD_REQUEST, "bad_body", f"Invalid body: {why}")
+
+
+def _why(error: msgspec.ValidationError, params: type[msgspec.Struct]) -> str:
+    """What is wrong, in a sentence for people."""
+    mismatch = _NO_MATCH.fullmatch(str(error))
+    described = mismatch and _descriptions_of_bounds(params).get(mismatch["field"])
+    if mismatch is None or described is None:
+        return f"{error}."
+    return f"`{mismatch['field']}` is not as it must be. {described}"
+
+
+@cache
+def _descriptions_of_bounds(params: type[msgspec.Struct]) -> Mapping[str, str]:
+    """The descriptions of the fields whose text must match a pattern, those of filters too, by name."""
+    _, schemas = msgspec.json.schema_components([params])
+    fields = [field for schema in schemas.values() for field in schema.get("properties", {}).items()]
+    return {name: field["description"] for name, field in fields if "pattern" in field}
 
 
 def _with_whole_numbers(body: object) -> object:

@@ -31,6 +31,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("length", "gauge", "length", "Waiting ids."),
     MetricFamily("fresh", "gauge", "fresh", "Waiting ids that have not failed."),
     MetricFamily("retries", "gauge", "retries", "Waiting ids that have failed."),
+    MetricFamily("started", "gauge", "started", "Waiting ids that go on from a cursor."),
     MetricFamily("in_flight", "gauge", "in_flight", "Ids in flight."),
     MetricFamily("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
     MetricFamily("paused_shards", "gauge", "paused", "Paused shards."),
@@ -38,6 +39,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("done_total", "counter", "done", "Ids that succeeded since the queue was created."),
     MetricFamily("failed_total", "counter", "failed", "Counted failures of ids."),
     MetricFamily("buried_total", "counter", "buried", "Ids that were buried in the morgue."),
+    MetricFamily("checkpointed_total", "counter", "checkpointed", "Runs that came further and ended before their job."),
     MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
     MetricFamily("damaged_total", "counter", "damaged", "Unreadable records that were set aside."),
 )

@@ -8,7 +8,7 @@ import msgspec
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.payload_json import payload_json
-from lowkiq_lambda.job import Failure, JobView, MorgueJob, ScoredPayload, shard_for
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload, shard_for
 from lowkiq_lambda.worker import Worker
 
 LARGEST_PAYLOAD: Final = 1024 * 1024
@@ -32,21 +32,56 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     mask_failed: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class FailureResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One failure of a job. `at`: Unix seconds. `retry_count`: 0 for the first. `error`: its first and last line."""
+
+    at: float
+    retry_count: int
+    error: str
+
+
+class ProgressResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a started job, over all of its runs, with one of four fields for its cursor.
+
+    `cursor`: the cursor as JSON. `unreadable`: the stored progress in base64, which the library cannot decode; then the
+    numbers are 0. `left_out` and `mask_failed` as in a payload. `items`: the number of changes of the cursor; `total`:
+    the number of items that the job expects, or null. `interruptions`: the number of runs that were stopped before the
+    end; `reason`: of the last one. `failures`: the number of runs that failed. `seconds`: the duration of all runs.
+    `started_at`: the beginning of the first run in Unix seconds.
+    """
+
+    items: int
+    total: int | None
+    interruptions: int
+    failures: int
+    seconds: float
+    started_at: float | None
+    reason: str
+    cursor: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    unreadable: bytes | msgspec.UnsetType = msgspec.UNSET
+    left_out: int | msgspec.UnsetType = msgspec.UNSET
+    mask_failed: bool | msgspec.UnsetType = msgspec.UNSET
+
+
 class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `more_payloads`: the number of payloads that the response leaves out."""
+    """A job. `more_payloads`: the number of payloads that the response leaves out.
+
+    `progress`: of a job that has saved a cursor and has not ended; null for other jobs.
+    """
 
     id: str
     shard: int
     payloads: list[Payload]
     more_payloads: int
     error: str | None
+    progress: ProgressResponse | None
 
 
 class WaitingJob(JobResponse, frozen=True, kw_only=True):
     """A waiting job or one in flight. `perform_in`: Unix seconds. `retry_count`: -1 before the first failure."""
 
     perform_in: float
-    retry_count: float
+    retry_count: int
 
 
 class BuriedJob(JobResponse, frozen=True, kw_only=True):
@@ -67,15 +102,15 @@ class JobSerializer:
 
     def waiting(self, job: JobView) -> WaitingJob:
         """A waiting job or one in flight."""
-        return WaitingJob(**self._common(job), perform_in=job.perform_in, retry_count=job.retry_count)
+        return WaitingJob(**self._common(job), perform_in=job.perform_in, retry_count=int(job.retry_count))
 
     def buried(self, job: MorgueJob) -> BuriedJob:
         """A job in the morgue."""
         return BuriedJob(**self._common(job), updated_at=job.updated_at)
 
-    def failures(self, job: JobView | MorgueJob) -> list[Failure]:
+    def failures(self, job: JobView | MorgueJob) -> list[FailureResponse]:
         """The failures that Redis keeps of the job."""
-        return [Failure(failure.at, failure.retry_count, _encodable(failure.error)) for failure in job.failures]
+        return [_failure(failure) for failure in job.failures]
 
     def _common(self, job: JobView | MorgueJob) -> dict[str, Any]:
         return {
@@ -84,22 +119,29 @@ class JobSerializer:
             "payloads": [self._payload(job.id, scored) for scored in job.payloads],
             "more_payloads": job.more_payloads,
             "error": job.error if job.error is None else _encodable(job.error),
+            "progress": self._progress(job.id, job.progress),
         }
 
     def _payload(self, job_id: str, scored: ScoredPayload) -> Payload:
-        score = scored.score
+        return Payload(score=scored.score, **self._masked("payload", job_id, scored.payload))
+
+    def _progress(self, job_id: str, progress: ProgressView | None) -> ProgressResponse | None:
+        if progress is None:
+            return None
+        told = msgspec.structs.asdict(progress)
+        return ProgressResponse(**(told | {"cursor": msgspec.UNSET} | self._masked("cursor", job_id, progress.cursor)))
+
+    def _masked(self, name: str, job_id: str, value: object) -> dict[str, Any]:
+        """The field of the value, or the one that stands in for it."""
         try:
-            payload = self._masking.of(job_id, scored.payload)
+            masked = self._masking.of(job_id, value)
         except MaskFailed:
-            return Payload(score=score, mask_failed=True)
-        if isinstance(payload, bytes):
-            if len(payload) > LARGEST_PAYLOAD:
-                return Payload(score=score, left_out=len(payload))
-            return Payload(score=score, unreadable=payload)
-        encoded = payload_json(payload)
+            return {"mask_failed": True}
+        is_unreadable = isinstance(masked, bytes)
+        encoded = masked if isinstance(masked, bytes) else payload_json(masked)
         if len(encoded) > LARGEST_PAYLOAD:
-            return Payload(score=score, left_out=len(encoded))
-        return Payload(score=score, payload=msgspec.Raw(encoded))
+            return {"left_out": len(encoded)}
+        return {"unreadable": encoded} if is_unreadable else {name: msgspec.Raw(encoded)}
 
 
 def fitting(jobs: Iterable[Serialized]) -> list[Serialized]:
@@ -112,6 +154,10 @@ def fitting(jobs: Iterable[Serialized]) -> list[Serialized]:
             break
         fit.append(job)
     return fit
+
+
+def _failure(failure: Failure) -> FailureResponse:
+    return FailureResponse(at=failure.at, retry_count=int(failure.retry_count), error=_encodable(failure.error))
 
 
 def _encodable(text: str) -> str:

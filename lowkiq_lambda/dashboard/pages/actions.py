@@ -64,7 +64,8 @@ WORDS: Final[Mapping[ActionName, Words]] = {
     "requeue": Words(
         title="Requeue jobs",
         button="Requeue",
-        effect="Ids leave the morgue and are due now, with all their retries again.",
+        effect="Ids leave the morgue and are due now, with all their retries again. A cursor is forgotten where other "
+        "payloads of the id wait.",
         list="morgue",
     ),
     "delete_buried": Words(
@@ -133,7 +134,9 @@ def _asking_again(state: BulkActionState) -> str:
 def _outcome(state: BulkActionState) -> BulkActionResult:
     action, chosen = state.action, state.action.chosen
     # With a filter the expected number is unknown.
-    is_short = not action.changed or (chosen is None and action.changed < action.total and not any(action.filter.sifts))
+    is_short = not action.changed or (
+        chosen is None and action.changed < action.total and not any(action.filter.conditions)
+    )
     left = len(chosen) - action.changed if chosen is not None and action.changed else 0
     return BulkActionResult(
         queue=state.queue,

@@ -64,7 +64,7 @@ def _shown(context: RequestContext, request: BulkActionRequest) -> Response:
         number, is_all = count(actions, action, for_seconds(COUNTING))
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
-    if is_all and action.chosen is None and not any(action.filter.sifts):
+    if is_all and action.chosen is None and not any(action.filter.conditions):
         action = msgspec.structs.replace(action, total=number)
     state = BulkActionState(
         queue=request.queue, action=action, back=request.back, run=request.run, before=request.changed

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
 from lowkiq_lambda.dashboard.formatting import unescaped, visible
-from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload
+from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.errors import JobError
@@ -47,6 +47,7 @@ class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     payloads: list[KeyedPayload]
     more: int
     failures: tuple[Failure, ...]
+    progress: RenderedProgress | None
 
 
 def show(context: RequestContext) -> Response:
@@ -127,4 +128,5 @@ def _part(place: str, title: str, renderer: PayloadRenderer, job: JobView | Morg
         payloads=payloads,
         more=job.more_payloads + len(job.payloads) - len(payloads),
         failures=job.failures,
+        progress=None if job.progress is None else renderer.progress(job.id, job.progress),
     )

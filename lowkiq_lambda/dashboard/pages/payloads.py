@@ -1,4 +1,4 @@
-"""Payloads as texts of a bounded length."""
+"""Payloads and cursors as texts of a bounded length."""
 
 import re
 from typing import Final
@@ -9,13 +9,15 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import visible
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.payload_json import payload_json
-from lowkiq_lambda.job import ScoredPayload
+from lowkiq_lambda.dashboard.progress_words import progress_words
+from lowkiq_lambda.job import ProgressView, ScoredPayload
 
 LARGEST: Final = 100_000
 """Bytes of a payload on a page."""
 _DEEPEST: Final = 40
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _PREVIEW: Final = 160
+_LONGEST_CURSOR: Final = 2_000
 _TIME_WITHIN: Final = 5 * 365 * 86_400.0
 """Seconds around now in which a score may be a time."""
 
@@ -30,8 +32,23 @@ class RenderedPayload(msgspec.Struct, frozen=True, kw_only=True):
     looks_like: float | None = None
 
 
+class RenderedProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The progress of a started job.
+
+    `cut`: bytes of the cursor that are left out. `total`: None where it makes no bar.
+    """
+
+    text: str
+    items: int
+    total: int | None
+    started_at: float | None
+    cursor: str
+    cut: int
+    unreadable: bool
+
+
 class PayloadRenderer:
-    """Renders the payloads of one queue, masked."""
+    """Renders the payloads and cursors of one queue, masked."""
 
     def __init__(self, context: RequestContext, queue_name: str) -> None:
         self._masking = Masking(context, queue_name)
@@ -50,6 +67,20 @@ class PayloadRenderer:
             cut=max(0, len(encoded) - LARGEST),
             unreadable=isinstance(payload, bytes),
             looks_like=scored.score if abs(scored.score - self._now) < _TIME_WITHIN else None,
+        )
+
+    def progress(self, job_id: str, progress: ProgressView) -> RenderedProgress:
+        """The progress, with the beginning of its cursor in one line."""
+        encoded = _encoded(self._masked(job_id, progress.cursor))
+        has_bar = progress.total is not None and progress.total > 0 and progress.items >= 0
+        return RenderedProgress(
+            text=visible(progress_words(progress)),
+            items=progress.items,
+            total=progress.total if has_bar else None,
+            started_at=progress.started_at,
+            cursor=visible(encoded[:_LONGEST_CURSOR].decode(errors="backslashreplace")),
+            cut=max(0, len(encoded) - _LONGEST_CURSOR),
+            unreadable=progress.is_unreadable,
         )
 
     def line(self, job_id: str, scored: ScoredPayload) -> str:

@@ -8,7 +8,8 @@ import msgspec
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import quoted, visible
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
-from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, shard_for
+from lowkiq_lambda.dashboard.progress_words import progress_words
+from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView, shard_for
 from lowkiq_lambda.worker import Worker
 
 _LONGEST_ID: Final = 80
@@ -19,6 +20,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `at`: its due time, or its burial time.
 
     `link`: None for an id that is too long for an address. `preview`: of its first payload; None for a large one.
+    `progress`: of a started job, with its words; without its cursor, which a row does not show.
     """
 
     key: str
@@ -32,6 +34,8 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     payloads: int
     preview: str | None
+    progress: ProgressView | None
+    progress_words: str
 
 
 def rows_of(context: RequestContext, worker: type[Worker], jobs: Iterable[JobView | MorgueJob]) -> list[JobRow]:
@@ -61,6 +65,8 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
         error=None if job.error is None else _line_of(job.error),
         payloads=len(job.payloads) + job.more_payloads,
         preview=renderer.line(job.id, job.payloads[0]) if job.payloads else None,
+        progress=job.progress,
+        progress_words=visible(progress_words(job.progress)) if job.progress else "",
     )
 
 

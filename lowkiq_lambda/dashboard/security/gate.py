@@ -25,6 +25,11 @@ FOR_READERS: Final = frozenset({"/sign-out"})
 """Forms that readers may send."""
 PROOF_FIELD: Final = "csrf"
 PROOF_HEADER: Final = "x-csrf-token"
+_SEND_ONE: Final = "Send `Authorization: Bearer SECRET`, with the secret of a token of LOWKIQ_DASHBOARD_TOKENS."
+_UNKNOWN: Final = (
+    "This token is unknown: it is the secret of no token of LOWKIQ_DASHBOARD_TOKENS, and no rule matches its claims. "
+    "A password is not a token."
+)
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 Refuse = Callable[[Request, int, str], Response]
@@ -88,7 +93,8 @@ class Gate:
             return 403, "This dashboard has no configured password, so it serves only the machine that it runs on."
         is_open = path in OPEN or path.startswith(OPEN_FOLDER)
         if visitor is None and not is_open:
-            return 401, "Sign in first."
+            # Only programs read it: a browser is led to the form.
+            return 401, (_UNKNOWN if "authorization" in headers else _SEND_ONE)
         is_safe = scope["method"] in _SAFE
         if not is_safe and is_foreign(headers):
             return 403, "A page of another site sent this request."

@@ -42,10 +42,10 @@ class NotOnPurpose(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is news."""
-        told = [*(record.args or ()), *(record.exc_info or ())]
+        values = [*(record.args or ()), *(record.exc_info or ())]
         # An exit is logged by its text.
         is_exit = InjectedInterruption.__name__ in record.getMessage()
-        return not is_exit and not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in told)
+        return not is_exit and not any(isinstance(each, InjectedFailure | InjectedInterruption) for each in values)
 
 
 @contextmanager

@@ -110,8 +110,8 @@ class _Git:
         except FileNotFoundError as error:
             raise HistoryError("git was not found on PATH") from error
         except subprocess.CalledProcessError as error:
-            said = error.stderr.decode(errors="replace").strip()
-            raise HistoryError(f"{self._folder}: git {arguments[0]} failed: {said}") from error
+            message = error.stderr.decode(errors="replace").strip()
+            raise HistoryError(f"{self._folder}: git {arguments[0]} failed: {message}") from error
         return done.stdout
 
 

@@ -52,8 +52,8 @@ def _launch(folder: ServerFolder, binary: ServerBinary, access: Access) -> None:
                 check=True,
             )
         except subprocess.SubprocessError as error:
-            said = getattr(error, "stderr", None) or getattr(error, "stdout", None) or error
-            raise EmbeddedServerError(f"{binary.path} {binary.version} does not start: {said}") from error
+            reason = getattr(error, "stderr", None) or getattr(error, "stdout", None) or error
+            raise EmbeddedServerError(f"{binary.path} {binary.version} does not start: {reason}") from error
 
 
 def _settings(access: Access) -> str:

@@ -59,6 +59,7 @@ class ActionProgress(NamedTuple):
 class SnapshotReply(ReplyShape, frozen=True):
     """What snapshot.lua answers."""
 
+    scripts = ("snapshot",)
     arrival: bytes
     seen_at: bytes
     waiting: int
@@ -69,6 +70,7 @@ class SnapshotReply(ReplyShape, frozen=True):
 class PauseReply(ReplyShape, frozen=True):
     """What pause.lua answers."""
 
+    scripts = ("pause",)
     status: bytes
     due_at: bytes
 
@@ -76,6 +78,7 @@ class PauseReply(ReplyShape, frozen=True):
 class ActionReply(ReplyShape, frozen=True):
     """What the scripts of actions answer, by include/action.lua."""
 
+    scripts = ("delete", "delete_morgue", "expedite", "kill", "requeue")
     status: bytes
     changed: int
     finished: int

@@ -21,7 +21,7 @@ from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -128,7 +128,7 @@ class Actions:
     def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
         held = self.reader.shards[shard] if isinstance(shard, int) else shard
         reply = self.reader.backend.run(name, held, [str(token)], retry_for=self.reader.retry_for)
-        return bool(reply[0] == b"OK")
+        return StatusReply.of(reply).status == b"OK"
 
     def repair(self) -> int:
         """Set aside all records of the queue that no script wrote; how many records were damaged.

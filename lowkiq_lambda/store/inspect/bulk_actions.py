@@ -1,7 +1,7 @@
-"""An operator's action on many ids, in steps of a moment each. Between two steps it is a value that anybody may keep.
+"""An operator's action on many ids, in short steps. Between two steps it is a value that anybody may keep.
 
-It begins with a look, at what there is when the operator is asked whether they mean it; what came since is left alone,
-however much later the steps are. So each may be taken twice, by two operators too: the second finds nothing to do.
+It begins with a snapshot of the list, taken when the operator is asked to confirm; later arrivals are never touched,
+however late the steps are. So a step may run twice, even by two operators: the second run finds nothing to do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,16 @@ import msgspec
 
 from lowkiq_lambda.store.inspect.action_scripts import ActionName, ShardSnapshot
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter, Where, filter_ids
-from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, ListPosition, Range, list_positions
+from lowkiq_lambda.store.inspect.id_filter import ALL, IdFilter, filter_ids
+from lowkiq_lambda.store.inspect.id_ranges import (
+    IDS_AT_ONCE,
+    Bound,
+    ListName,
+    ListPosition,
+    Range,
+    SearchableList,
+    list_positions,
+)
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import ShardRef
 
@@ -116,12 +124,12 @@ def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tu
     for saved in action.snapshots:
         snapshot = saved.snapshot(actions.reader.shards)
         while go_on():
-            found = _fetch(actions, action, snapshot)
-            if found is None:
+            step = _fetch(actions, action, snapshot)
+            if step is None:
                 action = msgspec.structs.replace(action, after=None)
                 break
-            number += len(found.ids)
-            action = msgspec.structs.replace(action, after=found.after)
+            number += len(step.ids)
+            action = msgspec.structs.replace(action, after=step.after)
         else:
             return number, False
     return number, True
@@ -144,7 +152,7 @@ def steps(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
 
 
 def _begin(actions: Actions, action: BulkAction) -> BulkAction:
-    """What becomes due does so when the action begins, not when the operator was asked: no lag comes of that."""
+    """Jobs become due as of the beginning of the action, not of the question, so that it adds no lag."""
     if action.act != "expedite" or not action.snapshots:
         return msgspec.structs.replace(action, begun=True)
     shards = actions.reader.shards
@@ -174,34 +182,34 @@ def _act(actions: Actions, action: BulkAction) -> BulkAction:
 
 
 def _find(actions: Actions, action: BulkAction) -> BulkAction:
-    found = _fetch(actions, action, action.snapshots[0].snapshot(actions.reader.shards))
-    if found is None:
+    step = _fetch(actions, action, action.snapshots[0].snapshot(actions.reader.shards))
+    if step is None:
         return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
-    handled = action.handled + found.listed - len(found.ids)
-    return msgspec.structs.replace(action, pending=found.ids, after=found.after, handled=handled)
+    handled = action.handled + step.listed - len(step.ids)
+    return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
 
 
-class _Found(NamedTuple):
-    """Ids that are meant, of how many that were listed, up to which place."""
+class _Listed(NamedTuple):
+    """The ids to change, the number of ids that were listed for them, and the cursor after them."""
 
     ids: list[str]
     listed: int
     after: str
 
 
-def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Found | None:
-    """The next ids of the shard; None where there are no more."""
+def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Listed | None:
+    """The next ids of the shard; None at its end."""
     reader = actions.reader._replace(shards=[snapshot.shard])
     if action.chosen is not None:
         chosen = by_shard(action.chosen, actions.reader.shards).get(snapshot.shard, ())
-        return None if action.after is not None else _Found([*chosen], len(chosen), "")
+        return None if action.after is not None else _Listed([*chosen], len(chosen), "")
     within = _within(action, snapshot)
-    places = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
-    if not places:
+    positions = list_positions(reader, _list_of(action), within, IDS_AT_ONCE)
+    if not positions:
         return None
-    ids = [place.id for place in places]
-    where: Where = "morgue" if action.act in _OF_MORGUE else "waiting"
-    return _Found(filter_ids(reader, where, _wanted(action), ids), len(ids), places[-1].cursor())
+    ids = [position.id for position in positions]
+    where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
+    return _Listed(filter_ids(reader, where, _wanted(action), ids), len(ids), positions[-1].cursor())
 
 
 def _list_of(action: BulkAction) -> ListName:

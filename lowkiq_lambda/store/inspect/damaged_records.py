@@ -20,9 +20,17 @@ class DamagedRecordReply(ReplyShape, frozen=True):
     size: bytes
 
 
+class DamagedRecordsReply(ReplyShape, frozen=True):
+    """What damaged_records.lua answers."""
+
+    scripts = ("damaged_records",)
+    records: list[DamagedRecordReply]
+
+
 class DeleteDamagedReply(ReplyShape, frozen=True):
     """What delete_damaged.lua answers."""
 
+    scripts = ("delete_damaged",)
     status: bytes
     deleted: int
 
@@ -41,7 +49,7 @@ def delete_damaged(reader: ShardReader, last: int) -> int:
 
 
 def _records(shard: ShardRef, reply: Reply) -> list[DamagedRecord]:
-    return [_record(shard, DamagedRecordReply.of(item)) for item in reply]
+    return [_record(shard, item) for item in DamagedRecordsReply.of(reply).records]
 
 
 def _record(shard: ShardRef, item: DamagedRecordReply) -> DamagedRecord:
@@ -57,5 +65,5 @@ def _record(shard: ShardRef, item: DamagedRecordReply) -> DamagedRecord:
     )
 
 
-def _text(told: bytes) -> str:
-    return told.decode(errors="backslashreplace")
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="backslashreplace")

@@ -20,8 +20,8 @@ def declared_queues(backend: Backend, retry_for: float) -> dict[str, Mapping[str
 
 
 def _declared(backend: Backend) -> dict[str, Mapping[str, Any]]:
-    found = backend.client.scan_iter(match=f"{_BEFORE}*{_AFTER}", count=_STEP)
-    keys = sorted({key.decode() for key in found})
+    matches = backend.client.scan_iter(match=f"{_BEFORE}*{_AFTER}", count=_STEP)
+    keys = sorted({key.decode() for key in matches})
     values = send_each(backend.client, [(key, ("GET", key)) for key in keys])
     return {_name_of(key): _decoded(value) for key, value in zip(keys, values, strict=True) if value is not None}
 

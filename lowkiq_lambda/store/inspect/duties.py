@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.duty_claims import DutyClaims, DutyStateReply, Period
+from lowkiq_lambda.store.shard.duty_claims import DutyClaims, DutyRecord, Period
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +32,24 @@ def duty_states(
     """The state of each. Raises BackendError."""
     if not duties:
         return []
-    replies = DutyClaims(backend, queue_names).states(duties, retry_for)
-    return [_duty_state(name, every, reply) for (name, every), reply in zip(duties, replies, strict=True)]
+    records = DutyClaims(backend, queue_names).states(duties, retry_for)
+    return [_duty_state(name, every, record) for (name, every), record in zip(duties, records, strict=True)]
 
 
-def _duty_state(name: str, every: float, reply: DutyStateReply) -> DutyState:
-    dead = reply.unfinished - reply.is_claimed
+def _duty_state(name: str, every: float, record: DutyRecord) -> DutyState:
+    dead = record.unfinished - record.is_claimed
     took = None
-    if reply.unfinished == 0 and reply.began_at is not None and reply.ended_at is not None:
-        took = max(0.0, reply.ended_at - reply.began_at)
+    if record.unfinished == 0 and record.began_at is not None and record.ended_at is not None:
+        took = max(0.0, record.ended_at - record.began_at)
     return DutyState(
         name=name,
         every=every,
-        is_running=reply.is_claimed,
-        last_run=reply.began_at,
+        is_running=record.is_claimed,
+        last_run=record.began_at,
         last_seconds=took,
-        next_run=reply.due_at,
-        failures=reply.failed + dead,
+        next_run=record.due_at,
+        failures=record.failed + dead,
         last_error="nobody has said that its last run is over: its process died, or lost Redis"
         if dead
-        else reply.error or None,
+        else record.error or None,
     )

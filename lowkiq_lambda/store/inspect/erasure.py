@@ -1,7 +1,9 @@
 """Removes a queue with all that it holds. Only while nobody uses the server: whoever does is not told."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.faults import translated
@@ -12,27 +14,43 @@ from lowkiq_lambda.store.shard.keys import PREFIX, escape
 class Erased:
     """How many ids were removed with a queue: those that waited or were in flight, and those in the morgue."""
 
-    pending: int
+    waiting: int
     buried: int
+
+
+def has_queue(url: str, queue_name: str, timeout: float) -> bool:
+    """Whether a server (not a cluster) has anything of the queue. Raises BackendError."""
+    with _connected(url, timeout) as client:
+        return bool(_keys_of(client, queue_name))
 
 
 def erase_queue(url: str, queue_name: str, timeout: float) -> Erased | None:
     """Remove the queue from a server (not a cluster); None where it has none of that name. Raises BackendError."""
-    name = escape(queue_name)
-    with closing(connect(url, max_connections=1, timeout=timeout, pool_timeout=timeout)) as client, translated():
-        # The shards have more in the braces than what the queue has but once.
-        keys = [key for end in ("}:*", ":*") for key in client.scan_iter(match=f"{PREFIX}:{{{name}{end}", count=1_000)]
+    with _connected(url, timeout) as client:
+        keys = _keys_of(client, queue_name)
         if not keys:
             return None
-        pending: set[object] = set()
+        waiting: set[object] = set()
         buried = 0
         for key in keys:
             shard, _, kind = key.rpartition(b":")
             if kind == b"due":
-                pending.update((shard, job_id) for job_id in client.zrange(key, 0, -1))
+                waiting.update((shard, job_id) for job_id in client.zrange(key, 0, -1))
             elif kind == b"flight":
-                pending.update((shard, job_id) for job_id in client.hkeys(key))
+                waiting.update((shard, job_id) for job_id in client.hkeys(key))
             elif kind == b"morgue":
                 buried += client.zcard(key)
         client.unlink(*keys)
-        return Erased(len(pending), buried)
+        return Erased(len(waiting), buried)
+
+
+@contextmanager
+def _connected(url: str, timeout: float) -> Iterator[Any]:
+    with closing(connect(url, max_connections=1, timeout=timeout, pool_timeout=timeout)) as client, translated():
+        yield client
+
+
+def _keys_of(client: Any, queue_name: str) -> list[bytes]:  # noqa: ANN401 - any of redis-py's clients
+    name = escape(queue_name)
+    # The shards have more in the braces than what the queue has but once.
+    return [key for end in ("}:*", ":*") for key in client.scan_iter(match=f"{PREFIX}:{{{name}{end}", count=1_000)]

@@ -17,61 +17,61 @@ SPANS: Final[Mapping[Span, tuple[Kind, int, int]]] = {
     "6h": (MINUTES, 6 * 3_600, 180),
     "72h": (MINUTES, 72 * 3_600, 900),
 }
-"""What is read, how far back, and the seconds of a point of it."""
+"""By span: the kind of array, the seconds back, and the seconds of one point."""
 
 RECENT: Final = 30
-"""Seconds that a rate is the mean of."""
+"""A rate is the mean of so many seconds."""
 UNWRITTEN: Final = SECONDS.step
-"""Seconds for which processes may keep what they did to themselves: a point that is so young would look too low."""
-_HALF, _MOST = 0.5, 0.95
+"""Seconds for which a process may hold its counts back: a younger point would look too low."""
+_P50, _P95 = 0.5, 0.95
 
 Window: TypeAlias = tuple[Kind, int]
-"""A kind of array, and which of them."""
+"""A kind of array, and its number."""
 Windows: TypeAlias = Mapping[Window, bytes]
 _COUNTER: Final = 4
 """Bytes."""
 
 
 def windows(span: Span, now: float) -> list[Window]:
-    """What has to be read of a queue, to know so much of its past."""
+    """The windows of a queue to read for a span."""
     kind, length, step = SPANS[span]
     return [
         (read, number)
         for read, reach in {SECONDS: RECENT, TIMES: TIMES.window, kind: length}.items()
-        # A little more on the way back, as what is shown ended a while ago.
+        # A little further back, as the last point shown ended a while ago.
         for number in range(int((now - reach - step - UNWRITTEN) // read.window), int(now // read.window) + 1)
     ]
 
 
-def command(queue_name: str, wanted: Sequence[Window]) -> ExtraCommand:
-    """Reads these windows of a queue."""
-    keys = [kind.key(queue_name, number * kind.window) for kind, number in wanted]
+def command(queue_name: str, requested: Sequence[Window]) -> ExtraCommand:
+    """The command that reads these windows of a queue."""
+    keys = [kind.key(queue_name, number * kind.window) for kind, number in requested]
     return keys[0], ("MGET", *keys)
 
 
-def history(answer: object, wanted: Sequence[Window], span: Span, now: float) -> QueueHistory:
-    """What the command answered; nothing where it could not be read."""
-    stored = zip(wanted, answer if isinstance(answer, list) else (), strict=False)
-    found = {window: data for window, data in stored if isinstance(data, bytes)}
+def history(reply: object, requested: Sequence[Window], span: Span, now: float) -> QueueHistory:
+    """The history in the command's reply; an empty one if the reply is an error."""
+    stored = zip(requested, reply if isinstance(reply, list) else (), strict=False)
+    arrays = {window: data for window, data in stored if isinstance(data, bytes)}
     kind, length, step = SPANS[span]
     written_at = now - UNWRITTEN
-    # Up to now rather than to the last whole point: what is long is cut anew each minute, and lacks nothing.
+    # Up to now rather than to the last whole point, so that a long span is up to date each minute.
     ends_at = written_at // kind.step * kind.step
     recent_to = written_at // SECONDS.step * SECONDS.step
-    recent = _series(found, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
+    recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     return QueueHistory(
-        series=_series(found, kind, ends_at - length, ends_at, step),
+        series=_series(arrays, kind, ends_at - length, ends_at, step),
         done_rate=sum(recent.done) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
-        took=_quantiles(found, 0),
-        waited=_quantiles(found, BUCKETS),
+        took=_quantiles(arrays, 0),
+        waited=_quantiles(arrays, BUCKETS),
     )
 
 
-def _series(found: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
+def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> Series:
     first, last = int(from_ // kind.window), int((to - 1) // kind.window)
     slots = kind.window // kind.step
-    stored = b"".join([_filled(found.get((kind, number), b""), 2 * slots) for number in range(first, last + 1)])
+    stored = b"".join([_filled(arrays.get((kind, number), b""), 2 * slots) for number in range(first, last + 1)])
     begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
     counters = _counters(stored, 2 * begin, 2 * (end - begin))
     width = 2 * (step // kind.step)
@@ -85,7 +85,7 @@ def _series(found: Windows, kind: Kind, from_: float, to: float, step: int) -> S
 
 
 def _filled(stored: bytes, counters: int) -> bytes:
-    """An array ends where nothing was counted any more."""
+    """The whole array: it is stored up to its last count only."""
     return stored.ljust(_COUNTER * counters, b"\0")
 
 
@@ -93,19 +93,19 @@ def _counters(stored: bytes, first: int, number: int) -> tuple[int, ...]:
     return struct.unpack_from(f">{number}I", stored, _COUNTER * first)
 
 
-def _quantiles(found: Windows, first: int) -> Quantiles | None:
-    stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in found.items() if kind is TIMES]
+def _quantiles(arrays: Windows, first: int) -> Quantiles | None:
+    stored = [_filled(data, 2 * BUCKETS) for (kind, _), data in arrays.items() if kind is TIMES]
     counted: Iterable[int] = repeat(0, BUCKETS)
     for data in stored:
         counted = map(add, counted, _counters(data, first, BUCKETS))
     reached = [*accumulate(counted)]
     if not reached[-1]:
         return None
-    return Quantiles(_quantile(reached, _HALF), _quantile(reached, _MOST))
+    return Quantiles(_quantile(reached, _P50), _quantile(reached, _P95))
 
 
 def _quantile(reached: Sequence[int], share: float) -> float:
-    """The time that so large a share of all stays below, by what each bucket brings the sum to."""
+    """The time that this share of all stays below; `reached` is the running sum over the buckets."""
     wanted = share * reached[-1]
     number = bisect_left(reached, wanted)
     before = reached[number - 1] if number else 0

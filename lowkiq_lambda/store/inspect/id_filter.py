@@ -1,22 +1,20 @@
-"""What an operator searches for, in lists that are too long to be shown."""
+"""An operator's filter for lists that are too long to be shown."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.store.inspect.id_ranges import Bound
+from lowkiq_lambda.store.inspect.id_ranges import Bound, IdsReply, SearchableList
 from lowkiq_lambda.store.shard.reader import ShardReader
-
-Where: TypeAlias = Literal["waiting", "morgue"]
 
 
 class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What of a list is meant; all of it by default.
+    """A part of a list; all of it by default.
 
     `least` and `most`: of perform_in, or of updated_at in the morgue; `least_count` and `most_count`: of retry_count.
-    All four as in Redis, "" for the latter two is no bound. `least_id` and `most_id`: "[" or "(" and an id, or "".
-    `prefix`: how the id begins; `error`: what its last error contains, in whatever case.
+    All four as in Redis; "" for the latter two sets no bound. `least_id` and `most_id`: "[" or "(" and an id, or "".
+    `prefix`: the beginning of the id; `error`: a part of its last error, in any case.
     """
 
     least: str = "-inf"
@@ -29,36 +27,33 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     error: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no bound."""
+        """Raises ValueError for an invalid bound."""
         for bound in (self.least, self.most, self.least_count or "-", self.most_count or "+"):
             Bound.of(bound)
         if any(bound[:1] not in {"", "[", "("} for bound in (self.least_id, self.most_id)):
             raise ValueError('A bound of ids begins with "[" or "(".')
 
     @property
-    def sifts(self) -> tuple[str, ...]:
-        """What the ids of a list have to be asked for, one by one."""
+    def conditions(self) -> tuple[str, ...]:
+        """All but the range: conditions that filter_ids.lua checks id by id; "" is none."""
         counts = [str(Bound.of(bound)) if bound else "" for bound in (self.least_count, self.most_count)]
-        return *counts, self.least_id, self.most_id, self.prefix, _small(self.error)
+        return *counts, self.least_id, self.most_id, self.prefix, _lowered(self.error)
 
 
 ALL: Final = IdFilter()
 """Everything."""
 
 
-def filter_ids(reader: ShardReader, where: Where, wanted: IdFilter, ids: Sequence[str]) -> list[str]:
-    """Those of the ids, all of the source's one shard, that the filter wants apart from its range.
-
-    Raises BackendError.
-    """
-    if not any(wanted.sifts):
+def filter_ids(reader: ShardReader, where: SearchableList, wanted: IdFilter, ids: Sequence[str]) -> list[str]:
+    """The ids that meet the filter's conditions; all ids are of the reader's only shard. Raises BackendError."""
+    if not any(wanted.conditions):
         return [*ids]
     (shard,) = reader.shards
-    asked = {shard: [where, *wanted.sifts, *ids]}
-    (found,) = reader.read("filter_ids", asked, lambda _shard, reply: [job_id.decode() for job_id in reply])
-    return found
+    args = {shard: [where, *wanted.conditions, *ids]}
+    (matches,) = reader.read("filter_ids", args, lambda _shard, reply: IdsReply.of(reply).ids)
+    return [job_id.decode() for job_id in matches]
 
 
-def _small(text: str) -> str:
-    """As the server makes letters small: those of ASCII only."""
+def _lowered(text: str) -> str:
+    """In lower case as the server does it: ASCII letters only."""
     return text.encode().lower().decode()

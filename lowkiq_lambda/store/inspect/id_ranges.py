@@ -1,4 +1,4 @@
-"""Lists of ids by a number, merged over shards: in order of the number, then of the shard, then of the id."""
+"""Ranges of numbers and of ids, and lists by a number: in order of the number, then of the shard, then of the id."""
 
 import math
 from collections.abc import Sequence
@@ -6,40 +6,40 @@ from contextlib import suppress
 from itertools import chain
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
-from lowkiq_lambda.job import is_number
+from lowkiq_lambda.job import id_text, is_number
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 ListName: TypeAlias = Literal["due", "retry", "morgue"]
+SearchableList: TypeAlias = Literal["waiting", "morgue"]
 
 IDS_AT_ONCE: Final = 500
-"""How many ids one call of a script is given; it also ends at `ID_BYTES_AT_ONCE`."""
+"""The most ids for one call of a script; `ID_BYTES_AT_ONCE` limits them, too."""
 ID_BYTES_AT_ONCE: Final = 1024 * 1024
-
 
 _INFINITE: Final = {"-": "-inf", "+": "inf"}
 
 
 class ListPosition(NamedTuple):
-    """Where an id stands in a list; a list's order is theirs."""
+    """The position of an id in a list; lists are sorted by it."""
 
     value: float
     shard: int
     id: str
 
     def cursor(self) -> str:
-        """The place as a text."""
+        """The position as a text."""
         return f"{self.value!r}:{self.shard}:{self.id}"
 
     @classmethod
     def of(cls, cursor: str) -> Self:
-        """The place that a text was made of. Raises ValueError for any other text."""
+        """The position that `cursor` made the text of. Raises ValueError for any other text."""
         value, shard, job_id = cursor.split(":", 2)
-        place = cls(float(value), int(shard), job_id)
-        if math.isnan(place.value):
+        position = cls(float(value), int(shard), job_id)
+        if math.isnan(position.value):
             raise ValueError(cursor)
-        return place
+        return position
 
 
 class Bound(NamedTuple):
@@ -49,18 +49,18 @@ class Bound(NamedTuple):
     exclusive: bool = False
 
     @classmethod
-    def of(cls, given: float | str) -> Self:
-        """As in Redis: a number, or a text of one, behind "(" to leave it out; "-inf" or "-", "+inf" or "+"."""
+    def of(cls, bound: float | str) -> Self:
+        """As in Redis: a number or its text, after "(" to exclude it; "-inf" or "-", "+inf" or "+"."""
         value = math.nan
-        text = _INFINITE.get(given, given) if isinstance(given, str) else ""
+        text = _INFINITE.get(bound, bound) if isinstance(bound, str) else ""
         # Text that is not a number falls through to the error.
         with suppress(ValueError, OverflowError):
-            if isinstance(given, str):
+            if isinstance(bound, str):
                 value = float(text[1:] if text[:1] in ("(", "[") else text)
-            elif is_number(given) or given in (math.inf, -math.inf):
-                value = float(given)
+            elif is_number(bound) or bound in (math.inf, -math.inf):
+                value = float(bound)
         if math.isnan(value):
-            raise ValueError(f'{given!r} is not a bound: give a number, "(" and a number, "-inf" or "+inf".')
+            raise ValueError(f'{bound!r} is not a bound: give a number, "(" and a number, "-inf" or "+inf".')
         return cls(value, text.startswith("("))
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Bound(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A range of numbers, read upwards or downwards, from behind a place on."""
+    """A range of numbers, read upwards or downwards, starting after a position."""
 
     least: Bound
     most: Bound
@@ -81,20 +81,81 @@ class Range(NamedTuple):
         return above and (value < self.most.value or (value == self.most.value and not self.most.exclusive))
 
 
+class IdBound(NamedTuple):
+    """One end of a range of ids."""
+
+    id: str
+    exclusive: bool = False
+
+    @classmethod
+    def of(cls, bound: object) -> Self:
+        """As in Redis: an id, after "[" if it begins with a sign; after "(" to exclude it."""
+        text = id_text(bound)
+        return cls(text.removeprefix("[") if text[:1] != "(" else text[1:], text[:1] == "(")
+
+
+class IdRange(NamedTuple):
+    """A range of ids by their bytes, read upwards or downwards, starting after a position. None is no bound."""
+
+    least: IdBound | None
+    most: IdBound | None
+    reverse: bool = False
+    after: ListPosition | None = None
+    empty: bool = False
+
+    @classmethod
+    def of(cls, least: object, most: object, after: ListPosition | None, *, reverse: bool) -> Self:
+        """As in Redis: the bounds are ids, or "-" and "+", which lie below and above every id."""
+        return cls(
+            None if least == "-" else IdBound.of(least),
+            None if most == "+" else IdBound.of(most),
+            reverse,
+            after,
+            empty=least == "+" or most == "-",
+        )
+
+    def holds(self, position: ListPosition) -> bool:
+        """Whether the id of the position lies in the range."""
+        job_id, after = position.id, self.after
+        if self.empty:
+            return False
+        if self.least and (job_id < self.least.id or (self.least.exclusive and job_id == self.least.id)):
+            return False
+        if self.most and (job_id > self.most.id or (self.most.exclusive and job_id == self.most.id)):
+            return False
+        return after is None or (job_id < after.id if self.reverse else job_id > after.id)
+
+
+class IdsByValueReply(ReplyShape, frozen=True):
+    """What ids_by_value.lua answers."""
+
+    scripts = ("ids_by_value",)
+    ids_and_values: list[bytes]
+    """Ids, each with its number behind it."""
+
+
+class IdsReply(ReplyShape, frozen=True):
+    """What scripts answer that tell nothing but ids."""
+
+    scripts = ("filter_ids", "in_flight_ids")
+    ids: list[bytes]
+
+
 def list_positions(reader: ShardReader, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
-    """The first `limit` places of the range (the last, if it is reversed). Raises BackendError."""
-    asked = {shard: [listed, *_asked(within, shard.index, limit)] for shard in reader.shards}
-    places = chain.from_iterable(reader.read("ids_by_value", asked, _places))
-    return sorted(places, reverse=within.reverse)[:limit]
+    """The first `limit` positions of the range (the last, if it is reversed). Raises BackendError."""
+    args = {shard: [listed, *_arguments(within, shard.index, limit)] for shard in reader.shards}
+    positions = chain.from_iterable(reader.read("ids_by_value", args, _positions))
+    return sorted(positions, reverse=within.reverse)[:limit]
 
 
-def _places(shard: ShardRef, reply: Reply) -> list[ListPosition]:
-    pairs = zip(reply[::2], reply[1::2], strict=True)
+def _positions(shard: ShardRef, reply: Reply) -> list[ListPosition]:
+    flat = IdsByValueReply.of(reply).ids_and_values
+    pairs = zip(flat[::2], flat[1::2], strict=True)
     return [ListPosition(float(value), shard.index, job_id.decode()) for job_id, value in pairs]
 
 
 def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:
-    """As many of the ids from `start` on as one call is given: at least one, if there is any."""
+    """As many of the ids from `start` on as one call takes: at least one, if there is any."""
     part, size = ids[start : start + IDS_AT_ONCE], 0
     for count, job_id in enumerate(part):
         size += len(job_id)
@@ -103,14 +164,14 @@ def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:
     return part
 
 
-def _asked(within: Range, shard: int, limit: int) -> list[Argument]:
-    """What ids_by_value.lua is told: the bounds, narrowed to what lies behind the place."""
+def _arguments(within: Range, shard: int, limit: int) -> list[Argument]:
+    """The arguments of ids_by_value.lua: the bounds, narrowed to the values after the position."""
     least, most, reverse, after = within
     equal, than = "", ""
     if after is not None and shard == after.shard:
         equal, than = repr(after.value), after.id
     if after is not None:
-        # A shard that comes before that of the place has shown all of this value.
+        # A shard before the shard of the position has no ids of this value left.
         shown = (shard > after.shard) if reverse else (shard < after.shard)
         edge = Bound(after.value, exclusive=shown)
         if reverse:

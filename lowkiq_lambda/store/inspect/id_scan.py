@@ -1,4 +1,4 @@
-"""Searches that no index serves: through all ids of all shards, a step at a time, up to a limit."""
+"""Searches without an index: scans of all ids of all shards, a step at a time, up to a limit."""
 
 import heapq
 from collections.abc import Callable, Iterable
@@ -11,12 +11,12 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
 STEP: Final = 10_000
-"""About how many ids are looked at in one round trip, over all shards."""
+"""About how many ids one round trip reads, over all shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdScan:
-    """The first `most` places, in the order of `key`, of those that `wants` holds for. Their value is `value`."""
+    """The first `most` positions, in the order of `key`, for which `wants` is true. Their value is `value`."""
 
     listed: Literal["due", "morgue"]
     wants: Callable[[ListPosition], bool]
@@ -27,41 +27,42 @@ class IdScan:
     fresh: bool = False
     """Only ids that have not failed."""
 
-    def best(self, places: Iterable[ListPosition]) -> list[ListPosition]:
+    def best(self, positions: Iterable[ListPosition]) -> list[ListPosition]:
         """The first of them, in order."""
         choose = heapq.nlargest if self.reverse else heapq.nsmallest
-        return choose(self.most, places, key=self.key)
+        return choose(self.most, positions, key=self.key)
 
 
 class IdScanReply(ReplyShape, frozen=True):
-    """What scan_ids.lua answers: how many ids it looked at, and those that were wanted."""
+    """The reply of scan_ids.lua: the next cursor, the number of ids read, and the ids that match."""
 
+    scripts = ("scan_ids",)
     cursor: bytes
-    seen: int
+    ids_read: int
     ids: list[bytes]
 
 
 def scan_ids(reader: ShardReader, search: IdScan, at_most: int) -> tuple[list[ListPosition], bool]:
-    """What was found among about `at_most` ids, and whether there are more that were not looked at.
+    """The matches among about `at_most` ids, and whether ids are left unread.
 
-    Ids that are there from the beginning to the end are surely seen. Raises BackendError.
+    Ids that are there from the beginning to the end are surely read. Raises BackendError.
     """
-    found: set[ListPosition] = set()
-    cursors, looked = dict.fromkeys(reader.shards, b"0"), 0
-    while cursors and looked < at_most:
+    matches: set[ListPosition] = set()
+    cursors, total_read = dict.fromkeys(reader.shards, b"0"), 0
+    while cursors and total_read < at_most:
         count, fresh = max(10, STEP // len(cursors)), "fresh" if search.fresh else ""
-        asked = {shard: [search.listed, cursor, count, fresh] for shard, cursor in cursors.items()}
-        for shard, cursor, seen, ids in reader.read("scan_ids", asked, _scanned):
+        args = {shard: [search.listed, cursor, count, fresh] for shard, cursor in cursors.items()}
+        for shard, cursor, ids_read, ids in reader.read("scan_ids", args, _decoded):
             cursors[shard] = cursor
-            looked += seen
-            places = (ListPosition(search.value, shard.index, job_id) for job_id in ids)
-            found.update(place for place in places if search.wants(place))
+            total_read += ids_read
+            positions = (ListPosition(search.value, shard.index, job_id) for job_id in ids)
+            matches.update(position for position in positions if search.wants(position))
         cursors = {shard: cursor for shard, cursor in cursors.items() if cursor != b"0"}
-        if len(found) > 4 * search.most:
-            found = set(search.best(found))
-    return search.best(found), bool(cursors)
+        if len(matches) > 4 * search.most:
+            matches = set(search.best(matches))
+    return search.best(matches), bool(cursors)
 
 
-def _scanned(shard: ShardRef, reply: Reply) -> tuple[ShardRef, bytes, int, list[str]]:
-    scanned = IdScanReply.of(reply)
-    return shard, scanned.cursor, scanned.seen, [job_id.decode() for job_id in scanned.ids]
+def _decoded(shard: ShardRef, reply: Reply) -> tuple[ShardRef, bytes, int, list[str]]:
+    step = IdScanReply.of(reply)
+    return shard, step.cursor, step.ids_read, [job_id.decode() for job_id in step.ids]

@@ -1,21 +1,20 @@
-"""Searches that people can go on with: shard by shard, a bounded number of ids at a time."""
+"""Searches page by page: shard by shard, a bounded number of ids at a time."""
 
-from typing import Final, Literal, NamedTuple, Self, TypeAlias
+from typing import Final, NamedTuple, Self
 
+from lowkiq_lambda.store.inspect.id_ranges import SearchableList
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
-SearchableList: TypeAlias = Literal["waiting", "morgue"]
-
 STEP: Final = 1_000
-"""About how many ids one call looks at."""
-LOOKED_AT_ONCE: Final = 100_000
-"""About how many ids one page's search looks at."""
+"""About how many ids one call reads."""
+READ_AT_ONCE: Final = 100_000
+"""About how many ids the search for one page reads."""
 
 
 class IdSearch(NamedTuple):
-    """What is looked for: ids that begin so, with errors that hold the text, in whatever case."""
+    """Ids that begin with the prefix, and whose errors contain the text, in any case."""
 
     where: SearchableList
     prefix: str
@@ -23,49 +22,50 @@ class IdSearch(NamedTuple):
 
 
 class SearchPosition(NamedTuple):
-    """Where a search stands: in a shard, behind an id of the step that the server's cursor begins."""
+    """The position of a search: a shard, the server's cursor of a step, and the last id taken from that step."""
 
     shard: int = 0
     cursor: str = "0"
-    behind: str | None = None
+    taken: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.shard}:{self.cursor}{'' if self.behind is None else ':' + self.behind}"
+        return f"{self.shard}:{self.cursor}{'' if self.taken is None else ':' + self.taken}"
 
     @classmethod
     def of(cls, text: str, shards: int) -> Self:
-        """The spot that a text was made of. Raises ValueError for any other text."""
-        shard, cursor, *behind = text.split(":", 2)
-        spot = cls(int(shard), str(int(cursor)), behind[0] if behind else None)
+        """The position that `str` made the text of. Raises ValueError for any other text."""
+        shard, cursor, *taken = text.split(":", 2)
+        position = cls(int(shard), str(int(cursor)), taken[0] if taken else None)
         # The server is stricter about numbers than Python is.
-        if str(spot) != text or not (0 <= spot.shard < shards and 0 <= int(cursor) < 1 << 64):
+        if str(position) != text or not (0 <= position.shard < shards and 0 <= int(cursor) < 1 << 64):
             raise ValueError(text)
-        return spot
+        return position
 
 
 class IdSearchReply(ReplyShape, frozen=True):
-    """What search_ids.lua answers: how many ids it looked at, and those that were sought."""
+    """The reply of search_ids.lua: the next cursor, the number of ids read, and the ids that match."""
 
+    scripts = ("search_ids",)
     cursor: bytes
-    seen: int
+    ids_read: int
     ids: list[bytes]
 
 
-def search_ids(reader: ShardReader, sought: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
-    """Up to `limit` ids, and where to go on, if there is more to look at.
+def search_ids(reader: ShardReader, search: IdSearch, limit: int, after: str | None) -> tuple[list[str], str | None]:
+    """Up to `limit` ids, and the cursor of the next page, if any ids are left to read.
 
     Ids that are there from the beginning to the end are surely found; some may be found twice. Raises BackendError,
-    and ValueError for an `after` that is none.
+    and ValueError if `after` is not the cursor of a search.
     """
-    spot, looked, found = _begin(after, len(reader.shards)), 0, list[str]()
-    while spot and len(found) < limit and looked < LOOKED_AT_ONCE:
-        ids, seen, following = _step(reader, sought, spot)
-        looked += seen
-        ids = [job_id for job_id in ids if spot.behind is None or job_id > spot.behind]
-        left = limit - len(found)
-        found += ids[:left]
-        spot = spot._replace(behind=ids[left - 1]) if len(ids) > left else following
-    return list(dict.fromkeys(found)), None if spot is None else str(spot)
+    position, total_read, matches = _begin(after, len(reader.shards)), 0, list[str]()
+    while position and len(matches) < limit and total_read < READ_AT_ONCE:
+        ids, ids_read, following = _step(reader, search, position)
+        total_read += ids_read
+        ids = [job_id for job_id in ids if position.taken is None or job_id > position.taken]
+        left = limit - len(matches)
+        matches += ids[:left]
+        position = position._replace(taken=ids[left - 1]) if len(ids) > left else following
+    return list(dict.fromkeys(matches)), None if position is None else str(position)
 
 
 def _begin(after: str | None, shards: int) -> SearchPosition | None:
@@ -77,19 +77,21 @@ def _begin(after: str | None, shards: int) -> SearchPosition | None:
         raise ValueError(f"after={after!r} is not the `next` of a search.") from error
 
 
-def _step(reader: ShardReader, sought: IdSearch, spot: SearchPosition) -> tuple[list[str], int, SearchPosition | None]:
-    """The step's ids in order, how many were looked at, and where the next step begins."""
-    # As the server makes letters small: those of ASCII only.
-    small = sought.text.encode().lower()
-    asked = {reader.shards[spot.shard]: (sought.where, spot.cursor, STEP, sought.prefix, small)}
-    ((cursor, seen, ids),) = reader.read("search_ids", asked, _found)
+def _step(
+    reader: ShardReader, search: IdSearch, position: SearchPosition
+) -> tuple[list[str], int, SearchPosition | None]:
+    """The step's ids in order, the number of ids read, and the position of the next step."""
+    shard = position.shard
+    # The server lowers ASCII letters only, as bytes.lower does.
+    args = {reader.shards[shard]: (search.where, position.cursor, STEP, search.prefix, search.text.encode().lower())}
+    ((cursor, ids_read, ids),) = reader.read("search_ids", args, _decoded)
     if cursor != b"0":
-        following: SearchPosition | None = SearchPosition(spot.shard, cursor.decode())
+        following: SearchPosition | None = SearchPosition(shard, cursor.decode())
     else:
-        following = SearchPosition(spot.shard + 1) if spot.shard + 1 < len(reader.shards) else None
-    return ids, max(seen, 1), following
+        following = SearchPosition(shard + 1) if shard + 1 < len(reader.shards) else None
+    return ids, max(ids_read, 1), following
 
 
-def _found(_shard: ShardRef, reply: Reply) -> tuple[bytes, int, list[str]]:
-    searched = IdSearchReply.of(reply)
-    return searched.cursor, searched.seen, sorted(job_id.decode() for job_id in searched.ids)
+def _decoded(_shard: ShardRef, reply: Reply) -> tuple[bytes, int, list[str]]:
+    step = IdSearchReply.of(reply)
+    return step.cursor, step.ids_read, sorted(job_id.decode() for job_id in step.ids)

@@ -1,4 +1,4 @@
-"""Jobs as people look at them: looked up in bounded calls, decoded so that nothing in them can break a page."""
+"""Jobs for people: read in bounded calls, and decoded so that no payload or error can break a page."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +16,7 @@ from lowkiq_lambda.job import (
     shard_for,
 )
 from lowkiq_lambda.store.inspect.id_ranges import at_once
+from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
@@ -23,20 +24,20 @@ from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 PAYLOADS_SHOWN: Final = 1_000
 """Of one job."""
 BYTES_SHOWN: Final = 256 * 1024
-"""Of one job's payloads; the first is shown whatever its size."""
+"""Of one job's payloads; the first is shown at any size."""
 UNLIMITED: Final = 2**53
 GLIMPSE: Final = (1, 4 * 1024, 4 * 1024)
-"""Payloads of one job, their bytes, and bytes of the largest, where a job is one of many in a list."""
+"""For a job in a list: its payloads, their bytes, and the bytes of the largest."""
 PAYLOADS_AT_ONCE: Final = 10_000
 """In one round trip, over all shards."""
 BYTES_AT_ONCE: Final = 16 * 1024 * 1024
 
 View = TypeVar("View", bound=JobView | MorgueJob)
-Where: TypeAlias = Literal["waiting", "flight", "morgue"]
+JobList: TypeAlias = Literal["waiting", "flight", "morgue"]
 
 
 class FailureReply(ReplyShape, frozen=True):
-    """One failure of a job, as read_jobs.lua tells it. Times and counts are texts."""
+    """One failure of a job, as read_jobs.lua returns it. Times and counts are texts."""
 
     at: bytes
     retry_count: bytes
@@ -44,22 +45,39 @@ class FailureReply(ReplyShape, frozen=True):
 
 
 class JobReply(ReplyShape, frozen=True):
-    """A job, as read_jobs.lua and in_flight_jobs.lua tell it. Times and counts are texts."""
+    """A job, as read_jobs.lua and in_flight_jobs.lua return it. Times and counts are texts."""
 
     id: bytes
     at: bytes
-    """perform_in; of what lies in the morgue, updated_at."""
+    """perform_in; in the morgue, updated_at."""
     retry_count: bytes | None
     error: bytes | None
     payloads: int
-    """How many there are."""
+    """Their number."""
     entries: list[bytes]
-    """Of the first of them."""
+    """The first payloads, as they are stored."""
+    progress: bytes | None
+    """Of a started job."""
     failures: tuple[FailureReply, ...] = ()
 
 
+class JobsReply(ReplyShape, frozen=True):
+    """What read_jobs.lua answers: how many of the ids it has looked up, and the jobs that were there."""
+
+    scripts = ("read_jobs",)
+    ids_read: int
+    jobs: list[JobReply]
+
+
+class InFlightJobsReply(ReplyShape, frozen=True):
+    """What in_flight_jobs.lua answers."""
+
+    scripts = ("in_flight_jobs",)
+    jobs: list[JobReply]
+
+
 def id_texts(ids: Iterable[object]) -> list[str]:
-    """The ids as they are stored, each once. Raises JobError for what can be no id, TypeError for a lone one."""
+    """The ids as they are stored, each once. Raises JobError for an invalid id, TypeError for a lone text."""
     if isinstance(ids, str | bytes):
         raise TypeError(f"ids are given as a list, not as one {type(ids).__name__}")
     return list(dict.fromkeys(map(id_text, ids)))
@@ -67,22 +85,22 @@ def id_texts(ids: Iterable[object]) -> list[str]:
 
 def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, Sequence[str]]:
     """The ids by the shard that has them."""
-    found: defaultdict[ShardRef, list[str]] = defaultdict(list)
+    ids_of: defaultdict[ShardRef, list[str]] = defaultdict(list)
     for job_id in ids:
-        found[shards[shard_for(job_id, len(shards))]].append(job_id)
-    return {**found}
+        ids_of[shards[shard_for(job_id, len(shards))]].append(job_id)
+    return {**ids_of}
 
 
-def _shower(view: Callable[[JobReply], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
-    def show(shard: ShardRef, reply: Reply) -> tuple[ShardRef, int, list[View]]:
-        looked_up, *jobs = reply
-        return shard, looked_up, [view(JobReply.of(found)) for found in jobs]
+def _decoder(view: Callable[[JobReply], View]) -> Callable[[ShardRef, Reply], tuple[ShardRef, int, list[View]]]:
+    def decode(shard: ShardRef, reply: Reply) -> tuple[ShardRef, int, list[View]]:
+        decoded = JobsReply.of(reply)
+        return shard, decoded.ids_read, [view(job) for job in decoded.jobs]
 
-    return show
+    return decode
 
 
 class JobReader:
-    """Looks jobs up. Raises BackendError where Redis cannot serve."""
+    """Reads jobs. Raises BackendError while Redis cannot serve."""
 
     def __init__(
         self,
@@ -98,55 +116,57 @@ class JobReader:
         self._glimpse = glimpse
 
     def glimpse(self) -> "JobReader":
-        """One who shows of each job only the first payload, and that only where it is small."""
+        """A reader for lists: a job has its first payload only, and none if that is large."""
         return JobReader(self.reader, self._load_payload, self._load_error, glimpse=True)
 
     def look_up(
-        self, where: Where, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
+        self, where: JobList, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
     ) -> dict[str, View]:
-        """What is there now, by id; with `failures` each tells the last ones."""
+        """The jobs that are there now, by id; with `failures`, each with its last ones."""
         left = by_shard(ids, self.reader.shards)
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))
-            of_one = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
-            told = [where, *of_one, payloads, size, "1" if failures else ""]
-            asked = {shard: [*told, *at_once(ids)] for shard, ids in left.items()}
-            for shard, looked_up, jobs in self.reader.read("read_jobs", asked, _shower(view)):
-                views |= {one.id: one for one in jobs}
-                left[shard] = left[shard][looked_up:]
+            limits = GLIMPSE if self._glimpse else (PAYLOADS_SHOWN, BYTES_SHOWN, UNLIMITED)
+            common = [where, *limits, payloads, size, "1" if failures else ""]
+            args = {shard: [*common, *at_once(ids)] for shard, ids in left.items()}
+            for shard, ids_read, jobs in self.reader.read("read_jobs", args, _decoder(view)):
+                views |= {job.id: job for job in jobs}
+                left[shard] = left[shard][ids_read:]
             left = {shard: of_shard for shard, of_shard in left.items() if of_shard}
         return views
 
     def in_flight(self) -> list[JobView]:
-        """What is in flight, in no order."""
-        asked = dict.fromkeys(self.reader.shards, ())
+        """The jobs in flight, in no order."""
+        args = dict.fromkeys(self.reader.shards, ())
         replies = self.reader.read(
-            "in_flight_jobs", asked, lambda _shard, reply: [self.job(JobReply.of(found)) for found in reply]
+            "in_flight_jobs", args, lambda _shard, reply: [self.job(job) for job in InFlightJobsReply.of(reply).jobs]
         )
         return [job for jobs in replies for job in jobs]
 
-    def job(self, found: JobReply) -> JobView:
+    def job(self, reply: JobReply) -> JobView:
         """A job that waits or is in flight."""
         return JobView(
-            found.id.decode(),
-            self._payloads(found.entries),
-            float(found.at),
-            NEVER_FAILED if found.retry_count is None else float(found.retry_count),
-            self._error(found.error),
-            found.payloads - len(found.entries),
-            self._failures(found.failures),
+            reply.id.decode(),
+            self._payloads(reply.entries),
+            float(reply.at),
+            NEVER_FAILED if reply.retry_count is None else float(reply.retry_count),
+            self._error(reply.error),
+            reply.payloads - len(reply.entries),
+            self._failures(reply.failures),
+            progress_view(reply.progress),
         )
 
-    def morgue_job(self, found: JobReply) -> MorgueJob:
+    def morgue_job(self, reply: JobReply) -> MorgueJob:
         """A job in the morgue."""
         return MorgueJob(
-            found.id.decode(),
-            self._payloads(found.entries),
-            float(found.at),
-            self._error(found.error),
-            found.payloads - len(found.entries),
-            self._failures(found.failures),
+            reply.id.decode(),
+            self._payloads(reply.entries),
+            float(reply.at),
+            self._error(reply.error),
+            reply.payloads - len(reply.entries),
+            self._failures(reply.failures),
+            progress_view(reply.progress),
         )
 
     def _payloads(self, entries: Sequence[bytes]) -> list[ScoredPayload]:
@@ -155,11 +175,11 @@ class JobReader:
     def _payload(self, dumped: bytes) -> object:
         try:
             return self._load_payload(dumped)
-        except Exception:  # noqa: BLE001 - whatever a codec raises, the rest of the page can be shown
+        except Exception:  # noqa: BLE001 - a codec may raise anything, and the rest of the page can be shown
             return dumped
 
-    def _failures(self, noted: Sequence[FailureReply]) -> tuple[Failure, ...]:
-        return tuple(Failure(float(each.at), float(each.retry_count), self._text(each.error)) for each in noted)
+    def _failures(self, failures: Sequence[FailureReply]) -> tuple[Failure, ...]:
+        return tuple(Failure(float(each.at), float(each.retry_count), self._text(each.error)) for each in failures)
 
     def _error(self, stored: bytes | None) -> str | None:
         return None if stored is None else self._text(stored)

@@ -39,16 +39,18 @@ class _Pause(NamedTuple):
     held_until: float
 
 
-class CountsReply(ReplyShape, frozen=True):
-    """What counts.lua tells, as JSON, of a shard, or of several together."""
+class ShardCounts(ReplyShape, frozen=True):
+    """What counts.lua tells of a shard, or of several together."""
 
     length: int
     retries: int
+    started: int
     in_flight: int
     morgue_length: int
     done: int
     retried: int
     buried: int
+    checkpointed: int
     payloads: int
     damaged: int
     due_at: _Time
@@ -57,7 +59,15 @@ class CountsReply(ReplyShape, frozen=True):
     pauses: list[_Pause]
 
 
-_decode: Final = msgspec.json.Decoder(list[CountsReply]).decode
+class CountsReply(ReplyShape, frozen=True):
+    """What counts.lua answers."""
+
+    scripts = ("counts",)
+    counts: bytes
+    """JSON: those of each shard, or of all together."""
+
+
+_decode: Final = msgspec.json.Decoder(list[ShardCounts]).decode
 
 
 def queue_metrics(reader: ShardReader, queues: Sequence[Sequence[ShardRef]]) -> list[QueueMetrics]:
@@ -120,7 +130,8 @@ class _CountsCall(NamedTuple):
     def parsed(self, reader: ShardReader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
         """The values of each queue's shards, or of those that were added up."""
         nows = reader.backend.now_each([group.shards[0] for group in self.groups])
-        rows = ([_values(line, now) for line in _decode(reply[0])] for reply, now in zip(replies, nows, strict=True))
+        counts = (_decode(CountsReply.of(reply).counts) for reply in replies)
+        rows = ([_values(line, now) for line in lines] for lines, now in zip(counts, nows, strict=True))
         return ([*chain.from_iterable(islice(rows, len(queue)))] for queue in self.queues)
 
     def totals(self, reader: ShardReader, replies: Iterable[Reply]) -> Iterator[Metrics]:
@@ -128,7 +139,7 @@ class _CountsCall(NamedTuple):
         return (Metrics(**_named(_united(values))) for values in self.parsed(reader, replies))
 
 
-def _values(reply: CountsReply, now: float) -> _Values:
+def _values(reply: ShardCounts, now: float) -> _Values:
     resting = [pause for pause in reply.pauses if pause.until > now]
     over = [pause for pause in reply.pauses if pause.until <= now]
     waiting = [reply.due_at, reply.since, *chain.from_iterable((pause.due_at, pause.since) for pause in over)]
@@ -137,9 +148,10 @@ def _values(reply: CountsReply, now: float) -> _Values:
     left = [at for at, until in flights if until <= now]
     paused = [(pause.due_at, pause.since, pause.flight_since) for pause in resting]
     return (
-        *(reply.length, reply.length - reply.retries, reply.retries, reply.in_flight, reply.morgue_length),
+        *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
+        *(reply.in_flight, reply.morgue_length),
         *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
-        *(reply.done, reply.retried + reply.buried, reply.buried, reply.payloads),
+        *(reply.done, reply.retried + reply.buried, reply.buried, reply.checkpointed, reply.payloads),
         *(len(resting), _age(now, chain.from_iterable(paused))),
         reply.damaged,
     )

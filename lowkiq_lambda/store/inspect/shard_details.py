@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from lowkiq_lambda.job import NEVER_FAILED, shard_for
+from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -17,6 +18,7 @@ from lowkiq_lambda.views import JobExplanation, ShardDetails
 class ShardDetailsReply(ReplyShape, frozen=True):
     """What shard_details.lua answers. Times are Unix seconds as texts."""
 
+    scripts = ("shard_details",)
     length: int
     retries: int
     in_flight: int
@@ -34,11 +36,14 @@ class ShardDetailsReply(ReplyShape, frozen=True):
     gave_up: bytes
     paused_until: bytes
     woken_until: bytes
+    started: int
+    """Started jobs that wait."""
 
 
 class ExplainJobReply(ReplyShape, frozen=True):
     """What explain_job.lua answers."""
 
+    scripts = ("explain_job",)
     shard: ShardDetailsReply
     perform_in: bytes
     since: bytes
@@ -50,24 +55,24 @@ class ExplainJobReply(ReplyShape, frozen=True):
     buried_at: bytes
     closed: bytes
     least_version: bytes
+    progress: bytes
 
 
 def shard_details(reader: ShardReader) -> list[ShardDetails]:
     """The shards in their order. Raises BackendError."""
     backend = reader.backend
-    asked = dict.fromkeys(reader.shards, ())
     return reader.read(
         "shard_details",
-        asked,
+        dict.fromkeys(reader.shards, ()),
         lambda shard, reply: _shard(shard.index, ShardDetailsReply.of(reply), backend.now(shard)),
     )
 
 
 def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
-    """What decides when the id runs. Raises BackendError."""
+    """Why the id runs, or does not run yet. Raises BackendError."""
     shard = reader.shards[shard_for(job_id, len(reader.shards))]
-    (found,) = reader.read("explain_job", {shard: [job_id]}, lambda one, reply: _explanation(reader, one, reply))
-    return found
+    (explanation,) = reader.read("explain_job", {shard: [job_id]}, lambda _, reply: _explanation(reader, shard, reply))
+    return explanation
 
 
 def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
@@ -83,6 +88,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExpla
         buried_at=_time(job.buried_at),
         closed=bool(job.closed),
         least_version=int(job.least_version) if job.least_version else None,
+        progress=progress_view(job.progress),
     )
 
 
@@ -96,6 +102,7 @@ def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
         in_flight=reply.in_flight,
         morgue_length=reply.morgue_length,
         suspects=reply.suspects,
+        started=reply.started,
         lag=_lag([reply.due_at, reply.since, reply.flight_since], now),
         due_at=_time(reply.due_at),
         token=int(reply.token),

@@ -16,22 +16,12 @@ from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from lowkiq_lambda.config import EMBEDDED
-from lowkiq_lambda.error_text import without_password
+from lowkiq_lambda.error_text import NO_SECRETS, without_password
 from lowkiq_lambda.errors import ConfigError
 
 Kind: TypeAlias = Literal["server", "sentinel", "cluster"]
 
-TLS_OPTIONS: Final = frozenset(
-    {
-        "ssl_ca_certs",
-        "ssl_ca_path",
-        "ssl_cert_reqs",
-        "ssl_certfile",
-        "ssl_check_hostname",
-        "ssl_keyfile",
-        "ssl_password",
-    }
-)
+TLS_OPTIONS: Final = NO_SECRETS | {"ssl_password"}
 _LOGIN: Final = frozenset({"username", "password"})
 OPTIONS: Final = TLS_OPTIONS | _LOGIN | {"sentinel_username", "sentinel_password"}
 
@@ -166,8 +156,11 @@ def _path(path: str, kind: Kind) -> tuple[str, int]:
 
 def _options(query: str, *, tls: bool) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
-    for name in options:
+    for name, value in options.items():
         if name not in OPTIONS:
+            if "@" in query or not value:
+                # Not quoted: it is a part of the password where that holds an unescaped question mark.
+                raise ValueError("options are written ?name=value (escape / ? and # in a password)")
             raise ValueError(f"option {name!r} is unknown: expected one of {', '.join(sorted(OPTIONS))}")
         if name in TLS_OPTIONS and not tls:
             raise ValueError(f"option {name!r} has a meaning with rediss only")

@@ -30,6 +30,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError
 
+from lowkiq_lambda.config import variable_of
 from lowkiq_lambda.errors import (
     BackendDenied,
     BackendError,
@@ -82,6 +83,8 @@ _TLS_REASON: Final = re.compile(r"\[SSL: (\w+)\]")
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE"})
 _NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 _NOT_A_SENTINEL: Final = "unknown command 'SENTINEL'"
+_UNANSWERED: Final = re.compile(r"Error -?\d+ connecting to (\S+:\d+)\. ")
+_CLIENT: Final = re.compile(r"<redis\.client\.Redis\(.*?\bhost=([^,]+),port=(\d+)[^>]*>.*?\)>\)>\)>")
 _IN_A_SCRIPT: Final = "user_script"
 _KILLED: Final = "Script killed by user"
 
@@ -103,10 +106,13 @@ def translate(error: Exception) -> BackendError:
     if isinstance(error, BackendError):
         return error
     # A cluster client names its node's error as the cause.
-    for told in (error, error.__cause__):
-        if isinstance(told, SignInFailed):
-            return told.error
-    return _not_passing(error) or _passing(error) or _refusal(error)
+    for cause in (error, error.__cause__):
+        if isinstance(cause, SignInFailed):
+            return cause.error
+    ours = _not_passing(error) or _passing(error) or _refusal(error)
+    # Who keeps it as a value, and does not raise it, needs the server's words, too.
+    ours.__cause__ = error
+    return ours
 
 
 def is_damage(error: object) -> bool:
@@ -159,14 +165,14 @@ def _not_passing(error: Exception) -> BackendError | None:
     if _is_denial(error):
         return BackendDenied(_with_default(BackendDenied, error))
     hint = _hint(error)
-    return BackendError(f"{hint} ({_words(error)})") if hint else None
+    return BackendError(f"{hint} ({describe(error)})") if hint else None
 
 
 def _refusal(error: Exception) -> BackendError:
     # The scripts that we wrote fail at what they did not write.
     if _IN_A_SCRIPT in str(error):
         return ShardDamaged(_with_default(ShardDamaged, error))
-    return BackendError(f"Redis refused the call: {_words(error)}")
+    return BackendError(f"Redis refused the call: {describe(error)}")
 
 
 def _is_denial(error: Exception) -> bool:
@@ -203,6 +209,9 @@ def _passing(error: Exception) -> BackendUnavailable | None:
     # Other errors of a cluster client: it cannot be reached, or a part of its slots is not served.
     passing = isinstance(error, (*_PASSING, RedisClusterException))
     # Only a script that has written nothing yet can be killed.
+    if unanswered := _UNANSWERED.search(str(error)):
+        advice = f"it may be restarting; if it never answered, check the URL ({variable_of('redis_url')})"
+        return BackendUnavailable(f"Nothing answers at {unanswered[1]}: {advice}. ({describe(error)})")
     if passing or _codes(error) & _PASSING_CODES or _KILLED in str(error):
         return BackendUnavailable(_with_default(BackendUnavailable, error))
     return None
@@ -213,8 +222,11 @@ def _codes(error: Exception) -> frozenset[str]:
 
 
 def _with_default(ours: type[BackendError], error: Exception) -> str:
-    return f"{ours()} ({_words(error)})"
+    return f"{ours()} ({describe(error)})"
 
 
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def describe(error: BaseException) -> str:
+    """The error in its own words, with its type."""
+    # redis-py writes a Sentinel's whole client, where its place would do.
+    text = _CLIENT.sub(r"\1:\2", str(error))
+    return f"{type(error).__name__}: {text}"

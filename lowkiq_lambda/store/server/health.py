@@ -20,8 +20,8 @@ def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
     warnings: dict[str, None] = {}
     try:
         for node in _nodes(client):
-            found = (*_policy_warnings(node), *_replica_warnings(node), *version_warnings(_version(node)))
-            warnings.update(dict.fromkeys(found))
+            problems = (*_policy_warnings(node), *_replica_warnings(node), *version_warnings(_version(node)))
+            warnings.update(dict.fromkeys(problems))
     except REDIS_ERRORS as error:
         warnings[f"The server could not be checked ({type(error).__name__}: {error})."] = None
     return list(warnings)
@@ -60,10 +60,10 @@ def _replica_warnings(node: redis.Redis) -> Iterator[str]:
 
 def _configured_policy(node: redis.Redis) -> str | None:
     try:
-        found = node.execute_command("CONFIG GET", "maxmemory-policy")
+        reply = node.execute_command("CONFIG GET", "maxmemory-policy")
     except REDIS_ERRORS:
         return None
-    values = [*found.values()] if isinstance(found, dict) else list(found)[1:]
+    values = [*reply.values()] if isinstance(reply, dict) else list(reply)[1:]
     return _text(values[0]) if values else None
 
 

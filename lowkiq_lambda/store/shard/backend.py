@@ -117,7 +117,7 @@ class Backend:
     def _run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], retry_for: float, *, ask_time: bool = False
     ) -> Reply:
-        code = script(name, shard.groups)
+        code = script(name, shard.features)
 
         def once(*, measure: bool) -> Reply:
             return self._once(code, shard, [*self.nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
@@ -137,10 +137,20 @@ class Backend:
             try:
                 return call()
             except REDIS_ERRORS as error:
-                if not is_transient(error) or self.clock.monotonic() >= retry_until:
+                if not (is_transient(error) and self.wait_to_retry(attempt, retry_until)):
                     raise translate(error) from error
-            self.pause(attempt, most=retry_until - self.clock.monotonic())
             attempt += 1
+
+    def wait_to_retry(self, attempt: int, retry_until: float) -> bool:
+        """Wait after an attempt that failed, longer after each; False, at once, if it is too late for another one.
+
+        `retry_until` is a time of the monotonic clock.
+        """
+        left = retry_until - self.clock.monotonic()
+        if left <= 0:
+            return False
+        self._wait(min(backoff(attempt, self._rng), left))
+        return True
 
     def run_each(self, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
         """One answer or error for each call, sent together: one round trip for each node. Not tried again.
@@ -149,16 +159,12 @@ class Backend:
         """
         try:
             prepared = [
-                (script(name, shard.groups), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls
+                (script(name, shard.features), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls
             ]
         except REDIS_ERRORS as error:
             return [translate(error)] * len(calls)
         replies = send_each(self.client, [(call[1].keys[0], evalsha(*call)) for call in prepared])
         return [self._second_chance(*call, reply) for call, reply in zip(prepared, replies, strict=True)]
-
-    def pause(self, attempt: int, most: float = 60.0) -> None:
-        """Wait a little before trying again, longer with each attempt, at most `most` seconds."""
-        self._wait(max(0.0, min(backoff(attempt, self._rng), most)))
 
     def piggyback(self, commands: Iterable[ExtraCommand]) -> None:
         """Send commands with the next call of a script, once; their answers are dropped."""

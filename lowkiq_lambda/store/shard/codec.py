@@ -70,8 +70,10 @@ def _dict_difference(given: dict[object, object], restored: object, path: str) -
     if not isinstance(restored, dict):
         return f"{_at(path)}does not come back from JSON as it was"
     for key, value in given.items():
-        if type(key) is not str or _unpaired(key):
-            return f"{_at(path)}the key {key!r} is no text that JSON keeps"
+        if type(key) is not str:
+            return f"{_at(path)}the key {key!r} is not a text, as JSON has it: write {str(key)!r}"
+        if _unpaired(key):
+            return f"{_at(path)}the key {key!r} has half of a surrogate pair, which JSON does not keep"
         if key not in restored:
             return f"{_at(path)}the key {key!r} does not come back from JSON"
         wrong = _difference(value, restored[key], f"{path}.{key}")

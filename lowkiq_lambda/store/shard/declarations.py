@@ -1,9 +1,9 @@
-"""The drift guard: a queue keeps what it was made with, and refuses any other declaration.
+"""The drift guard: a queue keeps the declaration it was made with, and rejects any other.
 
 With another `shards_count` an id would land in another shard while its older payloads wait in the first; with
-another codec nobody could read what is queued; with another `merge` equal payloads would be looked for where they
-are not. The declaration lies in a key of the queue, and each shard is *opened* under it: what is pushed to a shard
-that is not open makes the pusher read the declaration again. docs/lease.md says why that holds.
+another codec nobody could read the queued payloads; with another `merge` equal payloads would be looked up under
+the wrong names. The declaration lies in a key of the queue, and each shard is *opened* under it: a push to a shard that
+is not open makes the pusher read the declaration again. docs/lease.md says why that holds.
 """
 
 import secrets
@@ -18,6 +18,7 @@ from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch,
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.scripts import StatusReply
 
 LAYOUT: Final = 1
 HASH: Final = "crc32"
@@ -26,7 +27,7 @@ _MICROS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What every producer and every drain of a queue must agree on."""
+    """The terms that all producers and drains of a queue must share."""
 
     shards_count: int
     codec: str
@@ -37,9 +38,9 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Registered:
-    """What a queue was made with, as it lies in Redis.
+    """The declaration of a queue as it lies in Redis.
 
-    `generation` is larger than that of every declaration before. While `changing`, the shards are about to be closed
+    `generation` is larger than that of every earlier declaration. While `changing`, the shards are about to be closed
     for another declaration, and nobody may open them.
     """
 
@@ -47,32 +48,32 @@ class Registered:
     generation: int
     changing: bool = False
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
-    """So that two who write the same do not take the other's for their own."""
+    """Distinguishes equal declarations that two clients write at once."""
     stored: bytes = field(default=b"", compare=False)
-    """The bytes that it was read from."""
+    """The bytes in Redis, if it was read from there."""
 
     @cached_property
     def encoded(self) -> bytes:
-        """As it is kept."""
+        """The bytes to store."""
         about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
         return self.stored or msgspec.json.encode({**self.made_with, **about})
 
     @property
     def is_readable(self) -> bool:
-        """Whether it says what the queue was made with."""
+        """Whether the stored bytes are a declaration."""
         return bool(self.made_with)
 
     def agrees(self, declaration: Declaration) -> bool:
-        """Whether it was made with this."""
+        """Whether the queue was made with this declaration."""
         return dict(self.made_with) == asdict(declaration)
 
     def settled(self, declaration: Declaration) -> "Registered":
-        """The same change, come to its end with this declaration."""
+        """The end of this change: the new declaration, under the same generation."""
         return replace(self, made_with=asdict(declaration), changing=False, stored=b"")
 
 
-class _Order(msgspec.Struct, frozen=True):
-    """What must be there, each of its type, for anybody to go by it."""
+class _RequiredFields(msgspec.Struct, frozen=True):
+    """The fields without which a stored declaration is unreadable."""
 
     shards_count: Annotated[int, msgspec.Meta(ge=1)]
     merge: str
@@ -82,19 +83,19 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 def registered(stored: object) -> Registered:
-    """What the key holds; what cannot be read, be it a part of it, agrees with nothing."""
+    """The declaration in the key's bytes; one that is unreadable, even in part, agrees with no other."""
     text = stored if isinstance(stored, bytes) else b""
     try:
         made_with = msgspec.json.decode(text, type=dict[str, Any])
-        order = msgspec.json.decode(text, type=_Order)
+        fields = msgspec.json.decode(text, type=_RequiredFields)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Registered({}, 0, stored=text)
     about = {name: value for name, value in made_with.items() if name not in {"generation", "changing", "nonce"}}
-    return Registered(about, order.generation, order.changing, order.nonce, text)
+    return Registered(about, fields.generation, fields.changing, fields.nonce, text)
 
 
 def agrees(declaration: Declaration, stored: object) -> bool:
-    """Whether what a queue was made with, as it lies in Redis, is this; where nothing is known, it may be."""
+    """Whether the stored bytes hold this declaration; true as well if nothing is stored."""
     return not isinstance(stored, bytes) or registered(stored).agrees(declaration)
 
 
@@ -103,8 +104,8 @@ def declare(
 ) -> None:
     """Register the declaration of the queue and open its shards, or compare it with the registered one.
 
-    With `reopen` shards are opened that are not, though the declaration is registered: it is one round trip for each
-    node. Raises QueueMismatch; BackendError, and BackendFull where it cannot be registered.
+    With `reopen`, shards are opened even if the declaration was registered before, in one round trip for each node.
+    Raises QueueMismatch; BackendError, and BackendFull if there is no memory to register it.
     """
     there, is_new = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
@@ -114,7 +115,7 @@ def declare(
 
 
 def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
-    """As `declare`, for who met a shard that is not open; it is open when this returns.
+    """As `declare`, for a client that met a shard that is not open; it is open when this returns.
 
     Raises what `declare` does; ShardClosed while the queue is being declared anew.
     """
@@ -132,7 +133,7 @@ def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Decl
 def register(
     backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
 ) -> tuple[Registered, bool]:
-    """What is registered, and whether that was done just now. Raises BackendError."""
+    """The registered declaration, and whether this call registered it. Raises BackendError."""
     key = declaration_key(shards[0].queue_name)
 
     def once() -> tuple[Registered, bool]:
@@ -153,13 +154,13 @@ def _stored(backend: Backend, key: str) -> object:
         return backend.client.get(key)
     except REDIS_ERRORS as error:
         if is_wrong_type(error):
-            # No version of this library wrote that: it cannot be read either.
+            # No version of this library wrote that: it is unreadable, too.
             return b""
         raise
 
 
 def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, retry_for: float) -> bool:
-    """Open the shards under the declaration that was seen; whether none knew a later one. Raises BackendError."""
+    """Open the shards under this declaration; whether none knew a later one. Raises BackendError."""
     retry_until = backend.clock.monotonic() + retry_for
     args = [there.generation, there.made_with["merge"]]
     statuses = []
@@ -169,22 +170,22 @@ def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, r
             reply = backend.run("open", shard, args, retry_for=left)
         if isinstance(reply, LowkiqError):
             raise reply
-        statuses.append(reply[0])
+        statuses.append(StatusReply.of(reply).status)
     return all(status == b"OK" for status in statuses)
 
 
 def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:
-    """Larger than every one before: by the counter, and, where all was flushed, by the clock. Raises BackendError."""
+    """Larger than every earlier one: by the counter, and after a flush by the clock. Raises BackendError."""
     return max(last + 1, int(backend.now(shard) * _MICROS))
 
 
 def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> QueueMismatch:
-    """What to do about a queue that was made with another declaration, or of which nobody can tell with what."""
+    """The error for a queue that was made with another declaration, or whose declaration is unreadable."""
     if not there.is_readable:
         return QueueMismatch(
-            f"The declaration of queue {queue_name!r} cannot be read, so nobody can tell whether it is still declared "
-            f"as it was made; its jobs are as they were. If it is, delete the key {declaration_key(queue_name)!r}: "
-            "the next push or drain writes it again.",
+            f"The declaration of queue {queue_name!r} cannot be read, so it cannot be compared with the worker's. "
+            "The jobs are untouched. If the worker's declaration is the one that the queue was made with, delete the "
+            f"key {declaration_key(queue_name)!r}: the next push or drain writes it again.",
             queue_name=queue_name,
         )
     here, then = asdict(declaration), there.made_with
@@ -193,8 +194,8 @@ def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> Qu
     made_with = ", ".join(f"{name}={then.get(name)!r}" for name in names)
     return QueueMismatch(
         f"Queue {queue_name!r} is declared with {declared}, but it was made with {made_with}. Restore the "
-        "declaration; or give the worker another queue_name and let a worker with the old declaration push what "
-        "is left over to it; or, if it is drained and nobody pushes, call app.redeclare with the worker.",
+        "declaration; or give the worker another queue_name and let a worker with the old declaration push the "
+        "remaining jobs to it; or, if the queue is drained and nobody pushes, call app.redeclare with the worker.",
         queue_name=queue_name,
         declared=declared,
         stored=made_with,

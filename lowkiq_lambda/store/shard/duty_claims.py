@@ -8,11 +8,11 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import DUTIES, PREFIX, Pick
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, script
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, StatusReply, script
 
 Period = tuple[str, float]
 """A duty's name, and the seconds from one run to the next."""
@@ -44,15 +44,35 @@ class DutyClaim(NamedTuple):
     nonce: str
 
 
-class ClaimReply(NamedTuple):
-    """What `claim_duty` answers: the duty that was claimed ("": none), and in how many seconds another one is due."""
+class DutyClaimReply(ReplyShape, frozen=True):
+    """What claim_duty.lua answers: the duty that was claimed (empty: none), and in how many seconds another is due."""
 
-    name: str
-    next_in: float
+    scripts = ("claim_duty",)
+    name: bytes
+    next_in: bytes
 
 
-class DutyStateReply(NamedTuple):
-    """What `duty_states` answers of each duty. Times are Unix seconds by the server's clock, None for never."""
+class DutyReply(ReplyShape, frozen=True):
+    """One duty, as duty_states.lua tells it. Times are Unix seconds as texts, empty for never."""
+
+    due_at: bytes
+    is_claimed: int
+    began_at: bytes
+    ended_at: bytes
+    failed: bytes
+    unfinished: bytes
+    error: bytes
+
+
+class DutyStatesReply(ReplyShape, frozen=True):
+    """What duty_states.lua answers."""
+
+    scripts = ("duty_states",)
+    duties: list[DutyReply]
+
+
+class DutyRecord(NamedTuple):
+    """What is known of a duty. Times are Unix seconds by the server's clock, None for never."""
 
     due_at: float
     is_claimed: bool
@@ -80,38 +100,36 @@ class DutyClaims:
         args: list[Argument] = [secrets.token_hex(12)]
         for duty in duties:
             args += duty
-        name, next_in = self._call("claim_duty", args, retry_for)
-        reply = ClaimReply(name.decode(), float(next_in))
-        return DutyClaim(reply.name, str(args[0])) if reply.name else None, reply.next_in
+        reply = DutyClaimReply.of(self._call("claim_duty", args, retry_for))
+        return DutyClaim(reply.name.decode(), str(args[0])) if reply.name else None, float(reply.next_in)
 
     def finish(self, claim: DutyClaim, error: str, retry_for: float) -> bool:
         """Say that the run is over, with this error, or "". False where the claim had ended, and another one came.
 
         Raises BackendError.
         """
-        return bool(self._call("finish_duty", [claim.nonce, claim.name, error], retry_for)[0] == b"OK")
+        return StatusReply.of(self._call("finish_duty", [claim.nonce, claim.name, error], retry_for)).status == b"OK"
 
-    def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyStateReply]:
+    def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyRecord]:
         """What is known of each. Raises BackendError."""
         args: list[Argument] = []
         for duty in duties:
             args += duty
-        return [_state(*state) for state in self._call("duty_states", args, retry_for)]
+        return [_record(duty) for duty in DutyStatesReply.of(self._call("duty_states", args, retry_for)).duties]
 
     def _call(self, name: str, args: Sequence[Argument], retry_for: float) -> Reply:
         return self._backend.call(script(name, (DUTIES,)), self._key, args, retry_for)
 
 
-def _state(due_at: bytes, held: int, began: bytes, ended: bytes, *rest: Any) -> DutyStateReply:  # noqa: ANN401 - bytes and numbers of a reply
-    failed, unfinished, error = rest
-    return DutyStateReply(
-        float(due_at),
-        bool(held),
-        _time(began),
-        _time(ended),
-        int(failed),
-        int(unfinished),
-        error.decode(errors="backslashreplace"),
+def _record(duty: DutyReply) -> DutyRecord:
+    return DutyRecord(
+        float(duty.due_at),
+        bool(duty.is_claimed),
+        _time(duty.began_at),
+        _time(duty.ended_at),
+        int(duty.failed),
+        int(duty.unfinished),
+        duty.error.decode(errors="backslashreplace"),
     )
 
 

@@ -5,7 +5,7 @@ key                 type     holds
 ==================  =======  ====================================================================
 due                 zset     id -> perform_in, of every id that waits
 jobs                hash     id -> its record: a single payload, or the mark of several (see box)
-box                 zset     payloads of ids that have several: id, place, payload; read by lex
+box                 zset     payloads of ids that have several: id, place, payload; read by lex; started jobs that wait
 seen                hash     id and payload (or its digest) -> place in the box, for merging
 since               zset     id -> its own time, while its next slice queues behind what is due
 retry               zset     id -> retry_count, of waiting ids that failed (>= 0)
@@ -14,7 +14,6 @@ trouble             hash     id -> what it is suspected of or was blamed for (ms
 suspects            zset     id -> perform_in, of ids that must run alone next
 groups              hash     group of suspects -> what its first members did (msgpack)
 flight              hash     id -> its record as claimed, until it is settled
-held                hash     reserved: id -> cursor and delivered payloads of a checkpointed job
 morgue              zset     id -> time of its last burial
 morgue_payloads     zset     id, place, payload of what is buried; read by lex
 morgue_errors       hash     id -> error, as above
@@ -25,7 +24,7 @@ failures            hash     id -> its last failures, while it has an error or a
 texts               hash     what follows the beginning of long errors, each once, and how many ids refer to it
 ==================  =======  ====================================================================
 
-Beside them is `damaged`, a list of what was set aside. A feature that not every queue uses has its keys in a group.
+Beside them is `damaged`, a list of what was set aside. A feature that not every queue uses has keys of its own.
 
 The tag holds the escaped queue name, `shards_count` and the shard's number: no name can forge another's key,
 and shards of two different counts never share a key. docs/data-model.md has the formats.
@@ -52,7 +51,6 @@ SHARD_KEYS: Final = (
     "suspects",
     "groups",
     "flight",
-    "held",
     "morgue",
     "morgue_payloads",
     "morgue_errors",
@@ -70,21 +68,21 @@ SHELF: Final = "damaged"
 Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 DUTIES: Final = "duties"
-GROUPS: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,)}
+FEATURES: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,)}
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
 That of duties is no shard's, but an app's.
 """
 
 
-def key_names(groups: Iterable[str] = ()) -> tuple[str, ...]:
-    """The names of all keys of a shard that uses these groups, in their order."""
-    return (*SHARD_KEYS, SHELF, *(name for group in groups for name in GROUPS[group]))
+def key_names(features: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names of all keys of a shard that uses these features, in their order."""
+    return (*SHARD_KEYS, SHELF, *(name for feature in features for name in FEATURES[feature]))
 
 
-def picker(names: tuple[str, ...], groups: Iterable[str] = ()) -> Pick:
+def picker(names: tuple[str, ...], features: Iterable[str] = ()) -> Pick:
     """Picks the keys of these names from all that such a shard has."""
-    positions = [*map(key_names(groups).index, names)]
+    positions = [*map(key_names(features).index, names)]
     if len(positions) == 1:
         return lambda keys: (keys[positions[0]],)
     return itemgetter(*positions)
@@ -97,13 +95,13 @@ class ShardRef:
     queue_name: str
     shards_count: int
     index: int
-    groups: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    """The groups of keys that the queue uses; the same for all of its shards."""
+    features: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """The features with keys of their own that the queue uses; the same for all of its shards."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
-        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in key_names(self.groups)))
+        object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in key_names(self.features)))
 
     def __hash__(self) -> int:
         # A text keeps its hash.
@@ -111,7 +109,7 @@ class ShardRef:
 
     def key(self, name: str) -> str:
         """The shard's key of that name."""
-        return self.keys[key_names(self.groups).index(name)]
+        return self.keys[key_names(self.features).index(name)]
 
     def some(self, pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given."""
@@ -130,9 +128,9 @@ class ShardGroup:
         return self.shards[0].keys
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups of keys that the queue uses."""
-        return self.shards[0].groups
+    def features(self) -> tuple[str, ...]:
+        """The features with keys of their own that the queue uses."""
+        return self.shards[0].features
 
     def some(self, pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given, shard by shard."""

@@ -3,9 +3,9 @@
 import secrets
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.errors import (
     BackendFull,
@@ -19,6 +19,9 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.waking import Waker
+
 CHUNK_JOBS: Final = 1_900
 """Two arguments a job: managed Valkey refuses a call with more than 3,999."""
 CHUNK_BYTES: Final = 1024 * 1024
@@ -29,9 +32,6 @@ _NOTIFIED_BY_SCRIPT: Final = 2
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
 """Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 4 a ref, 8 a receipt, 16 headers."""
-
-
-Wake: TypeAlias = Callable[[Iterable[ShardRef], Collection[ShardRef]], object]
 
 
 class NewJob(NamedTuple):
@@ -55,6 +55,7 @@ def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> byte
 class EnqueueReply(ReplyShape, frozen=True):
     """What enqueue.lua answers."""
 
+    scripts = ("enqueue",)
     status: bytes
     sooner: int
     now: bytes
@@ -78,7 +79,7 @@ class _Chunk:
 class Pusher:
     """Pushes checked jobs of one queue; a notification names the shards with work sooner than before.
 
-    `declare` opens the shards where one turns out not to be open, or raises why it may not. `wake` is told of the
+    `declare` opens the shards where one turns out not to be open, or raises why it may not. `waker` is told of the
     shards that were written to, and of those with work sooner than before.
     """
 
@@ -90,7 +91,7 @@ class Pusher:
         retry_for: float,
         *,
         declare: Callable[[], None],
-        wake: Wake | None = None,
+        waker: "Waker | None" = None,
     ) -> None:
         self._backend = backend
         self._shards = shards
@@ -98,7 +99,7 @@ class Pusher:
         self._merge = merge
         self._retry_for = min(retry_for, TOKEN_LIFE / 2)
         self._declare = declare
-        self._wake = wake
+        self._waker = waker
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
@@ -123,23 +124,22 @@ class Pusher:
         # A single script publishes by itself, a round trip sooner; one message names many shards.
         channel = self._channel if len(wave) == 1 else ""
         while left:
-            again = []
+            unwritten = []
             for chunk, reply in zip(left, self._sent(left, channel), strict=True):
                 if isinstance(reply, BackendUnavailable | ShardClosed):
                     # That an attempt may have been written says more than that a later one was not.
                     if isinstance(reply, BackendUnavailable) or chunk.token not in errors:
                         errors[chunk.token] = reply
-                    again.append(chunk)
+                    unwritten.append(chunk)
                 elif isinstance(reply, LowkiqError):
                     errors[chunk.token] = _refused(reply, errors.get(chunk.token))
                 else:
                     errors.pop(chunk.token, None)
                     self._note(chunk, reply, results, sooner)
-            left = again
+            left = unwritten
             # Past the token's life a repeat would be taken for a new push; a frozen process shows by the wall clock.
-            if not left or clock.monotonic() >= retry_until or clock.time() >= wall_limit:
+            if not left or clock.time() >= wall_limit or not self._backend.wait_to_retry(attempt, retry_until):
                 break
-            self._backend.pause(attempt)
             attempt += 1
         return errors
 
@@ -175,9 +175,9 @@ class Pusher:
     def _notify(self, sooner: dict[int, int], results: Sequence[Pushed | None]) -> None:
         if unheard := sorted(index for index, notice in sooner.items() if notice != _NOTIFIED_BY_SCRIPT):
             self._backend.publish(self._channel, ",".join(map(str, unheard)))
-        if self._wake:
+        if self._waker:
             written = sorted({result.shard for result in results if result is not None})
-            self._wake([self._shards[index] for index in written], {self._shards[index] for index in sooner})
+            self._waker.pushed([self._shards[index] for index in written], {self._shards[index] for index in sooner})
 
 
 def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from lowkiq_lambda.errors import LowkiqError
@@ -71,25 +72,25 @@ class ShardReader(NamedTuple):
 
         return backend.retrying(self.retry_for, once)
 
-    def try_each(self, name: str, shards: Sequence[ShardRef]) -> list[Reply | LowkiqError]:
-        """As `read_each`, but a shard that cannot be read has its error as its reply."""
-        backend, call = self.backend, _ReadCall(name, [(shard, ()) for shard in shards])
+    def try_each(self, name: str, targets: Sequence[ScriptTarget]) -> list[Reply | LowkiqError]:
+        """As `read_each`, but a shard, or a group, that cannot be read has its error as its reply."""
+        backend, call = self.backend, _ReadCall(name, [(target, ()) for target in targets])
         retry_until, attempt = backend.clock.monotonic() + self.retry_for, 0
         while True:
             try:
                 answers = _answers(backend, call)
             except REDIS_ERRORS as error:
-                answers = [error] * len(shards)
+                answers = [error] * len(targets)
             passing = any(isinstance(answer, Exception) and is_transient(answer) for answer in answers)
-            if not passing or backend.clock.monotonic() >= retry_until:
+            if not (passing and backend.wait_to_retry(attempt, retry_until)):
                 return [translate(answer) if isinstance(answer, Exception) else answer for answer in answers]
-            backend.pause(attempt, most=retry_until - backend.clock.monotonic())
             attempt += 1
 
     def groups(self, shards: Sequence[ShardRef]) -> list[ShardGroup]:
-        """A queue's shards in groups, each for one call of a script, which costs less than a call for each shard."""
+        """The shards, in order, in groups of one queue: to call a script for each costs less than for each shard."""
         most = _GROUP_SIZE if self.backend.nodes.cluster is None else 1
-        return [ShardGroup(tuple(shards[start : start + most])) for start in range(0, len(shards), most)]
+        queues = [tuple(queue) for _, queue in groupby(shards, attrgetter("queue_name"))]
+        return [ShardGroup(queue[start : start + most]) for queue in queues for start in range(0, len(queue), most)]
 
     def nodes(self, shards: Iterable[ShardRef]) -> dict[str, str]:
         """The nodes that have any of the shards, each with a key of one of them; at least one. Raises BackendError.
@@ -134,7 +135,7 @@ class _ReadCall(NamedTuple):
     def commands(self, first: int = 0) -> Iterator[ExtraCommand]:
         """The requests, from this one on, each with a key of its node."""
         for target, args in self.requests[first:]:
-            yield target.keys[0], evalsha(script(self.script, target.groups), target, _stamped(args))
+            yield target.keys[0], evalsha(script(self.script, target.features), target, _stamped(args))
 
     def mend(self, backend: Backend, number: int, answer: Exception) -> None:
         """Mend the shards of a request, where they are why the script failed. Raises the answer if that is in vain."""
@@ -147,7 +148,7 @@ class _ReadCall(NamedTuple):
     def evaluate(self, backend: Backend, number: int) -> Reply:
         """The reply to a request, where the server has forgotten the script. Raises what redis-py does."""
         target, args = self.requests[number]
-        return backend.evaluate(script(self.script, target.groups), target, _stamped(args))
+        return backend.evaluate(script(self.script, target.features), target, _stamped(args))
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Another declaration for a queue without jobs: close the shards of the old one, replace it, open those of the new.
 
-Each call has a generation of its own, under which it closes and opens shards, and a shard takes orders from no
-generation that is older than the last it had. So it may break off anywhere, several may be at it at once, and their
-calls may come late: two declarations are never in use at once. docs/lease.md has the proof.
+Each call closes and opens shards under a generation of its own, and a shard rejects every generation that is older
+than its last one. So a call may break off anywhere, several may run at once, and their commands may arrive late: two
+declarations are never in use at once. docs/lease.md has the proof.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from lowkiq_lambda.store.shard.declarations import (
     registered,
 )
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.scripts import StatusReply
 
 _CHANGEABLE: Final = ("shards_count", "merge")
 _REPLACE: Final = """
@@ -31,8 +32,8 @@ return redis.call('GET', KEYS[1])
 def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
     """Replace the declaration of a queue without jobs by one with another `shards_count` or `merge`.
 
-    What broke off half-way is finished by another call, with either of the two. Raises QueueMismatch where jobs are
-    left, more differs than may, or another call came between, and BackendError.
+    Another call, with either declaration, finishes a change that broke off. Raises QueueMismatch if jobs are left, if
+    the codec differs, or if another call came between; and BackendError.
     """
     change = _Change(backend, shards, declaration, retry_for)
     change.begin()
@@ -43,7 +44,7 @@ def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declara
 
 
 class _Change:
-    """One call of `redeclare`; `there` is what it has registered last."""
+    """One call of `redeclare`; `there` is the declaration that it registered last."""
 
     there: Registered
 
@@ -69,24 +70,24 @@ class _Change:
                 return
 
     def close_old(self) -> None:
-        """Close the shards of the declaration that stands, or open them again where one has jobs."""
+        """Close the shards of the old declaration, or open them again if one has jobs."""
         old = _shards_of(self._queue_name, self.there)
-        answers = {shard: self._order("close", shard) for shard in old}
-        if b"STALE" in answers.values():
+        statuses = {shard: self._order("close", shard) for shard in old}
+        if b"STALE" in statuses.values():
             raise self._overtaken()
-        left = [shard for shard, answer in answers.items() if answer == b"JOBS"]
-        if left:
+        occupied = [shard for shard, status in statuses.items() if status == b"JOBS"]
+        if occupied:
             self._stay_with(old)
-            raise self._occupied(left)
+            raise self._has_jobs(occupied)
 
-    def replace(self, by: Registered) -> None:
-        """Let another declaration take the place of the one that this call has registered."""
-        if not self._swap(self.there, by):
+    def replace(self, new: Registered) -> None:
+        """Replace the declaration that this call has registered."""
+        if not self._swap(self.there, new):
             raise self._overtaken()
-        self.there = by
+        self.there = new
 
     def open(self, shards: Sequence[ShardRef] = ()) -> None:
-        """Open the shards of the declaration that stands. Nobody may, before it is known to."""
+        """Open the shards of the declaration; only once it is registered."""
         merge = self.there.made_with["merge"]
         if b"STALE" in [self._order("open", shard, merge) for shard in shards or self._shards]:
             raise self._overtaken()
@@ -98,35 +99,35 @@ class _Change:
 
     def _swap(self, before: Registered, after: Registered) -> bool:
         client, key = self._backend.client, declaration_key(self._queue_name)
-        # Sent again where the answer was lost: what stands then is what was to be written.
+        # A repeat after a lost reply finds the new declaration in place.
         there = self._backend.retrying(
             self._retry_for, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded)
         )
         return registered(there) == after
 
     def _order(self, name: str, shard: ShardRef, *args: str) -> bytes:
-        status: bytes = self._backend.run(name, shard, [self.there.generation, *args], retry_for=self._retry_for)[0]
-        return status
+        reply = self._backend.run(name, shard, [self.there.generation, *args], retry_for=self._retry_for)
+        return StatusReply.of(reply).status
 
     def _overtaken(self) -> QueueMismatch:
         return QueueMismatch(
-            f"Queue {self._queue_name!r} was declared anew by somebody else at the same time. See which declaration "
-            "it has now, and call app.redeclare again if that is not to stay.",
+            f"Queue {self._queue_name!r} was declared anew by another call at the same time. Check its declaration, "
+            "and call app.redeclare again if you want another.",
             queue_name=self._queue_name,
         )
 
-    def _occupied(self, left: Sequence[ShardRef]) -> QueueMismatch:
-        indexes = ", ".join(str(shard.index) for shard in left)
+    def _has_jobs(self, occupied: Sequence[ShardRef]) -> QueueMismatch:
+        indexes = ", ".join(str(shard.index) for shard in occupied)
         old = ", ".join(f"{name}={self.there.made_with[name]!r}" for name in _CHANGEABLE)
         return QueueMismatch(
-            f"Queue {self._queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}): let "
-            f"them be drained with {old}, and requeue or delete what is in the morgue.",
+            f"Queue {self._queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}). Drain "
+            f"them with {old}, and requeue or delete the jobs in the morgue.",
             queue_name=self._queue_name,
         )
 
 
 def _lasting(made_with: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping of any values
-    """What no call may change."""
+    """The terms that no call may change."""
     return {name: value for name, value in made_with.items() if name not in _CHANGEABLE}
 
 

@@ -28,6 +28,7 @@ Step: TypeAlias = Callable[[ShardRef, list[Any], float], list[Any]]
 class RepairReply(ReplyShape, frozen=True):
     """What repair.lua answers: the key and cursor to go on with, and what it has found."""
 
+    scripts = ("repair",)
     status: bytes
     part: bytes
     cursor: bytes

@@ -5,9 +5,10 @@ The first lines of a file declare what it uses directly: `--! keys NAMES`, each 
 `for _ in shards do` goes on; `--! needs NAMES`, includes; and `--! rarely NAMES`, includes whose functions are reached
 through `rarely()`, as a function costs a script a microsecond each time that it is defined, and most calls need few.
 
-Keys of an optional group (`keys.GROUPS`) are declared like any other. A call whose shard does not use the group passes
-none of them: there they are nil, `has_GROUP` is false, and `--! with GROUP NAMES` includes nothing. Each set of groups
-has a script of its own, so what a queue does not use costs it nothing. docs/data-model.md has the rules.
+Keys of a feature that not every queue uses (`keys.FEATURES`) are declared like any other. A call whose shard does not
+use the feature passes none of them: there they are nil, `has_FEATURE` is false, and `--! with FEATURE NAMES` includes
+nothing. Each set of features has a script of its own, so what a queue does not use costs it nothing. docs/data-model.md
+has the rules.
 """
 
 import re
@@ -17,12 +18,12 @@ from hashlib import sha1
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import takewhile
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged
-from lowkiq_lambda.store.shard.keys import GROUPS, Keyed, Pick, ShardRef, key_names, picker
+from lowkiq_lambda.store.shard.keys import FEATURES, Keyed, Pick, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
@@ -37,15 +38,29 @@ _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
 
 
 class ReplyShape(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one script answers, in its order: a subclass stands beside each call and names the parts.
+    """What scripts answer, in its order: a subclass stands beside each call and names the parts.
 
     Texts are bytes and empty where there is nothing to tell; numbers that Lua counted are integers.
     """
+
+    scripts: ClassVar[tuple[str, ...]] = ()
+    """Those that answer so, where they do what they were asked. None: a refusal, or a part of another reply."""
 
     @classmethod
     def of(cls, reply: object) -> Self:
         """The reply by names. Raises msgspec.ValidationError, a ValueError, where it has other parts or types."""
         return msgspec.convert(reply, cls)
+
+
+class StatusReply(ReplyShape, frozen=True):
+    """What scripts answer that say no more than what became of the call."""
+
+    scripts = (
+        *("abandon", "start", "survive", "unwake", "wake"),
+        *("close", "evict", "open", "quiet"),
+        "finish_duty",
+    )
+    status: bytes
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -61,7 +76,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class Part(NamedTuple):
-    """A file, and what its first lines declare, by their first word ("with GROUP": by two)."""
+    """A file, and what its first lines declare, by their first word ("with FEATURE": by two)."""
 
     text: str
     marks: Mapping[str, Sequence[str]]
@@ -81,9 +96,9 @@ class Part(NamedTuple):
         """The keys that it uses directly."""
         return [*self.marks.get("keys", ()), *self.marks.get("each", ())]
 
-    def needs(self, groups: Iterable[str]) -> Sequence[str]:
-        """The includes that it uses directly, for a shard that uses these groups of keys."""
-        marks = ("needs", *(f"with {group}" for group in groups))
+    def needs(self, features: Iterable[str]) -> Sequence[str]:
+        """The includes that it uses directly, for a shard that uses these features."""
+        marks = ("needs", *(f"with {feature}" for feature in features))
         return [name for mark in marks for name in self.marks.get(mark, ())]
 
 
@@ -94,23 +109,23 @@ class Linker:
         self._root = root
         self._parts: dict[str, Part] = {}
 
-    def script(self, name: str, groups: tuple[str, ...] = ()) -> Script:
-        """The script of that name, for shards that use these groups of keys."""
+    def script(self, name: str, features: tuple[str, ...] = ()) -> Script:
+        """The script of that name, for shards that use these features."""
         (text,) = [file.read_text() for folder in _FOLDERS if (file := self._root / folder / f"{name}.lua").is_file()]
         part = Part.of(text)
-        early = self._in_order(part.needs(groups), groups)
+        early = self._in_order(part.needs(features), features)
         parts = [*map(self.include, early), part]
         seldom = [include for each in parts for include in each.marks.get("rarely", ())]
-        late = [include for include in self._in_order(seldom, groups) if include not in early]
+        late = [include for include in self._in_order(seldom, features) if include not in early]
         parts = [*parts[:-1], *map(self.include, late), part]
         named = {key for each in parts for key in each.own_keys()}
-        keys = tuple(key for key in key_names(groups) if key in named)
-        asked = [group for group, own in GROUPS.items() if named & {*own}]
-        missing = [key for group in asked if group not in groups for key in GROUPS[group] if key in named]
+        keys = tuple(key for key in key_names(features) if key in named)
+        asked = [feature for feature, own in FEATURES.items() if named & {*own}]
+        missing = [key for feature in asked if feature not in features for key in FEATURES[feature] if key in named]
         source = "\n".join(
             [
                 "local call = redis.call",
-                *(f"local has_{group} = {str(group in groups).lower()}" for group in asked),
+                *(f"local has_{feature} = {str(feature in features).lower()}" for feature in asked),
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *(each.text for each in parts[: len(early)]),
@@ -120,7 +135,7 @@ class Linker:
         )
         # The server's own name of a script, no signature.
         sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
-        return Script(name, source, sha, keys, picker(keys, groups))
+        return Script(name, source, sha, keys, picker(keys, features))
 
     def include(self, name: str) -> Part:
         """The include of that name, read once."""
@@ -128,7 +143,7 @@ class Linker:
             self._parts[name] = Part.of((self._root / "include" / f"{name}.lua").read_text())
         return self._parts[name]
 
-    def _in_order(self, names: Iterable[str], groups: Iterable[str]) -> list[str]:
+    def _in_order(self, names: Iterable[str], features: Iterable[str]) -> list[str]:
         """These includes and all that they need, each once and behind what it needs itself."""
         found: dict[str, bool] = {}
 
@@ -137,7 +152,7 @@ class Linker:
                 raise ValueError(f"The include {name!r} needs itself.")
             if name not in found:
                 found[name] = False
-                for needed in self.include(name).needs(groups):
+                for needed in self.include(name).needs(features):
                     add(needed)
                 found[name] = True
                 order.append(name)
@@ -152,9 +167,9 @@ _linker: Final = Linker(files("lowkiq_lambda.store") / "lua")
 
 
 @cache
-def script(name: str, groups: tuple[str, ...] = ()) -> Script:
-    """The script of that name, for shards that use these groups of keys; read once."""
-    return _linker.script(name, groups)
+def script(name: str, features: tuple[str, ...] = ()) -> Script:
+    """The script of that name, for shards that use these features; read once."""
+    return _linker.script(name, features)
 
 
 def _bound(keys: Sequence[str], missing: Sequence[str], *, by_turns: bool) -> list[str]:

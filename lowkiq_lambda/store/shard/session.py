@@ -1,41 +1,52 @@
-"""The calls of a shard's holder: acquire, settle and claim, start, renew, abandon, survive.
+"""The calls of a shard's holder: acquire, settle and claim, start, checkpoint, renew, abandon, survive.
 
-A holding is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
+A lease session is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
 applied once. The number goes up only when the answer is known.
 """
 
-import math
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
-from lowkiq_lambda.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
-from lowkiq_lambda.store.shard.windows import Window, pairs, read_window
+from lowkiq_lambda.store.shard.lease_replies import (
+    STOP_REQUESTS,
+    Acquired,
+    Checkpoint,
+    NotAcquired,
+    Renewed,
+    RenewReply,
+    SettleReply,
+    StopRequest,
+    Window,
+    read_acquired,
+    read_checkpoint,
+    read_window,
+)
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
 
 Result = TypeVar("Result")
-Next: TypeAlias = Literal["claim", "release", "part"]
-StopRequest: TypeAlias = Literal["paused", "quiet"]
-"""Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
+Next: TypeAlias = Literal["claim", "release", "part", "more"]
 OutcomeRecord: TypeAlias = tuple[Any, ...]
 """As lua/include/outcomes.lua reads it: an id, its outcome (`job.Outcome`), and what that one needs."""
 
 
-_STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {b"": None, b"paused": "paused", b"quiet": "quiet"}
-
-
 class ClaimLimits(msgspec.Struct, frozen=True):
-    """What one claim may carry: ids, payloads, bytes."""
+    """What one claim may carry: ids, payloads, bytes; and `slice`, payloads of one id (0: as many as fit).
+
+    `concurrency`: how many batches run side by side. From 2 on, so does what a first crash left.
+    """
 
     ids: int
     payloads: int
     bytes: int
+    slice: int = 0
+    concurrency: int = 1
 
 
 class MorgueLimits(msgspec.Struct, frozen=True):
@@ -47,83 +58,21 @@ class MorgueLimits(msgspec.Struct, frozen=True):
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """What became of the ids in flight: those that are not named are done, but with "part" they stay in flight.
+    """What became of the ids in flight: those that are not named are done, but with "part" and "more" they stay there.
 
-    `payloads`: how many were performed to their end. `pace`: kept for the next holder.
+    `payloads`: how many were performed to their end. `pace`: kept for the next holder. `left`: with "more", all
+    that stays in flight, and since when each counts for the lag: its perform_in, or its last save.
     """
 
     outcomes: Sequence[OutcomeRecord]
     next_step: Next
     pace: str
     payloads: int
-
-
-class Acquired(msgspec.Struct, frozen=True):
-    """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
-
-    token: int
-    window: Window | None
-    recovered: int
-    buried: Sequence[tuple[str, bytes]]
-    pace: str
-    recovered_from: str = ""
-    """The owner that left what was recovered, as it named itself."""
-
-
-class NotAcquired(msgspec.Struct, frozen=True):
-    """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
-
-    reason: Obstacle
-    until: float | None
-
-
-class Renewed(msgspec.Struct, frozen=True):
-    """What `renew` answers: the lease is prolonged, and whether its holder is to come to an end all the same."""
-
-    stop_request: StopRequest | None
-
-
-class AcquireReply(ReplyShape, frozen=True):
-    """What acquire.lua answers where the lease was taken."""
-
-    status: bytes
-    token: bytes
-    recovered: int
-    buried: list[bytes]
-    """Ids, each with its entry behind it."""
-    pace: bytes
-    window: Any
-    """As windows.py reads it, or empty."""
-    recovered_from: bytes = b""
-
-
-class NotAcquiredReply(ReplyShape, frozen=True):
-    """What acquire.lua answers where it was not."""
-
-    status: bytes
-    until: bytes = b""
-    """Unix seconds."""
-
-
-class SettleReply(ReplyShape, frozen=True):
-    """What settle.lua answers."""
-
-    status: bytes
-    window: Any
-    """As windows.py reads it, or empty."""
-    due_at: bytes
-    stop_request: bytes
-
-
-class RenewReply(ReplyShape, frozen=True):
-    """What renew.lua answers."""
-
-    status: bytes
-    stop_request: bytes
+    left: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
 class LeaseSettings(msgspec.Struct, frozen=True):
-    """What stays the same through a holding."""
+    """What stays the same through a lease session."""
 
     ttl: float
     merge: str
@@ -149,9 +98,9 @@ class LeaseSession:
         self.at_risk: str | None = None
         """The lone suspect that would get a strike if nothing more were heard of this holder."""
         self.due_at: float | None = None
-        """When the shard's next job is due, as it was told with the last settling that let go; Unix seconds."""
+        """When the shard's next job is due, as the last settling told that let go, or claimed "more"; Unix seconds."""
         self.stop_request: StopRequest | None = None
-        """Whether the holder is to come to an end: as the last settling said that claimed nothing, or a renewal."""
+        """Whether the holder is to come to an end: as the last settling said that found no window, or a renewal."""
 
     @property
     def crashed(self) -> bytes:
@@ -177,25 +126,19 @@ class LeaseSession:
         )
 
     def _granted(self, reply: Reply) -> Acquired | NotAcquired:
-        if reply[0] != b"OK":
-            refused = NotAcquiredReply.of(reply)
-            reasons: dict[bytes, Obstacle] = {b"HELD": "held", b"PAUSED": "paused"}
-            until = float(refused.until) if refused.until else None
-            return NotAcquired(reasons.get(refused.status, "empty"), until)
-        acquired = AcquireReply.of(reply)
-        self.token = int(acquired.token)
-        return Acquired(
-            token=self.token,
-            window=read_window(acquired.window),
-            recovered=acquired.recovered,
-            buried=[(id_.decode(), entry) for id_, entry in pairs(acquired.buried)],
-            pace=_pace(acquired.pace),
-            recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
-        )
+        answer = read_acquired(reply)
+        if isinstance(answer, Acquired):
+            self.token = answer.token
+        return answer
 
     def settle(self, settlement: Settlement, limits: ClaimLimits, *, retry_for: float) -> Window | None:
-        """Write what became of the ids in flight and go on; the next window, if any."""
-        settings = self._settings
+        """Write what became of the ids in flight and go on; the next window, if any.
+
+        With "more" the window is what was claimed beside `left`, within limits that are less what that takes up. The
+        lease is kept, and `due_at` says when another id could be claimed so: None, too, where nothing can be before
+        `left` has come to its end, as there are suspects.
+        """
+        settings, more = self._settings, settlement.next_step == "more"
         named, errors = _errors_apart(settlement.outcomes)
         args: list[Argument] = [
             settings.merge,
@@ -206,13 +149,16 @@ class LeaseSession:
             settlement.payloads,
             msgspec.msgpack.encode(named),
             *errors,
+            *([min(settlement.left.values(), default="")] if more else ()),
         ]
-        return self._numbered("settle", args, retry_for, self._settled)
+        window = self._numbered("settle", args, retry_for, self._settled)
+        # A repeat is answered with all that is in flight, and `left` was handed out before.
+        return window.without(settlement.left) if window and more else window
 
     def _settled(self, reply: Reply) -> Window | None:
         settled = SettleReply.of(reply)
         self.due_at = float(settled.due_at) if settled.due_at else None
-        self.stop_request = _STOP_REQUESTS[settled.stop_request]
+        self.stop_request = STOP_REQUESTS[settled.stop_request]
         self.at_risk = None
         return read_window(settled.window)
 
@@ -220,14 +166,30 @@ class LeaseSession:
         """Note that the handler of a lone suspect is about to run."""
         # Before the call, which may be applied though its answer is lost.
         self.at_risk = job_id
-        self._numbered("start", [job_id], retry_for, _anything)
+        self._numbered("start", [job_id], retry_for, StatusReply.of)
+
+    def checkpoint(
+        self, job_id: str, progress: bytes, *, clears: bool, retry_for: float, left_since: float | None = None
+    ) -> Checkpoint:
+        """Save how far a job in flight has come, and prolong the lease.
+
+        `clears`: it is the first that moves the cursor of a lone suspect. `left_since`: since when the oldest of what
+        else is in flight counts for the lag, None where that is not told. Where this raises, the visit has to end: the
+        next numbered call would be taken for a repeat of this one.
+        """
+        args: list[Argument] = [job_id, progress, "1" if clears else "", *([] if left_since is None else [left_since])]
+        saved = self._numbered("checkpoint", args, retry_for, read_checkpoint)
+        self.stop_request = saved.stop_request
+        if clears:
+            self.at_risk = None
+        return saved
 
     def renew(self, retry_for: float) -> Renewed:
         """Prolong the lease; may be called beside the numbered calls, from another thread."""
         args: list[Argument] = [self._nonce, self.token, self._settings.ttl]
         end_child_of(self._pid)
         reply = _unless_lost(self._backend.run("renew", self.shard, args, retry_for=retry_for), self.shard)
-        renewed = Renewed(_STOP_REQUESTS[RenewReply.of(reply).stop_request])
+        renewed = Renewed(STOP_REQUESTS[RenewReply.of(reply).stop_request])
         self.stop_request = renewed.stop_request
         return renewed
 
@@ -256,19 +218,6 @@ class LeaseSession:
         return answer
 
 
-def _pace(dumped: bytes) -> str:
-    """As it was kept. Raises ValueError for what is none."""
-    if dumped:
-        mean, slow = map(float, dumped.split(b" "))
-        if not (0 <= mean < math.inf and 0 <= slow < math.inf):
-            raise ValueError(dumped)
-    return dumped.decode()
-
-
-def _anything(_reply: Reply) -> None:
-    pass
-
-
 def _errors_apart(outcomes: Sequence[OutcomeRecord]) -> tuple[list[list[Any]], list[bytes]]:
     """The outcomes with the position of each error instead of its bytes, which the server's msgpack has no type for."""
     positions: dict[bytes, int] = {}
@@ -285,8 +234,11 @@ def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
     return reply
 
 
-def _claim(limits: ClaimLimits) -> tuple[int, int, int]:
-    return limits.ids, limits.payloads, limits.bytes
+def _claim(limits: ClaimLimits) -> tuple[int | str, int | str, int]:
+    """As include/claim_limits.lua reads them."""
+    ids = f"{limits.ids}/{limits.concurrency}" if limits.concurrency > 1 else limits.ids
+    payloads = f"{limits.payloads}/{limits.slice}" if limits.slice else limits.payloads
+    return ids, payloads, limits.bytes
 
 
 def _morgue(settings: LeaseSettings) -> tuple[int, int, float]:

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.job import Obstacle
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
@@ -16,6 +17,7 @@ NEAR: Final = 0.1
 """Seconds by which clients may misjudge the server's time; in shard.lua, too."""
 MISJUDGED: Final = 1.0
 """Seconds that a lease may seem to last beyond its TTL; in held.lua, too."""
+_SCRIPT: Final = "shard_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,9 @@ class ProbeResult:
 
 
 class ShardStateReply(ReplyShape, frozen=True):
-    """What shard_state.lua answers. Times are Unix seconds as texts."""
+    """What shard_state.lua answers for a shard. Times are Unix seconds as texts."""
 
+    scripts = ("shard_state",)
     due_at: bytes
     since: bytes
     in_flight: int
@@ -60,32 +63,58 @@ class ShardStateReply(ReplyShape, frozen=True):
 
 def probe(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult]:
     """The state of each shard. Raises BackendError where one cannot be read for `retry_for` seconds."""
-    if not shards:
-        return []
-    replies = ShardReader(backend, retry_for).read_each("shard_state", shards)
-    backend.now_each(shards)
-    return [_read(backend, shard, reply) for shard, reply in zip(shards, replies, strict=True)]
+    reader = ShardReader(backend, retry_for)
+    groups = reader.groups(shards)
+    replies = reader.ask_each(_SCRIPT, [(group, ()) for group in groups])
+    states = (_states(backend, group, reply) for group, reply in zip(groups, replies, strict=True))
+    return [*chain.from_iterable(states)]
 
 
 def probe_each(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult | LowkiqError]:
     """As `probe`, but what is wrong with one shard stands in its place, and the others have their state."""
-    states: list[ProbeResult | LowkiqError] = []
-    for shard, reply in zip(shards, ShardReader(backend, retry_for).try_each("shard_state", shards), strict=True):
-        try:
-            states.append(reply if isinstance(reply, LowkiqError) else _read(backend, shard, reply))
-        except BackendError as error:
-            states.append(error)
-    return states
+    reader = ShardReader(backend, retry_for)
+    groups = reader.groups(shards)
+    replies = reader.try_each(_SCRIPT, groups)
+    found = (_states_or_errors(backend, group, reply) for group, reply in zip(groups, replies, strict=True))
+    return [*chain.from_iterable(found)]
 
 
-def _read(backend: Backend, shard: ShardRef, reply: Reply) -> ProbeResult:
-    """The shard's state; where the reply cannot be read, the shard is mended and asked again."""
-    replies = iter([reply])
+def _states_or_errors(
+    backend: Backend, group: ShardGroup, reply: Reply | LowkiqError
+) -> Sequence[ProbeResult | LowkiqError]:
+    try:
+        if isinstance(reply, LowkiqError):
+            raise reply
+        return _states(backend, group, reply)
+    except ShardDamaged as error:
+        # One of them is, and it must not keep the others waiting.
+        return [error] if len(group.shards) == 1 else [_state_or_error(backend, shard) for shard in group.shards]
+    except BackendError as error:
+        return [error] * len(group.shards)
 
-    def run() -> Reply:
-        return next(replies, None) or ShardReader(backend, 0.0).read_each("shard_state", [shard])[0]
 
-    return backend.read(run, shard, lambda answer: _state(shard, answer, backend.now(shard)))
+def _state_or_error(backend: Backend, shard: ShardRef) -> ProbeResult | LowkiqError:
+    try:
+        return _read(backend, [shard])[0]
+    except BackendError as error:
+        return error
+
+
+def _states(backend: Backend, group: ShardGroup, reply: Reply) -> list[ProbeResult]:
+    """What the reply says of each shard; where one cannot be read, they are asked again, and that one is mended."""
+    now = backend.now(group.shards[0])
+    try:
+        return [_state(shard, own, now) for shard, own in zip(group.shards, reply, strict=True)]
+    except (ValueError, TypeError):
+        return _read(backend, group.shards)
+
+
+def _read(backend: Backend, shards: Sequence[ShardRef]) -> list[ProbeResult]:
+    def parse(shard: ShardRef, reply: Reply) -> ProbeResult:
+        (own,) = reply
+        return _state(shard, own, backend.now(shard))
+
+    return ShardReader(backend, 0.0).read(_SCRIPT, dict.fromkeys(shards, ()), parse)
 
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:

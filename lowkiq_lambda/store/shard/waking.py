@@ -1,6 +1,6 @@
-"""Wakes: notes in shards that somebody is about to start a drain there, so that nobody else does too.
+"""Wakes: notes in shards that a drain is about to be started there, so that no second one is.
 
-Whoever starts drains asks here first: a push into an idle shard, the dispatcher, a drain that leaves work behind.
+Every starter of drains asks here first: a push into an idle shard, the dispatcher, a drain that leaves work behind.
 """
 
 import logging
@@ -12,7 +12,7 @@ from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
 from lowkiq_lambda.protocols import StartDrain
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _WOKEN: Final = b"WOKEN"
 
 
 class Woken(NamedTuple):
-    """The shards whose drains the caller is now to start, in the order asked; and those that could not be asked."""
+    """The shards whose drains the caller must start now, in the order of the call; and the errors of the others."""
 
     nonce: str
     shards: list[ShardRef]
@@ -28,26 +28,26 @@ class Woken(NamedTuple):
 
 
 def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for: float) -> Woken:
-    """Ask for each shard whether a drain is to be started, in one round trip for each node; noted where it is.
+    """Ask each shard whether it needs a drain, and note the wake if it does: one round trip for each node.
 
-    That is where something is due or left by a dead holder, nobody holds the shard or pauses it, and no earlier wake
-    still counts: one does for `window` seconds, at most until somebody takes the lease.
+    A shard needs one if a job is due or was left by a dead holder, the shard is neither held nor paused, and no earlier
+    wake counts. A wake counts for `window` seconds, but ends when the lease is acquired.
     """
     nonce = secrets.token_hex(12)
-    replies = _answers(backend, "wake", shards, [nonce, window], retry_for)
+    replies = _replies(backend, "wake", shards, [nonce, window], retry_for)
     errors = {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
-    woken = [shard for shard in shards if shard not in errors and _first(replies[shard]) == _WOKEN]
+    woken = [shard for shard in shards if shard not in errors and _status(replies[shard]) == _WOKEN]
     return Woken(nonce, woken, errors)
 
 
 def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, LowkiqError]:
-    """Take back the wakes of these shards: no drain was started. The errors of those where that failed."""
-    replies = _answers(backend, "unwake", shards, [nonce], retry_for)
+    """Remove the wakes of these shards, as no drain was started. Returns the errors by shard."""
+    replies = _replies(backend, "unwake", shards, [nonce], retry_for)
     return {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
 
 
 class Waker:
-    """Starts drains for shards that are pushed to. What fails here fails no push: it is logged, and tried again."""
+    """Starts drains for shards that jobs are pushed to. An error is logged and retried; it fails no push."""
 
     def __init__(self, backend: Backend, start_drain: StartDrain, window: float) -> None:
         self._backend = backend
@@ -56,10 +56,10 @@ class Waker:
         self._quiet_until: dict[ShardRef, float] = {}
 
     def pushed(self, shards: Iterable[ShardRef], sooner: Collection[ShardRef]) -> None:
-        """Something was pushed to these shards, and to those in `sooner` what is due before all else.
+        """Jobs were pushed to these shards; in those in `sooner`, one is due before all others.
 
-        Where work was waiting already somebody was woken for it, so there it is asked once in a window: the drain may
-        have died, or have left some over.
+        In any other shard work was waiting already, and its wake was asked for. That shard is asked once in a window,
+        as its drain may have died, or have left work.
         """
         now = self._backend.clock.monotonic()
         to_wake = [shard for shard in shards if shard in sooner or self._quiet_until.get(shard, now) <= now]
@@ -75,30 +75,26 @@ class Waker:
     def _start(self, shard: ShardRef, nonce: str) -> None:
         try:
             self._start_drain(shard.queue_name, shard.index)
-        except Exception as error:  # noqa: BLE001 - what was pushed is written, whatever the plug raises
+        except Exception as error:  # noqa: BLE001 - the jobs are written, whatever the plug raises
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
             self._quiet_until.pop(shard, None)
             unwake(self._backend, nonce, [shard], retry_for=0.0)
 
 
-def _answers(
+def _replies(
     backend: Backend, name: str, shards: Sequence[ShardRef], args: Sequence[Argument], retry_for: float
 ) -> dict[ShardRef, Reply | LowkiqError]:
-    """The answer or the error of each; asked again where the server cannot serve, for `retry_for` seconds."""
-    retry_until, attempt = backend.clock.monotonic() + retry_for, 0
-    answers: dict[ShardRef, Reply | LowkiqError] = {}
-    left = list(shards)
+    """The reply or the error of each shard; retried for `retry_for` seconds while the server cannot serve."""
+    replies: dict[ShardRef, Reply | LowkiqError] = {}
+    retry_until, attempt, left = backend.clock.monotonic() + retry_for, 0, list(shards)
     while left:
-        answers |= zip(left, backend.run_each([(name, shard, args) for shard in left]), strict=True)
-        left = [shard for shard in left if isinstance(answers[shard], BackendUnavailable)]
-        seconds_left = retry_until - backend.clock.monotonic()
-        if seconds_left <= 0:
+        replies |= zip(left, backend.run_each([(name, shard, args) for shard in left]), strict=True)
+        left = [shard for shard in left if isinstance(replies[shard], BackendUnavailable)]
+        if not (left and backend.wait_to_retry(attempt, retry_until)):
             break
-        if left:
-            backend.pause(attempt, most=seconds_left)
-            attempt += 1
-    return answers
+        attempt += 1
+    return replies
 
 
-def _first(reply: Reply | LowkiqError) -> bytes | None:
-    return None if isinstance(reply, LowkiqError) else reply[0]
+def _status(reply: Reply | LowkiqError) -> bytes | None:
+    return None if isinstance(reply, LowkiqError) else StatusReply.of(reply).status

@@ -108,7 +108,7 @@ def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm
     assert all("-exits': SystemExit: 3" in message for message in exits)
     assert [-1.0] * EXIT_LIMIT + [0.0] * EXIT_LIMIT == neighbours.began("exits")
     assert ["x"] == list(neighbours.buried("exits"))
-    assert f"exited {EXIT_LIMIT} times in a row" in str(neighbours.buried("exits")["x"])
+    assert f"The handler exited {EXIT_LIMIT} times in a row" in str(neighbours.buried("exits")["x"])
     assert ["k"] == list(neighbours.buried("kills"))
     assert str(neighbours.buried("kills")["k"]).startswith("crashed")
     assert 60 == neighbours.done("good") + neighbours.done("fine")

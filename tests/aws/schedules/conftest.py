@@ -12,7 +12,7 @@ from lowkiq_lambda.cli import main
 from tests.aws.schedules.command import CommandOutput, Run, WriteApp, without_aws, write_module
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import FUNCTION, ROLE
-from tests.kit.servers import MakeServer, Server
+from tests.kit.servers import Server
 from tests.kit.servers.cloud import LocalCloud
 
 
@@ -21,12 +21,6 @@ def front(cloud: LocalCloud) -> Iterator[Front]:
     """A front of the cloud for this test."""
     with Front(cloud) as started:
         yield started
-
-
-@pytest.fixture
-def own_server(make_server: MakeServer) -> Server:
-    """A server for this test: the guard looks at all queues that there are."""
-    return make_server()
 
 
 @pytest.fixture

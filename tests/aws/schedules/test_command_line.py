@@ -129,7 +129,7 @@ def test_what_aws_refuses_ends_the_run_with_a_sentence(run: Run, write_app: Writ
     said = run(write_app({"Orders": 1}), "--yes")
 
     assert FAILED == said.code
-    assert said.error.startswith("error: AWS refused to look at schedule group")
+    assert said.error.startswith("error: The schedule group")
 
 
 def test_without_a_redis_the_guard_says_what_it_needs(

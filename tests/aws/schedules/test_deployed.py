@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 import pytest
 
-from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, function_arn, stack_outputs
+from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, client, function_arn, stack_outputs
 from lowkiq_lambda.aws.drain_schedules.plan import DeployedGroup, Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, name_of, wanted_schedule
 from tests.aws.schedules.front import Front
@@ -233,7 +233,7 @@ def test_a_missing_right_is_said_in_a_sentence(aws: Front, group: str, prefix: s
         Group(group).read(prefix)
 
     assert str(refusal.value) == (
-        f"AWS refused to look at schedule group {group!r}: AccessDeniedException: as the test says "
+        f"The schedule group {group!r} could not be read: AccessDeniedException: as the test says "
         "The docs (schedules.md) list the rights that this command needs."
     )
 
@@ -247,14 +247,16 @@ def test_no_region_and_no_credentials_are_said_in_a_sentence(monkeypatch: pytest
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    with pytest.raises(DeployError, match=r"could not be asked to look at .*credentials"):
+    with pytest.raises(DeployError, match=r"could not be read: .*credentials"):
         Group(group).read("any")
 
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
-    with pytest.raises(DeployError, match="region"):
+    with pytest.raises(DeployError, match="Name a region: set AWS_REGION"):
         Group(group)
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+    assert "eu-west-3" == client("scheduler").meta.region_name
 
 
 @pytest.mark.usefixtures("aws")
@@ -269,7 +271,7 @@ def test_a_function_is_found_by_its_name(cloud: LocalCloud, prefix: str) -> None
 
     assert made["FunctionArn"] == function_arn(prefix)
     assert FUNCTION == function_arn(FUNCTION)
-    with pytest.raises(DeployError, match="AWS refused to find function 'unknown'"):
+    with pytest.raises(DeployError, match="The function 'unknown' could not be read: "):
         function_arn("unknown")
 
 
@@ -283,5 +285,5 @@ def test_the_outputs_of_a_stack_are_read(cloud: LocalCloud, prefix: str) -> None
     cloud.client("cloudformation").create_stack(StackName=prefix, TemplateBody=json.dumps(template))
 
     assert {"DrainFunctionArn": "one", "SchedulerRoleArn": "two"} == stack_outputs(prefix)
-    with pytest.raises(DeployError, match="AWS refused to look at stack 'unknown'"):
+    with pytest.raises(DeployError, match="The stack 'unknown' could not be read: "):
         stack_outputs("unknown")

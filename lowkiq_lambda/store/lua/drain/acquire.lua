@@ -1,16 +1,16 @@
 --! keys suspects flight meta lease
---! needs shard exists held free_memory_first earliest_due claim lease let_go
+--! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go
 --! rarely window recover
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
--- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
+-- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] include/claim_limits.lua,
 --   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
--- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or '', owner of what was recovered, if
---   anything was}; {'HELD', until};
---   {'PAUSED', until}; {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
+-- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
+--   recovered, the owner that left it and the ids that the log names; {'HELD', until}; {'PAUSED', until};
+--   {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
 if refused then return refused end
 local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
+local limits = claim_limits(8)
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 
 local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned =
@@ -20,9 +20,9 @@ if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
   if n ~= '0' then return {'STALE'} end
   local told = call('HGET', meta, 'recovery')
-  local recovered, buried, dead = unpack(told and cmsgpack.unpack(told) or {0, {}})
+  local recovered, buried, dead, named = unpack(told and cmsgpack.unpack(told) or {0, {}})
   -- One that met damage half-way has written its nonce, and holds nothing.
-  return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead}
+  return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead, named}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if now < held_until or exists(lease) then
@@ -44,18 +44,18 @@ if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(susp
 end
 
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
-local recovered, buried = 0, {}
+local recovered, buried, named = 0, {}, nil
 if left then
   free_memory_first()
   -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
-  recovered, buried = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
+  recovered, buried, named = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
 call('HDEL', meta, 'recovery', 'abandoned')
 local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000)))
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
   'ttl', ttl)
-if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead})) end
+if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead, named})) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
-return {'OK', token, recovered, buried, pace or '', window or '', dead}
+return {'OK', token, recovered, buried, pace or '', window or '', dead, named}

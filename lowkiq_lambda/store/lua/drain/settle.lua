@@ -1,18 +1,21 @@
 --! keys errors trouble flight meta
---! needs shard turn let_go lease earliest_due stop_request free_memory_first claim
---! rarely window outcomes
+--! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
+--! rarely window outcomes claim_beside
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
--- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] claim limits: ids, payloads, bytes,
---   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', or 'part' (ids that are not
---   named stay in flight; otherwise they are done), [15] pace, [16] payloads that were performed,
+-- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] include/claim_limits.lua,
+--   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', 'part' (ids that are not
+--   named stay in flight; otherwise they are done), or 'more' (they stay, and more are claimed beside them),
+--   [15] pace, [16] payloads that were performed,
 --   [17] outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them, [18..] errors that they
---   name by position.
+--   name by position; behind these, with 'more', the oldest perform_in of what stays in flight, or ''.
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'quiet' or ''} (no window after a claim: nothing is due, or
---   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal.
+--   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
+--   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could
+--   be claimed beside it.
 local refused = refusal()
 if refused then return refused end
 local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local limits = {tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])}
+local limits = claim_limits(8)
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 local next_step, pace = ARGV[14], ARGV[15]
 
@@ -22,14 +25,15 @@ if verdict == 'AGAIN' then
   -- The first of them may have met damage after it had counted itself, so the last of it is done again.
   local held = held_until > 0
   if held and next_step == 'release' then let_go() elseif held then hold(token, ttl, held_until) end
-  local window = held and next_step == 'claim' and rarely().window_again() or ''
-  return {'OK', window, earliest_due(), stop_request(token)}
+  local window = held and (next_step == 'claim' or next_step == 'more') and rarely().window_again() or ''
+  local next_due = next_step == 'more' and rarely().next_beside() or earliest_due()
+  return {'OK', window, next_due, stop_request(token)}
 end
 
 free_memory_first()
 local outcomes = cmsgpack.unpack(ARGV[17])
 if #outcomes > 0 then rarely().settle_named(merge, token .. ':' .. n, outcomes, morgue_limits) end
-if next_step ~= 'part' then
+if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
   if left > 0 then
@@ -40,6 +44,13 @@ if next_step ~= 'part' then
 end
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
+if next_step == 'more' then
+  local stopping = stop_request(token)
+  if stopping ~= '' then limits[1] = 0 end
+  local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
+  hold(token, ttl, held_until)
+  return {'OK', window or '', next_due, stopping}
+end
 local window
 if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
 if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end

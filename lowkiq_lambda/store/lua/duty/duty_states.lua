@@ -1,6 +1,6 @@
 --! needs duty
 -- Reads what is known of duties, for people. ARGV[4..] name and period in seconds of each.
--- Returns for each {when it is due, 1 while a claim lasts, began or '', ended or '', failed in a row, ended by nobody
+-- Returns {{duty, ...}}, a duty being {when it is due, 1 while a claim lasts, began or '', ended or '', failed in a row, ended by nobody
 --   in a row, error or ''}.
 local states = {}
 for i = 4, #ARGV, 2 do
@@ -8,4 +8,4 @@ for i = 4, #ARGV, 2 do
   states[#states + 1] = {string.format('%.6f', due_at), is_held and 1 or 0, read[3] or '', read[4] or '',
     read[5] or '0', read[6] or '0', read[7] or ''}
 end
-return states
+return {states}

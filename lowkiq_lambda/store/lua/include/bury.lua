@@ -2,8 +2,9 @@
 --! needs put keep_error failures morgue_bytes shard
 -- The morgue: payloads that have left the order, with the error that was their last, bounded by
 -- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
--- payloads with their ids and places, of their errors, and of their ids' failures.
-local TRIMMED, MEMBERS = 1000, 100
+-- payloads with their ids and places, of their errors, and of their ids' failures. Where a started job was buried, place
+-- and progress of its payload are kept among the errors, behind what is no id.
+local TRIMMED, MEMBERS, PROGRESS = 1000, 100, '\255'
 
 local function morgue_members(id, most)
   local from, to = box_range(box_prefix(id))
@@ -16,7 +17,7 @@ local function forget(id, members)
   local bytes = 0
   for _, member in ipairs(members) do bytes = bytes + #member end
   if #morgue_members(id, 1) == 0 then
-    local _, of_error = drop_errors(morgue_errors, {id})
+    local _, of_error = drop_errors(morgue_errors, {id, PROGRESS .. id})
     bytes = bytes + of_error + failures_size(failures_of(id))
     call('ZREM', morgue, id)
     if call('HEXISTS', errors, id) == 0 then call('HDEL', failures, id) end
@@ -52,9 +53,11 @@ local function trim_morgue(limits, buried)
   if trimmed > 0 then call('HINCRBY', meta, 'trimmed', trimmed) end
 end
 
-local function bury(id, place, payload, error)
+-- `progress`: of a started job that was handed this payload and no other.
+local function bury(id, place, payload, error, progress)
   local member = box_prefix(id) .. place .. payload
   local bytes = call('ZADD', morgue_payloads, 0, member) == 1 and #member or 0
   if call('ZADD', morgue, now, id) == 1 then bytes = bytes + failures_size(failures_of(id)) end
   count_buried(bytes + keep_error(morgue_errors, id, error))
+  if progress then count_buried(keep_error(morgue_errors, PROGRESS .. id, place .. progress)) end
 end

@@ -2,7 +2,7 @@
 --! needs reading_step records shard
 --! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
--- LIMITS = {ids, payloads, bytes}; the first id always gets at least one payload.
+-- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
 
 -- A small hash is a list to Redis, so that many look-ups by name take quadratic time, and so does filling it. One
 -- long value makes a table of it for good; NO_ID, which is no UTF-8, is nobody's id.
@@ -59,15 +59,20 @@ local function take(merge, ids, times, limits, first, plain)
   local window, whole, n, left, bytes, oldest = {}, {}, 0, limits[2], limits[3], math.huge
   for i, record in ipairs(records) do
     local id, perform_in = ids[i], tonumber(originals[i] or times[i])
-    local count, value = counts[i] and tonumber(counts[i]) or -1
+    local count, kind, value = counts[i] and tonumber(counts[i]) or -1, record and record:byte(1)
     if left < 1 then break end
     if not record then
       -- Nothing waits under an id that is due: the shard is repaired, and what was taken before must not be lost to that.
       if n == 0 then error('DAMAGED id without payloads') end
       break
-    elseif record:byte(1) == SEVERAL then
+    elseif kind == SEVERAL or kind == STARTED then
       local taken, size, more
-      value, taken, size, more = rarely().take_several(merge, id, perform_in, count, left, bytes, n == 0)
+      if kind == STARTED then
+        value, taken, size, more = rarely().take_started(id, record, perform_in, count, left, bytes, n == 0)
+      else
+        local most = math.min(left, limits[4])
+        value, taken, size, more = rarely().take_several(merge, id, perform_in, count, most, bytes, n == 0)
+      end
       if not value then
         if n == 0 then error('DAMAGED id without payloads') end
         break

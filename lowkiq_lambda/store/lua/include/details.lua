@@ -1,4 +1,4 @@
---! keys due since retry suspects flight morgue meta lease
+--! keys due box since retry suspects flight morgue meta lease
 -- Suspects that are in flight: they are listed among those that run next until they are settled.
 local function suspects_in_flight()
   local found = {}
@@ -12,12 +12,13 @@ end
 -- The shard as its holder has it, for people.
 -- {ids waiting, of them ids that have failed, ids in flight, ids in the morgue, suspects that wait, earliest due or '',
 --   earliest since or '', flight since or '', token, owner, acquired at or '', lease until, milliseconds left on the
---   lease key, '1' if its holder gave up, else '', paused until or '', until when a wake counts or ''}
+--   lease key, '1' if its holder gave up, else '', paused until or '', until when a wake counts or '',
+--   started jobs that wait}
 local function shard_details()
   local token, owner, acquired_at, held_until, abandoned =
     unpack(call('HMGET', meta, 'token', 'owner', 'acquired_at', 'until', 'abandoned'))
-  local flight_since, paused_until, woken_until, woken_token =
-    unpack(call('HMGET', meta, 'flight_since', 'paused_until', 'woken_until', 'woken_token'))
+  local flight_since, paused_until, woken_until, woken_token, had_started =
+    unpack(call('HMGET', meta, 'flight_since', 'paused_until', 'woken_until', 'woken_token', 'had_started'))
   local in_flight = call('HLEN', flight)
   return {
     call('ZCARD', due), call('ZCARD', retry), in_flight, call('ZCARD', morgue),
@@ -28,5 +29,6 @@ local function shard_details()
     token or '0', owner or '', acquired_at or '', held_until or '0', math.max(0, call('PTTL', lease)),
     abandoned or '', paused_until or '',
     (woken_token or '') == (token or '') and woken_until or '',
+    had_started and call('ZLEXCOUNT', box, '[\128', '+') or 0,
   }
 end

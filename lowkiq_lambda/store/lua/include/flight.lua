@@ -1,10 +1,15 @@
---! needs records
--- A record in flight: perform_in and retry_count (two doubles), then 's' place payload, or 'm' and for each
--- payload its length (4 bytes) and place payload.
-local function flight_record(perform_in, retry_count, entries)
-  local head = struct.pack('>dd', perform_in, retry_count)
-  if #entries == 1 then return head .. 's' .. entries[1] end
-  local parts = {head, 'm'}
+--! needs records progress
+-- A record in flight: perform_in and retry_count (two doubles), then what the id is handed: 's' place payload, or 'm' and
+-- for each payload its length (4 bytes) and place payload. Of a started job 'p', the length of its progress (4 bytes)
+-- and the progress come before that. The progress is its holder's: nothing here reads it.
+local function handed(entries, progress)
+  local parts = progress and {'p', struct.pack('>I4', #progress), progress} or {}
+  if #entries == 1 then
+    parts[#parts + 1] = 's'
+    parts[#parts + 1] = entries[1]
+    return table.concat(parts)
+  end
+  parts[#parts + 1] = 'm'
   for _, entry in ipairs(entries) do
     parts[#parts + 1] = struct.pack('>I4', #entry)
     parts[#parts + 1] = entry
@@ -12,16 +17,27 @@ local function flight_record(perform_in, retry_count, entries)
   return table.concat(parts)
 end
 
-local function read_flight(record)
-  local perform_in, retry_count = struct.unpack('>dd', record)
-  if record:sub(17, 17) == 's' and #record >= 17 + PLACE then return perform_in, retry_count, {record:sub(18)} end
-  local entries, at = {}, 18
+local function flight_record(perform_in, retry_count, entries, progress)
+  return struct.pack('>dd', perform_in, retry_count) .. handed(entries, progress)
+end
+
+-- {entry, ...}, and the progress or nil.
+local function read_handed(record, from)
+  local progress, at = read_progress(record, from)
+  if record:sub(at, at) == 's' and #record >= at + PLACE then return {record:sub(at + 1)}, progress end
+  local entries, kind = {}, record:sub(at, at)
+  at = at + 1
   while at <= #record do
     local size = struct.unpack('>I4', record, at)
     entries[#entries + 1] = record:sub(at + 4, at + 3 + size)
     at = at + 4 + size
     if size < PLACE or #entries[#entries] < size then error('DAMAGED record in flight') end
   end
-  if record:sub(17, 17) ~= 'm' or #entries == 0 then error('DAMAGED record in flight') end
-  return perform_in, retry_count, entries
+  if kind ~= 'm' or #entries == 0 then error('DAMAGED record in flight') end
+  return entries, progress
+end
+
+local function read_flight(record)
+  local perform_in, retry_count = struct.unpack('>dd', record)
+  return perform_in, retry_count, read_handed(record, HANDED)
 end

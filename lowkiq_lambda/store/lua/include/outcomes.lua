@@ -1,5 +1,5 @@
 --! keys jobs errors trouble groups flight meta
---! needs trouble suspicion flight put_back note_failure keep_error bury records shard slices forget_errors retry_counts
+--! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -8,7 +8,9 @@
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and nobody was named
--- where error and brief, which is kept for longer, are the positions of their texts among the arguments that
+--   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
+-- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job.
+-- where error, progress and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
 
@@ -58,20 +60,20 @@ end
 local settle_one = {}
 
 function settle_one.retried(id, record, outcome, merge)
-  local _, _, entries = read_flight(record)
+  local _, _, entries, progress = read_flight(record)
   local t = read_trouble(id)
-  put_back(merge, id, t, entries, outcome[4], outcome[3])
+  put_back(merge, id, t, entries, outcome[4], outcome[3], progress)
   note_failure(id, record, error_text(outcome[8]))
   keep_error(errors, id, error_text(outcome[5]))
   clear_suspicion(id, t, outcome[6], error_text(outcome[5]), outcome[7])
 end
 
 function settle_one.buried(id, record, outcome, merge)
-  local _, _, entries = read_flight(record)
+  local _, _, entries, progress = read_flight(record)
   local oldest = table.remove(entries, 1)
   local text, t = error_text(outcome[3]), read_trouble(id)
   note_failure(id, record, error_text(outcome[5]))
-  bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text)
+  bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil)
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
     put_back(merge, id, t, entries, now, -1)
     keep_error(errors, id, text)
@@ -104,6 +106,24 @@ function settle_one.suspected(id, record, outcome, merge, groups_of_call)
   suspect(id, t, give_back(merge, id, t, record), group)
 end
 
+-- The id stays in flight, for the outcome that follows.
+function settle_one.saved(id, record, outcome)
+  call('HSET', flight, id, with_progress(record, error_text(outcome[3])))
+end
+
+function settle_one.later(id, record, outcome, merge)
+  local _, retry_count, entries, progress = read_flight(record)
+  local t, moved = read_trouble(id), outcome[4] == 1
+  if moved then
+    keep_counts(id, t, false)
+    retry_count = -1
+  end
+  put_back(merge, id, t, entries, outcome[3] == '' and due_by or outcome[3], retry_count, progress)
+  if moved then forget_errors({id}) end
+  clear_suspicion(id, t, nil, nil, not moved and t.blamed)
+  return moved and 'checkpointed' or 'returned'
+end
+
 local function clear(ids)
   forget_errors(ids)
   for i, troubled in ipairs(call('HMGET', trouble, unpack(ids))) do
@@ -123,9 +143,11 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     if word == 'done' then
       done[#done + 1] = id
     elseif record then
-      settle_one[word](id, record, outcome, merge, groups_of_call)
-      call('HDEL', flight, id)
-      counts[word] = (counts[word] or 0) + 1
+      local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
+      if word ~= 'saved' then
+        call('HDEL', flight, id)
+        counts[counter] = (counts[counter] or 0) + 1
+      end
     end
   end
   if #done > 0 then

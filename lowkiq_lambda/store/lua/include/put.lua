@@ -1,16 +1,8 @@
 --! keys jobs box seen
---! needs records
+--! needs records comes_before
 -- Merging: one payload into what waits under its id.
--- Bytes are compared one by one: Lua's own string order follows the server's locale.
-local function before(a, b)
-  for i = 1, #a do
-    local x, y = a:byte(i), b:byte(i)
-    if x ~= y then return x < y end
-  end
-  return false
-end
 
-local function later(a, b) return before(a, b) and b or a end
+local function later(a, b) return comes_before(a, b) and b or a end
 
 local function arrival_of(place) return place:sub(9, PLACE) end
 
@@ -26,7 +18,7 @@ end
 
 -- Of two places of equal payloads the one that is kept, and the other.
 local function preferred(merge, a, b)
-  if before(a, b) == (merge == 'max') then return b, a end
+  if comes_before(a, b) == (merge == 'max') then return b, a end
   return a, b
 end
 
@@ -53,8 +45,9 @@ local function read_single(record)
   return record:sub(skip + 1, skip + PLACE), record:sub(skip + PLACE + 1), touched
 end
 
-local function put_in_box(merge, id, touched, place, payload)
-  local prefix = box_prefix(id)
+-- `mark`: the record of the id, which says that there are several.
+local function put_in_box(merge, id, mark, place, payload)
+  local prefix, touched = box_prefix(id), mark:sub(2)
   local known = merge ~= 'never' and call('HGET', seen, seen_field(prefix, payload))
   if known and call('ZSCORE', box, prefix .. known .. payload) then
     local kept, gone = preferred(merge, place, known)
@@ -63,7 +56,7 @@ local function put_in_box(merge, id, touched, place, payload)
       box_add(merge, prefix, kept, payload)
     end
     local last = later(touched, later(arrival_of(place), arrival_of(known)))
-    if last ~= touched then call('HSET', jobs, id, 'm' .. last) end
+    if last ~= touched then call('HSET', jobs, id, mark:sub(1, 1) .. last) end
     return gone, kept
   end
   box_add(merge, prefix, place, payload)
@@ -73,10 +66,11 @@ end
 -- id in jobs, where it is known. Returns the places, gone and kept, of two that became one.
 local function put(merge, id, place, payload, record)
   if record == nil then record = call('HGET', jobs, id) end
+  local kind = record and record:byte(1)
   if not record then
     call('HSET', jobs, id, 's' .. place .. payload)
-  elseif record:byte(1) == SEVERAL then
-    return put_in_box(merge, id, record:sub(2), place, payload)
+  elseif kind == SEVERAL or kind == STARTED then
+    return put_in_box(merge, id, record, place, payload)
   else
     local old_place, old_payload, touched = read_single(record)
     if merge ~= 'never' and old_payload == payload then
@@ -87,6 +81,6 @@ local function put(merge, id, place, payload, record)
     end
     box_add(merge, box_prefix(id), old_place, old_payload)
     call('HSET', jobs, id, 'm' .. touched)
-    put_in_box(merge, id, touched, place, payload)
+    put_in_box(merge, id, 'm' .. touched, place, payload)
   end
 end

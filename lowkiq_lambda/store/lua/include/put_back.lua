@@ -1,12 +1,13 @@
 --! keys due jobs since
---! needs retry_counts flight
+--! needs retry_counts flight started
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
--- decides; the caller writes the troubles.
-local function put_back(merge, id, t, entries, perform_in, retry_count)
+-- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
+local function put_back(merge, id, t, entries, perform_in, retry_count, progress)
   local record = call('HGET', jobs, id)
   local counts = counts_of(id, t, record)
   if retry_count >= 0 then counts[number_of_arrival(entries[1])] = retry_count end
-  for _, entry in ipairs(entries) do
+  if progress then keep_started(merge, id, entries, progress, record) end
+  for _, entry in ipairs(progress and {} or entries) do
     put_counted(counts, merge, id, entry, record)
     record = nil
   end
@@ -17,7 +18,7 @@ end
 
 -- As it was before the claim: the same time, the same counts.
 local function give_back(merge, id, t, record)
-  local perform_in, retry_count, entries = read_flight(record)
-  put_back(merge, id, t, entries, perform_in, retry_count)
+  local perform_in, retry_count, entries, progress = read_flight(record)
+  put_back(merge, id, t, entries, perform_in, retry_count, progress)
   return perform_in
 end

@@ -4,44 +4,56 @@
 -- Only a lone suspect whose handler had started gets a strike, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload buries it.
 local STRIKES = 3
+-- Of the ids that were recovered the log names so many, and so many bytes of each.
+local NAMED, NAME_BYTES = 10, 400
 
-local function bury_crashed(merge, id, t, record, entry, crashed)
+local function bury_crashed(merge, id, t, record, entry, crashed, progress)
   note_failure(id, record, crashed)
-  bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed)
+  bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress)
   drop_suspect(id)
   local rest = {retry_counts = t.retry_counts}
   if call('HEXISTS', jobs, id) == 1 then put_back(merge, id, rest, {}, now, -1) else drop_errors(errors, {id}) end
   write_trouble(id, rest)
 end
 
+local function halve(t, entries, holder)
+  t.slice_limit, t.halvings = math.floor(#entries / 2), t.halvings or {}
+  t.halvings[#t.halvings + 1] = holder
+end
+
 -- Returns the entry that was buried, if the strike was the last.
 local function strike(merge, id, record, t, crashed, holder)
-  local _, _, entries = read_flight(record)
-  if #entries > 1 then
-    t.slice_limit, t.halvings = math.floor(#entries / 2), t.halvings or {}
-    t.halvings[#t.halvings + 1] = holder
+  local perform_in, retry_count, entries, progress = read_flight(record)
+  if #entries > 1 and not progress then
+    halve(t, entries, holder)
   else
     -- Strikes are the payload's: one that came before it since has none. By its text, as an equal one may replace it.
     local payload = redis.sha1hex(entries[1]:sub(PLACE + 1))
     if t.struck_payload ~= payload or not t.strikes then t.strikes, t.struck_payload = {}, payload end
     t.strikes[#t.strikes + 1] = holder
-    if #t.strikes >= STRIKES then
+    if #t.strikes >= STRIKES and #entries > 1 then
+      -- Which of them it is, smaller slices tell, each from its start: the progress was made on all of them.
+      t.strikes, t.struck_payload = nil, nil
+      halve(t, entries, holder)
+      record = flight_record(perform_in, retry_count, entries)
+    elseif #t.strikes >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.group then call('HDEL', groups, t.group) end
-      bury_crashed(merge, id, t, record, entries[1], crashed)
+      bury_crashed(merge, id, t, record, entries[1], crashed, progress)
       return entries[1]
     end
   end
   suspect(id, t, give_back(merge, id, t, record), t.group or '')
 end
 
--- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, and {id, entry,
--- ...} of what was buried.
+-- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
+-- of what was buried, and the ids that the log names.
 local function recover(merge, limits, crashed, abandoned, holder)
-  local kind, left, buried = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}
+  local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
+    if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
     if abandoned then
       give_back(merge, id, t, record)
       t.started, t.abandoned = nil, true
@@ -53,6 +65,7 @@ local function recover(merge, limits, crashed, abandoned, holder)
         buried[#buried + 1] = entry
       end
     else
+      t.failed_probation = t.failed_probation or kind == 'PROBATION' or nil
       suspect(id, t, give_back(merge, id, t, record), t.group or '')
     end
   end
@@ -63,5 +76,5 @@ local function recover(merge, limits, crashed, abandoned, holder)
     call('HINCRBY', meta, 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
-  return #left / 2, buried
+  return #left / 2, buried, named
 end

@@ -1,5 +1,5 @@
 --! keys jobs box retry trouble flight
---! needs records put trouble flight exists
+--! needs records put trouble flight exists started
 -- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
 -- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `retry_counts` among the
@@ -13,7 +13,10 @@ end
 local function oldest_waiting(id)
   local record = call('HGET', jobs, id)
   if not record then return nil end
-  if record:byte(1) ~= SEVERAL then return number_of_arrival((read_single(record))) end
+  local kind = record:byte(1)
+  if kind ~= SEVERAL and kind ~= STARTED then return number_of_arrival((read_single(record))) end
+  local given = kind == STARTED and started_of(id)
+  if given then return number_of_arrival(read_handed(given, 1)[1]) end
   local prefix = box_prefix(id)
   local from, to = box_range(prefix)
   local member = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1)[1]
@@ -99,7 +102,7 @@ end
 
 -- Reads what a push onto what waits will read, to fail before the push has written anything.
 local function try_pushed(id, record, failed)
-  if record:byte(1) ~= SEVERAL then read_single(record) end
+  if record:byte(1) ~= SEVERAL and record:byte(1) ~= STARTED then read_single(record) end
   if not failed then return end
   counts_of(id, read_trouble(id), true)
   counted_in_flight(id)

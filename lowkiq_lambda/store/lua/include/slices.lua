@@ -1,5 +1,5 @@
 --! keys due box since retry
---! needs put reading_step records shard trouble retry_counts flight
+--! needs put reading_step records shard trouble retry_counts flight started
 -- Of an id with several payloads a claim takes a slice: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
@@ -52,4 +52,24 @@ local function take_several(merge, id, perform_in, count, left, bytes, passes)
   if more then leave_rest(id, perform_in) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(perform_in, count, entries), #entries, size, more
+end
+
+local function next_started(id)
+  local t, given = read_trouble(id), started_of(id)
+  local entries, size = read_handed(given, 1), 0
+  for _, entry in ipairs(entries) do size = size + #entry end
+  if t.retry_counts then counts_of(id, t) end
+  return t, given, entries, size
+end
+
+-- The same of a started job, which is handed what it was handed before, all of it and nothing else.
+local function take_started(id, record, perform_in, count, left, bytes, passes)
+  local is_sound, t, given, entries, size = pcall(next_started, id)
+  if not is_sound or ((#entries > left or size > bytes) and not passes) then return nil end
+  drop_started(id, record, given)
+  local from, to = box_range(box_prefix(id))
+  local more = #call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, 1) > 0
+  if more then leave_rest(id, perform_in) end
+  if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
+  return struct.pack('>dd', perform_in, count) .. given, #entries, size, more
 end

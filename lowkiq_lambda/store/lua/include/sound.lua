@@ -1,4 +1,4 @@
---! needs records
+--! needs records started
 -- What a sound shard holds, for those who look for what is not. None of it raises an error.
 local SINGLE = ('s'):byte()
 
@@ -35,7 +35,7 @@ end
 
 local function is_record(record)
   local kind = record:byte(1)
-  return kind == SEVERAL or kind == SINGLE and is_entry(record:sub(2)) or kind == TOUCHED and is_entry(record:sub(8))
+  return kind == SEVERAL or kind == STARTED or kind == SINGLE and is_entry(record:sub(2)) or kind == TOUCHED and is_entry(record:sub(8))
 end
 
 -- A member of the box or the morgue: its id and entry, or nil.
@@ -46,24 +46,44 @@ local function parts_of(member)
   if #id == size and is_utf8(id) and is_entry(entry) then return id, entry end
 end
 
--- A record in flight: perform_in, retry_count, the entries that are sound, and whether that is all of it.
-local function flown(record)
-  if #record < 17 then return nil end
-  local perform_in, retry_count = struct.unpack('>dd', record)
-  local kind, entries, at = record:byte(17), {}, 18
+-- What an id was handed: the entries that are sound, whether that is all of it, and the progress of a started job.
+local function handed_in(text)
+  local progress
+  if text:byte(1) == STARTED then
+    local size = #text >= 5 and struct.unpack('>I4', text, 2) or math.huge
+    if 5 + size > #text then return {}, false end
+    progress, text = text:sub(6, 5 + size), text:sub(6 + size)
+  end
+  local kind, entries, at = text:byte(1), {}, 2
   if kind == SINGLE then
-    local entry = record:sub(18)
-    return perform_in, retry_count, is_entry(entry) and {entry} or {}, is_entry(entry)
+    local entry = text:sub(2)
+    return is_entry(entry) and {entry} or {}, is_entry(entry), progress
   end
   local all = kind == SEVERAL
-  while kind == SEVERAL and at <= #record do
-    local size = at + 3 <= #record and struct.unpack('>I4', record, at) or math.huge
-    if at + 3 + size > #record then return perform_in, retry_count, entries, false end
-    local entry = record:sub(at + 4, at + 3 + size)
+  while kind == SEVERAL and at <= #text do
+    local size = at + 3 <= #text and struct.unpack('>I4', text, at) or math.huge
+    if at + 3 + size > #text then return entries, false, progress end
+    local entry = text:sub(at + 4, at + 3 + size)
     if is_entry(entry) then entries[#entries + 1] = entry else all = false end
     at = at + 4 + size
   end
-  return perform_in, retry_count, entries, all and #entries > 0
+  return entries, all and #entries > 0, progress
+end
+
+-- A record in flight: perform_in, retry_count, and as above.
+local function flown(record)
+  if #record < 17 then return nil end
+  local perform_in, retry_count = struct.unpack('>dd', record)
+  return perform_in, retry_count, handed_in(record:sub(17))
+end
+
+-- A started job that waits: its id, and what it was handed; or nil.
+local function started_in(member)
+  if #member < 4 then return nil end
+  local size = struct.unpack('>I4', member) - LONGEST_ID
+  if size < 0 then return nil end
+  local id = member:sub(5, 4 + size)
+  if #id == size and is_utf8(id) then return id, member:sub(5 + size) end
 end
 
 -- The one value that was packed, if it is a table.

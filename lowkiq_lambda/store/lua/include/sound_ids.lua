@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
 --! keys pushes_even pushes_odd failures texts
---! needs records keep_error shelf sound shard retry_counts trouble flight failures
+--! needs records keep_error shelf sound shard retry_counts trouble flight failures started
 -- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 
@@ -41,19 +41,60 @@ local function recount(recounts, bytes)
   if recounts then call('HINCRBY', meta, 'morgue_bytes', bytes) end
 end
 
+-- The payload waits in the box, and the id knows that.
+local function wait_in_box(id, entry)
+  call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. entry)
+  local record = call('HGET', jobs, id)
+  if not record or not is_record(record) then
+    call('HSET', jobs, id, 'm' .. UNTOUCHED)
+  elseif record:byte(1) ~= SEVERAL and record:byte(1) ~= STARTED then
+    local single = untouched(record):sub(2)
+    call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single)
+    call('HSET', jobs, id, 'm' .. (record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED))
+  end
+  if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+end
+
+-- A started job of which not all is sound, or which is there twice, starts anew: its progress is true of all that it was
+-- handed, together.
+local function check_started(member, score, id, given)
+  if tonumber(score) ~= 0 then
+    call('ZADD', box, 0, member)
+    put_right('box', id, 'the started job had a score')
+  end
+  local entries, all, progress = handed_in(given)
+  local twice = is_in_flight(id) or (started_of(id) or given) ~= given
+  for _, entry in ipairs(entries) do measure(entry) end
+  if not (all and progress) or twice then
+    take_away('box', box, member, member, twice and 'the job is there twice' or 'the record is none, or was cut off')
+    for _, entry in ipairs(entries) do
+      if not twice then wait_in_box(id, entry) end
+    end
+    return
+  end
+  local record = call('HGET', jobs, id)
+  if record and record:byte(1) == STARTED then return end
+  if record and is_record(record) and record:byte(1) ~= SEVERAL then wait_in_box(id, untouched(record):sub(2)) end
+  call('HSET', jobs, id, 'p' .. (record and record:byte(1) == SEVERAL and #record == 7 and record:sub(2) or UNTOUCHED))
+  if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+  put_right('box', id, 'the record of the id knew nothing of the started job')
+end
+
 local NO_TEXT, NO_PAYLOADS = 'the id is no UTF-8', 'there are no payloads under the id'
 local CHECKS = {}
 
 function CHECKS.jobs(id, record)
-  local several = #members(box, id) > 0
+  local started = started_of(id) ~= nil
+  local several = started or #members(box, id) > 0
   local why = not is_utf8(id) and NO_TEXT or not is_record(record) and 'the record is none'
-    or record:byte(1) == SEVERAL and not several and NO_PAYLOADS
+    or (record:byte(1) == SEVERAL or record:byte(1) == STARTED) and not several and NO_PAYLOADS
   if why then set_aside('jobs', id, record, why) end
   if why and not several then return wipe(id) end
-  if why or record:byte(1) == SEVERAL and #record ~= 7 then
-    call('HSET', jobs, id, 'm' .. UNTOUCHED)
+  local kind = record:byte(1)
+  if why or (kind == SEVERAL or kind == STARTED) and (#record ~= 7 or (kind == STARTED) ~= started) then
+    call('HSET', jobs, id, (started and 'p' or 'm') .. UNTOUCHED)
     put_right('jobs', id, 'the mark of several payloads is made anew')
-  elseif record:byte(1) ~= SEVERAL then
+  elseif kind ~= SEVERAL and kind ~= STARTED then
     measure(untouched(record):sub(2))
   end
   if not call('ZSCORE', due, id) then
@@ -63,6 +104,8 @@ function CHECKS.jobs(id, record)
 end
 
 function CHECKS.box(member, score)
+  local started, given = started_in(member)
+  if started then return check_started(member, score, started, given) end
   local id, entry = parts_of(member)
   if not id then return take_away('box', box, member, member, 'no payload of an id') end
   measure(entry)
@@ -71,15 +114,12 @@ function CHECKS.box(member, score)
     put_right('box', id, 'the payload had a score')
   end
   local record = call('HGET', jobs, id)
-  if record and (record:byte(1) == SEVERAL or not is_record(record)) then return end
+  if record and (record:byte(1) == SEVERAL or record:byte(1) == STARTED or not is_record(record)) then return end
   local single = record and untouched(record):sub(2)
   if single == entry then
     call('ZREM', box, member)
   else
-    local touched = record and record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED
-    if single then call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single) end
-    call('HSET', jobs, id, 'm' .. touched)
-    if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+    wait_in_box(id, entry)
   end
   put_right('box', id, 'the record of the id knew nothing of the payload')
 end
@@ -143,8 +183,10 @@ end
 of_texts('groups', groups, is_group, 'the note is none of a group')
 of_texts('failures', failures, are_failures, 'the note is none of failures')
 
+-- Also of a buried started job, behind what is no id.
 function CHECKS.morgue_errors(id, stored, recounts)
-  if not is_utf8(id) then return take_away('morgue_errors', morgue_errors, id, stored, NO_TEXT) end
+  local named = id:sub(1, 1) == '\255' and id:sub(2) or id
+  if not is_utf8(named) then return take_away('morgue_errors', morgue_errors, id, stored, NO_TEXT) end
   recount(recounts, #stored)
 end
 
@@ -157,21 +199,21 @@ function CHECKS.texts(name, value, recounts)
 end
 
 function CHECKS.flight(id, record)
-  local perform_in, retry_count, entries, all = flown(record)
+  local perform_in, retry_count, entries, all, progress = flown(record)
   local why = not is_utf8(id) and NO_TEXT or not all and 'the record is none, or was cut off'
   if why then set_aside('flight', id, record, why) end
   if not perform_in or not is_utf8(id) or #entries == 0 then return call('HDEL', flight, id) end
   for _, entry in ipairs(entries) do measure(entry) end
   local due_at, count = finite(perform_in) or now, finite(retry_count) or -1
   if due_at == perform_in and count == retry_count and all then return end
-  call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries))
+  call('HSET', flight, id, flight_record(due_at, math.max(-1, count), entries, all and progress or nil))
   if not why then put_right('flight', id, 'its time or retry_count was no number') end
 end
 
 function CHECKS.morgue(id, score, recounts)
   if not is_utf8(id) or #members(morgue_payloads, id) == 0 then
     take_away('morgue', morgue, id, score, is_utf8(id) and NO_PAYLOADS or NO_TEXT)
-    return drop_errors(morgue_errors, {id})
+    return drop_errors(morgue_errors, {id, '\255' .. id})
   end
   check_time('morgue', morgue, id, score)
   local noted = call('HGET', failures, id)

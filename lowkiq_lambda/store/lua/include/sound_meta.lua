@@ -1,4 +1,4 @@
---! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors
+--! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta lease pushes_even pushes_odd failures texts damaged
 --! needs shelf shard sound exists
 -- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
@@ -7,7 +7,7 @@
 local KEYS_OF_A_SHARD = {
   {'due', due, 'zset'}, {'jobs', jobs, 'hash'}, {'box', box, 'zset'}, {'seen', seen, 'hash'},
   {'since', since, 'zset'}, {'retry', retry, 'zset'}, {'errors', errors, 'hash'}, {'trouble', trouble, 'hash'},
-  {'suspects', suspects, 'zset'}, {'groups', groups, 'hash'}, {'flight', flight, 'hash'}, {'held', held, 'hash'},
+  {'suspects', suspects, 'zset'}, {'groups', groups, 'hash'}, {'flight', flight, 'hash'},
   {'morgue', morgue, 'zset'}, {'morgue_payloads', morgue_payloads, 'zset'}, {'morgue_errors', morgue_errors, 'hash'},
   {'meta', meta, 'hash'}, {'lease', lease, 'string'}, {'pushes_even', pushes_even, 'hash'},
   {'pushes_odd', pushes_odd, 'hash'}, {'failures', failures, 'hash'}, {'texts', texts, 'hash'},
@@ -19,7 +19,7 @@ local TIMES = {
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
-  'buried', 'returned', 'suspected', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
+  'buried', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -99,6 +99,8 @@ local function check_field(field, is_sound, ttl)
   return false
 end
 
+local WINDOW_KINDS = {DUE = true, LONE = true, PROBATION = true, CHARGE = true}
+
 -- Whether the bytes of the morgue have to be counted anew.
 local function check_meta(ttl)
   local recounts = false
@@ -120,7 +122,7 @@ local function check_meta(ttl)
   end, ttl)
   check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d*$') end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'window_kind', 'token', 'nonce', 'until'))
-  if exists(flight) and kind ~= 'DUE' and kind ~= 'LONE' and kind ~= 'CHARGE' then
+  if exists(flight) and not WINDOW_KINDS[kind or ''] then
     call('HSET', meta, 'window_kind', 'DUE')
     put_right('meta', 'window_kind', 'what is in flight is taken for a window of due ids')
   end

@@ -1,23 +1,41 @@
 --! keys suspects groups
 --! needs trouble claim
--- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run.
-local function claim_suspects(merge, head, limits)
-  local group = read_trouble(head[1]).group
-  local state = group and group ~= '' and call('HGET', groups, group)
-  state = state and cmsgpack.unpack(state)
-  if not (state and state.systemic) then
-    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, limits[2], limits[3]})
-    return 'LONE', window, oldest
-  end
+-- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
+-- batches run side by side, what a first crash left goes together too, on probation: most crashes are nobody's fault,
+-- and one by one as many as ran side by side would take long.
+local function is_on_probation(t)
+  return t.group == '' and not (t.strikes or t.halvings or t.failed_probation)
+end
+
+-- The first suspects that are like the first of all, {id, ...}, {perform_in, ...}.
+local function alike(limit, is_like)
   local ids, times = {}, {}
-  local listed = call('ZRANGE', suspects, 0, limits[1] - 1, 'WITHSCORES')
+  local listed = call('ZRANGE', suspects, 0, limit - 1, 'WITHSCORES')
   for i = 1, #listed, 2 do
-    if read_trouble(listed[i]).group == group then
+    if is_like(read_trouble(listed[i])) then
       ids[#ids + 1] = listed[i]
       times[#times + 1] = listed[i + 1]
     end
   end
-  local window, oldest = take(merge, ids, times, {limits[1], limits[1], limits[3]})
+  return ids, times
+end
+
+local function claim_suspects(merge, head, limits)
+  local first = read_trouble(head[1])
+  if limits[5] and is_on_probation(first) then
+    local ids, times = alike(limits[1], is_on_probation)
+    local window, oldest = take(merge, ids, times, limits)
+    return 'PROBATION', window, oldest
+  end
+  local group = first.group
+  local state = group and group ~= '' and call('HGET', groups, group)
+  state = state and cmsgpack.unpack(state)
+  if not (state and state.systemic) then
+    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, limits[2], limits[3], limits[4]})
+    return 'LONE', window, oldest
+  end
+  local ids, times = alike(limits[1], function(t) return t.group == group end)
+  local window, oldest = take(merge, ids, times, {limits[1], limits[1], limits[3], limits[4]})
   return 'CHARGE', window, oldest, state.error
 end
 

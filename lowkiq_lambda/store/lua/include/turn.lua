@@ -1,6 +1,6 @@
 --! keys meta
--- Whether call number n of the holding that nonce names is to be applied: 'NEXT', 'AGAIN', or a refusal; and the
--- holding's token, and until when it lasts.
+-- Whether call number n of the lease session that nonce names is to be applied: 'NEXT', 'AGAIN', or a refusal; and its
+-- token, and until when it lasts.
 local function turn(nonce, n)
   local holder, last, token, held_until = unpack(call('HMGET', meta, 'nonce', 'call', 'token', 'until'))
   if holder ~= nonce then return 'LOST' end

@@ -1,5 +1,5 @@
 --! keys due jobs box since retry trouble flight
---! needs action trouble retry_counts forget_errors suspicion make_due put records page
+--! needs action trouble retry_counts forget_errors suspicion make_due put records page started flight
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
 
@@ -23,12 +23,32 @@ local function begin_anew(id)
   make_due(id)
 end
 
--- Gives each payload that waited at the look to `take`; with `failed_only` of an id that has failed. An id of which
--- an equal payload was pushed since is left as it is: that push is one of what waits.
+-- A started job goes as a whole, if none of what it was handed came since the look. Returns whether it went.
+local function withdraw_started(id, record, take)
+  local given = started_of(id)
+  if not given then error('DAMAGED started job') end
+  local entries, progress = read_handed(given, 1)
+  charge(#entries, #given)
+  for _, entry in ipairs(entries) do
+    if newer(entry) then return false end
+  end
+  for _, entry in ipairs(entries) do
+    take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), #entries == 1 and progress or nil)
+  end
+  drop_started(id, record, given)
+  -- What waits behind it waited for it alone.
+  make_due(id)
+  return true
+end
+
+-- Gives each payload that waited at the look to `take`, with the progress that is of it alone; with `failed_only` of an id that has failed. An id of which
+-- an equal payload was pushed since is left as it is: that push is one of what waits. So is one whose started job came
+-- since.
 local function withdraw(id, after, again, failed_only, take)
   local record = call('HGET', jobs, id)
   if not record or (failed_only and not call('ZSCORE', retry, id)) then return false end
-  if record:sub(1, 1) ~= 'm' then
+  local kind = record:byte(1)
+  if kind ~= SEVERAL and kind ~= STARTED then
     local place, payload, touched = read_single(record)
     charge(0, #payload)
     if newer(place) or touched_since(touched) then return false end
@@ -37,6 +57,10 @@ local function withdraw(id, after, again, failed_only, take)
     return true
   end
   if touched_since(record:sub(2)) then return false end
+  if kind == STARTED then
+    if not withdraw_started(id, record, take) then return false end
+    again = true
+  end
   local old, more = old_entries(box, id, after)
   local prefix = box_prefix(id)
   for _, entry in ipairs(old) do
@@ -46,8 +70,8 @@ local function withdraw(id, after, again, failed_only, take)
   end
   if #page(box, id, '', 1, 1) == 0 then
     forget_waiting(id)
-    return #old > 0
+    return kind == STARTED or #old > 0
   end
   if not more and (again or #old > 0) then begin_anew(id) end
-  return #old > 0, more
+  return kind == STARTED or #old > 0, more
 end

@@ -1,4 +1,4 @@
---! keys due jobs box seen since retry errors trouble suspects groups flight held morgue morgue_payloads morgue_errors
+--! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta pushes_even pushes_odd failures texts
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
@@ -10,7 +10,7 @@ if refused and refused[1] ~= 'CLOSED' then return refused end
 local last = call('HGET', meta, 'generation')
 if last and not (tonumber(last) < 2 ^ 53) then error('DAMAGED generation') end
 if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
-if call('EXISTS', due, jobs, box, held, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
+if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
 free_memory_first()
 call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts)
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)

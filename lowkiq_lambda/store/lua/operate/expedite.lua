@@ -1,5 +1,5 @@
 --! keys due jobs box suspects
---! needs shard action page put
+--! needs shard action page put records flight started
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
@@ -20,7 +20,14 @@ local function waited_at_look(id)
   local record = call('HGET', jobs, id)
   if not record then return false end
   charge(0, #record)
-  if record:sub(1, 1) == 'm' then
+  local kind = record:byte(1)
+  if kind == STARTED then
+    for _, entry in ipairs((read_handed(started_of(id), 1))) do
+      charge(0, #entry)
+      if not newer(entry) then return true end
+    end
+  end
+  if kind == SEVERAL or kind == STARTED then
     for _, entry in ipairs((page(box, id, '', SEEN_OF_ONE, math.max(1, bytes_left)))) do
       if not newer(entry) then return true end
     end

@@ -9,8 +9,8 @@ local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12]
 local buried = 0
 local reply = act_on_each(13, function(id, after, again)
   local error = error_of(errors, id) or ''
-  return withdraw(id, after, again, true, function(_, place, payload)
-    bury(id, place, payload, error)
+  return withdraw(id, after, again, true, function(_, place, payload, progress)
+    bury(id, place, payload, error, progress)
     buried = buried + 1
   end)
 end)

@@ -1,6 +1,7 @@
 --! keys damaged
 -- What was set aside, read only. ARGV[4] bytes of each record that are shown.
--- Returns {{number, time, key, id or field or '', why, bytes, how many there were}, ...}, the oldest first.
+-- Returns {{record, ...}}, the oldest first, a record being {number, time, key, id or field or '', why, bytes, how many
+--   there were}.
 local reply = {}
 for i, packed in ipairs(call('LRANGE', damaged, 0, -1)) do
   local ok, item = pcall(cmsgpack.unpack, packed)
@@ -11,4 +12,4 @@ for i, packed in ipairs(call('LRANGE', damaged, 0, -1)) do
     bytes:sub(1, tonumber(ARGV[4])), string.format('%.0f', size),
   }
 end
-return reply
+return {reply}

@@ -1,10 +1,10 @@
---! keys due since retry trouble suspects flight morgue meta
---! needs details
+--! keys due jobs since retry trouble suspects flight morgue meta
+--! needs details progress records started
 -- What decides when an id runs, read only.
 -- ARGV[4] id. Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of
 --   suspects alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in
 --   flight, else '', time of its last
---   burial or '', '1' if the shard is closed, else '', least version or ''}.
+--   burial or '', '1' if the shard is closed, else '', least version or '', its progress or ''}.
 local id = ARGV[4]
 local closed, least_version = unpack(call('HMGET', meta, 'closed', 'least_version'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -14,10 +14,14 @@ for _, other in ipairs(suspects_in_flight()) do
   if rank and call('ZRANK', suspects, other) < rank then rank = rank - 1 end
   if perform_in and tonumber(call('ZSCORE', suspects, other)) > tonumber(perform_in) then ahead = ahead - 1 end
 end
+local record, flown = call('HGET', jobs, id), call('HGET', flight, id)
+local given, progress = record and record:byte(1) == STARTED and started_of(id)
+if given then progress = read_progress(given, 1) end
+if flown then progress = read_progress(flown, HANDED) end
 return {
   shard_details(),
   perform_in or '', call('ZSCORE', since, id) or '', ahead,
   call('ZSCORE', retry, id) or '', rank or '', call('HGET', trouble, id) or '',
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',
-  closed and '1' or '', least_version or '',
+  closed and '1' or '', least_version or '', progress or '',
 }

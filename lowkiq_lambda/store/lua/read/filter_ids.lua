@@ -1,20 +1,12 @@
 --! keys retry errors morgue_errors
---! needs texts
+--! needs comes_before texts
 -- Those of these ids that a search wants, read only.
 -- ARGV[4] 'waiting' or 'morgue', [5], [6] bounds of the retry_count, a number, behind '(' or not, or '', [7], [8]
 --   bounds of the id, behind '[' or '(', or '', [9] what it begins with, [10] what its last error
 --   contains, in small letters, or '', [11..] ids.
--- Returns {id, ...}.
+-- Returns {{id, ...}}.
 local least, most, first, last, prefix, part = unpack(ARGV, 5, 10)
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors
-
-local function comes_before(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = a:byte(i), b:byte(i)
-    if x ~= y then return x < y end
-  end
-  return #a < #b
-end
 
 -- Whether the first comes before the bound, or is it, where that is left out.
 local function outside(a, bound, b, before)
@@ -45,4 +37,4 @@ local found = {}
 for i = 11, #ARGV do
   if wanted(ARGV[i]) then found[#found + 1] = ARGV[i] end
 end
-return found
+return {found}

@@ -1,20 +1,13 @@
 --! keys due retry morgue
+--! needs comes_before
 -- Ids of the shard by a number, read only.
 -- ARGV[4] which: due, retry or morgue, [5], [6] bounds of the number, as Redis writes them, [7] ids at most,
 --   [8] 'up' for the first, 'down' for the last of them, [9] '', or a number among whose equals only ids that come
 --   after [10] (before, for 'down') are meant; the bound on that side is this number.
--- Returns {id, number, ...}, always upwards.
+-- Returns {{id, number, ...}}, always upwards.
 local keys = {due = due, retry = retry, morgue = morgue}
 local key, least, most, limit, down = keys[ARGV[4]], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8] == 'down'
 local equal, than = ARGV[9], ARGV[10]
-
-local function comes_before(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = a:byte(i), b:byte(i)
-    if x ~= y then return x < y end
-  end
-  return #a < #b
-end
 
 local function rank_of(bound)
   local exclusive = bound:sub(1, 1) == '('
@@ -37,5 +30,5 @@ if equal ~= '' then
   if down then last = math.min(last, rank_among_equals()) else first = math.max(first, rank_among_equals()) end
 end
 if down then first = math.max(first, last - limit) else last = math.min(last, first + limit) end
-if first >= last then return {} end
-return call('ZRANGE', key, first, last - 1, 'WITHSCORES')
+if first >= last then return {{}} end
+return {call('ZRANGE', key, first, last - 1, 'WITHSCORES')}

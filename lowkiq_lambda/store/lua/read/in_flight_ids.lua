@@ -1,3 +1,3 @@
 --! keys flight
--- The ids in flight, in no order, read only. A claim's limits bound them.
-return call('HKEYS', flight)
+-- The ids in flight, in no order, read only. A claim's limits bound them. Returns {{id, ...}}.
+return {call('HKEYS', flight)}

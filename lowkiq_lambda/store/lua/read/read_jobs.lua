@@ -1,12 +1,12 @@
 --! keys due jobs box since retry errors flight morgue morgue_payloads morgue_errors
---! needs records failures put page texts flight
+--! needs records failures put page texts flight started
 -- Jobs as people look at them, read only.
 -- ARGV[4] 'waiting', 'flight' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7] bytes of the
 --   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10] '1' to show
 --   failures too, else '', [11..] ids.
--- Returns {how many ids were looked up, job, ...}, a job being {id, perform_in or updated_at,
+-- Returns {how many ids were looked up, {job, ...}}, a job being {id, perform_in or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
---   {{time, retry_count, the error in brief}, ...}}.
+--   progress or false, {{time, retry_count, the error in brief}, ...}}.
 local most, bytes, largest, most_in_all, bytes_in_all = unpack(ARGV, 5, 9)
 most, bytes, largest = tonumber(most), tonumber(bytes), tonumber(largest)
 most_in_all, bytes_in_all = tonumber(most_in_all), tonumber(bytes_in_all)
@@ -35,6 +35,12 @@ local function failed(id, error)
   return shown
 end
 
+-- Of a started job, or false.
+local function shown_progress(progress)
+  if progress then bytes_in_all = bytes_in_all - #progress end
+  return progress or false
+end
+
 local function paged(key, id)
   local from, to = box_range(box_prefix(id))
   return call('ZLEXCOUNT', key, from, to), fitting((page(key, id, '', most, bytes)))
@@ -43,8 +49,17 @@ end
 local function waiting(id)
   local record = call('HGET', jobs, id)
   if not record then return end
-  local count, entries
-  if record:sub(1, 1) == 'm' then
+  local count, entries, progress
+  local kind = record:byte(1)
+  local given = kind == STARTED and started_of(id)
+  if given then
+    local handed_over
+    handed_over, progress = read_handed(given, 1)
+    local from, to = box_range(box_prefix(id))
+    count = #handed_over + call('ZLEXCOUNT', box, from, to)
+    for _, entry in ipairs((page(box, id, '', most, bytes))) do handed_over[#handed_over + 1] = entry end
+    entries = fitting(handed_over)
+  elseif kind == SEVERAL or kind == STARTED then
     count, entries = paged(box, id)
   else
     local place, payload = read_single(record)
@@ -52,16 +67,17 @@ local function waiting(id)
   end
   local perform_in = call('ZSCORE', since, id) or call('ZSCORE', due, id)
   local error = error_of(errors, id)
-  return {id, perform_in, call('ZSCORE', retry, id), error, count, entries, failed(id, error)}
+  return {id, perform_in, call('ZSCORE', retry, id), error, count, entries, shown_progress(progress), failed(id, error)}
 end
 
 local function in_flight(id)
   local record = call('HGET', flight, id)
   if not record then return end
-  local perform_in, retry_count, entries = read_flight(record)
+  local perform_in, retry_count, entries, progress = read_flight(record)
   local text, error = string.format, error_of(errors, id)
   return {
-    id, text('%.17g', perform_in), text('%.17g', retry_count), error, #entries, fitting(entries), failed(id, error),
+    id, text('%.17g', perform_in), text('%.17g', retry_count), error, #entries, fitting(entries),
+    shown_progress(progress), failed(id, error),
   }
 end
 
@@ -69,14 +85,16 @@ local function buried(id)
   local updated_at = call('ZSCORE', morgue, id)
   if not updated_at then return end
   local count, entries = paged(morgue_payloads, id)
-  local error = error_of(morgue_errors, id)
-  return {id, updated_at, false, error, count, entries, failed(id, error)}
+  local kept = call('HMGET', morgue_errors, id, '\255' .. id)
+  local error, place_and_progress = text_of(morgue_errors, kept[1]), text_of(morgue_errors, kept[2])
+  local progress = shown_progress(place_and_progress and place_and_progress:sub(PLACE + 1))
+  return {id, updated_at, false, error, count, entries, progress, failed(id, error)}
 end
 
-local look_up, reply = ({waiting = waiting, flight = in_flight, morgue = buried})[ARGV[4]], {0}
+local look_up, ids_read, shown = ({waiting = waiting, flight = in_flight, morgue = buried})[ARGV[4]], 0, {}
 for i = 11, #ARGV do
   if most_in_all < 1 or bytes_in_all < 1 then break end
-  reply[#reply + 1] = look_up(ARGV[i])
-  reply[1] = reply[1] + 1
+  shown[#shown + 1] = look_up(ARGV[i])
+  ids_read = ids_read + 1
 end
-return reply
+return {ids_read, shown}

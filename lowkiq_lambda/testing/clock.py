@@ -1,4 +1,4 @@
-"""For tests of code that uses the library."""
+"""Time that a test moves."""
 
 from threading import Lock
 

@@ -1,15 +1,16 @@
-"""A tour through the life of a shard that calls every script which writes, at times that are the same each time."""
+"""The life of a shard, step by step: it calls every script that writes, at the same times in each run."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
-from lowkiq_lambda.store.shard.session import Acquired
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.holders import RETRY_FOR, Holders
@@ -26,8 +27,8 @@ class Step(NamedTuple):
     call: Callable[[], object]
 
 
-class Tour:
-    """Goes by `url` to a shard of a queue that has no other; `server` is the one behind it."""
+class ShardLife:
+    """All steps of a shard that is the only one of its queue, reached by `url`; `server` is the one behind the URL."""
 
     def __init__(self, url: str, server: Server, shard: ShardRef, timeout: float = RETRY_FOR) -> None:
         self.clock = ManualClock()
@@ -77,7 +78,11 @@ class Tour:
         yield self._take()
         yield self._write("part", ("a", "retried", 0.0, self.clock.time() + 7.0, b"no", "s", True, b"n"))
         yield Step("renew", lambda: self._holder.renew(RETRY_FOR))
-        yield self._push(("a", 3), ("b", 2))
+        yield self._push(("a", 3), ("b", 2), ("e", 1))
+        left = {"b": self.clock.time(), "c": self.clock.time()}
+        yield Step("settle", lambda: self._holder.write_more(left))
+        save = partial(self._holder.checkpoint, "e", b"1", clears=False, retry_for=RETRY_FOR, left_since=left["b"])
+        yield Step("checkpoint", save)
         yield self._write("claim", ("b", "suspected", 0), ("c", "suspected", 0))
         yield Step("start", lambda: self._holder.start("b", RETRY_FOR))
         late = self._holder

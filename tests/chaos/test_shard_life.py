@@ -9,30 +9,30 @@ from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.chaos.everything import SCRIPTS, look_at_everything
+from tests.chaos.shard_life import ShardLife, Step
 from tests.chaos.steps import is_empty
-from tests.chaos.tour import Step, Tour
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 35
+STEPS = 37
 
 
-def go(tour: Tour, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
-    """Take the tour; the answers of its steps."""
+def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:
+    """Take all steps; their answers."""
     answers = []
-    for number, step in enumerate(tour.steps()):
+    for number, step in enumerate(life.steps()):
         before(number, step)
         answers.append(step.call())
     return answers
 
 
 def undisturbed(server: Server, shard: ShardRef) -> tuple[list[object], State]:
-    """The answers of a tour without any fault, and the state at its end."""
-    with Tour(server.url, server, shard) as tour:
-        return go(tour), stored(server.admin, shard)
+    """The answers without any fault, and the state at its end."""
+    with ShardLife(server.url, server, shard) as life:
+        return take_all(life), stored(server.admin, shard)
 
 
-def test_the_tour_works_everything_off(server: Server, queue_name: str) -> None:
+def test_the_life_of_a_shard_ends_without_jobs(server: Server, queue_name: str) -> None:
     """What the other tests compare with: all was performed, buried or deleted, and nothing is left."""
     _, end = undisturbed(server, ShardRef(queue_name, 1, 0))
     assert is_empty(end)
@@ -54,8 +54,8 @@ def test_a_lost_reply_changes_nothing(
             lose_reply = fault_proxy.drop_reply_after if lost == "closed" else fault_proxy.hang_reply_after
             lose_reply(script(step.script).sha.encode())
 
-    with Tour(fault_proxy.url, server, shard, timeout=0.2) as tour:
-        answers = go(tour, lose)
+    with ShardLife(fault_proxy.url, server, shard, timeout=0.2) as life:
+        answers = take_all(life, lose)
     fault_proxy.wait_dropped()
     assert STEPS == len(answers)
     assert expected == (answers, stored(server.admin, shard))
@@ -74,8 +74,8 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
 
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", flushed)
-    with Tour(server.url, server, shard) as tour:
-        assert expected == (go(tour), stored(server.admin, shard))
+    with ShardLife(server.url, server, shard) as life:
+        assert expected == (take_all(life), stored(server.admin, shard))
 
 
 def test_every_script_touches_only_keys_of_its_shard(
@@ -91,13 +91,13 @@ def test_every_script_touches_only_keys_of_its_shard(
 
     for module in (backend, reader):
         monkeypatch.setattr(module, "script", noted)
-    with Tour(url, server, shard) as tour:
-        for step in tour.steps():
+    with ShardLife(url, server, shard) as life:
+        for step in life.steps():
             step.call()
             assert step.script in called
-            look_at_everything(tour.holders.backend, shard)
+            look_at_everything(life.holders.backend, shard)
         with pytest.raises(BackendDenied):
-            tour.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
+            life.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
     assert SCRIPTS == called
 
 
@@ -107,9 +107,9 @@ def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, 
     expected = undisturbed(server, shard)
     server.admin.flushall()
 
-    with Tour(server.url, server, shard) as tour:
+    with ShardLife(server.url, server, shard) as life:
         answers: list[object] = []
-        for step in tour.steps():
+        for step in life.steps():
             is_push = step.script == "enqueue"
             if is_push and answers:
                 before = stored(server.admin, shard)

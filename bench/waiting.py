@@ -1,0 +1,95 @@
+"""What `concurrency` brings a handler that waits: jobs of 50 ms in one shard, in threads and as coroutines.
+
+`python -m bench.waiting`. Each case has a queue and an app of its own, on one server. `busy` is how much of the time
+the slots ran a job, all together. Progress goes to stderr.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from bench.table import ratio, spread
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.cli.tables import markdown, whole
+from tests.kit.servers import Server
+
+WAIT: Final = 0.05
+"""Seconds of a job."""
+KINDS: Final = ("threads", "coroutines")
+_numbers: Final = count()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSample:
+    """Ids a second, and calls of scripts for each id."""
+
+    rate: float
+    calls: float
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser("python -m bench.waiting", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often all is measured (3)")
+    parser.add_argument("--jobs", type=int, default=2_000, metavar="N", help="jobs of each measurement (2,000)")
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 10, 20, 50], metavar="C")
+    options = parser.parse_args(arguments)
+    cases = [(kind, concurrency) for concurrency in options.concurrency for kind in KINDS]
+    samples: dict[tuple[str, int], list[WaitingSample]] = {case: [] for case in cases}
+    with Server() as server:
+        for repeat in range(options.repeats):
+            for kind, concurrency in cases:
+                jobs = options.jobs * concurrency // max(options.concurrency)
+                samples[kind, concurrency].append(measure(server, kind, concurrency, jobs))
+                print(repeat + 1, kind, concurrency, samples[kind, concurrency][-1], file=sys.stderr, flush=True)
+    print(table(samples))
+
+
+def measure(server: Server, kind: str, concurrency: int, jobs: int) -> WaitingSample:
+    """One drain of so many jobs."""
+    app = Lowkiq(Config(redis_url=server.url))
+    name = f"waiting-{next(_numbers)}"
+    worker = app.worker(queue_name=name, shards_count=1, concurrency=concurrency)(HANDLERS[kind])
+    worker.perform_async([{"id": number} for number in range(jobs)])
+    server.admin.config_resetstat()
+    began_at = time.perf_counter()
+    done = app.drain(600)
+    seconds = time.perf_counter() - began_at
+    if done != {"done": jobs}:
+        raise RuntimeError(f"not all was done: {done}")
+    scripts = server.admin.info("commandstats").get("cmdstat_evalsha", {})
+    return WaitingSample(jobs / seconds, scripts["calls"] / jobs)
+
+
+def _wait(_batch: object) -> None:
+    time.sleep(WAIT)
+
+
+async def _await(_batch: object) -> None:
+    await asyncio.sleep(WAIT)
+
+
+HANDLERS: Final[dict[str, Callable[[Any], object]]] = {"threads": _wait, "coroutines": _await}
+
+
+def table(samples: Mapping[tuple[str, int], Sequence[WaitingSample]]) -> str:
+    """A line for each case."""
+    rows = [
+        [
+            f"{kind}, concurrency {concurrency}",
+            spread([sample.rate for sample in found], whole),
+            spread([sample.rate * WAIT / concurrency for sample in found], ratio),
+            spread([sample.calls for sample in found], ratio),
+        ]
+        for (kind, concurrency), found in samples.items()
+    ]
+    return markdown((f"jobs of {WAIT * 1_000:.0f} ms, one shard", "ids/s", "busy", "calls an id"), rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The progress of a started job in words."""
+
+from lowkiq_lambda.dashboard.formatting import duration, exact
+from lowkiq_lambda.job import ProgressView
+
+UNREADABLE = "its progress cannot be read"
+
+
+def progress_words(progress: ProgressView) -> str:
+    """What a started job has done.
+
+    >>> progress_words(ProgressView(cursor=1, items=61_204, total=100_000, interruptions=3, reason="out of time"))
+    '61,204 of 100,000 items, 3 interruptions (last: out of time), 0 s of work'
+    >>> progress_words(ProgressView(cursor=1, items=1, interruptions=1, failures=2, seconds=212.0, reason="paused"))
+    '1 item, 1 interruption (paused), 2 failures, 3m 32s of work'
+    """
+    if progress.is_unreadable:
+        return UNREADABLE
+    parts = [_items(progress)]
+    if progress.interruptions:
+        last = "last: " if progress.interruptions > 1 else ""
+        parts.append(
+            _many(progress.interruptions, "interruption") + (f" ({last}{progress.reason})" if progress.reason else "")
+        )
+    if progress.failures:
+        parts.append(_many(progress.failures, "failure"))
+    return ", ".join([*parts, f"{duration(progress.seconds)} of work"])
+
+
+def _items(progress: ProgressView) -> str:
+    if progress.total is None:
+        return _many(progress.items, "item")
+    return f"{exact(progress.items)} of {_many(progress.total, 'item')}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{exact(count)} {noun}{'s' if count != 1 else ''}"

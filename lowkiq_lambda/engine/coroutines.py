@@ -1,0 +1,138 @@
+"""One batch of a coroutine handler, to what came of each of its ids: as `perform.py`, awaited."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeAlias
+
+from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.engine.perform import (
+    INTERRUPTIONS,
+    NO_FAILURES,
+    NOT_CALLED,
+    BatchResult,
+    DrainContext,
+    Performer,
+    about,
+    returned,
+)
+from lowkiq_lambda.error_text import loggable
+from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.retry import Later
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+AsyncHandler: TypeAlias = Callable[[Worker, Batch], Coroutine[Any, Any, object]]
+
+
+async def run(
+    performer: Performer,
+    around: Callable[[AsyncHandler], AsyncHandler],
+    deliveries: Sequence[Delivery],
+    context: DrainContext,
+) -> BatchResult:
+    """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler."""
+    payloads, broken = performer.decode(deliveries)
+    result = BatchResult(failed=broken)
+    if not payloads:
+        return result
+    batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, performer.load_error)
+    try:
+        error, exited = await _call(performer, around, batch)
+    except GeneratorExit as raised:
+        # Thrown into coroutines that await each other it closes the inner ones, and comes out of the outermost alone.
+        error = exited = raised
+    marks, left = batch.close()
+    if error is None and not marks and not left:
+        return result
+    return performer.sum_up(result, batch, error, exited)
+
+
+async def _call(
+    performer: Performer, around: Callable[[AsyncHandler], AsyncHandler], batch: Batch
+) -> tuple[BaseException | None, BaseException | None]:
+    called, exited = False, None
+
+    async def run_handler(worker: Worker, batch: Batch) -> object:
+        nonlocal called, exited
+        called, exited = True, None
+        try:
+            return await call_handler(worker, batch)
+        except INTERRUPTIONS as error:
+            exited = error
+            raise
+
+    try:
+        await around(run_handler)(performer.worker(), batch)
+    except BaseException as raised:
+        error = told(raised)
+        if not isinstance(error, NO_FAILURES):
+            logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
+        return error, exited
+    return (None, exited) if called else (HandlerError(NOT_CALLED), None)
+
+
+async def call_handler(worker: Worker, batch: Batch) -> object:
+    """Await `perform` with the batch, or `perform_job` with each of its jobs."""
+    perform: Callable[[Batch], Coroutine[Any, Any, object]] | None = getattr(worker, "perform", None)
+    if perform is not None:
+        return returned(await perform(batch))
+    job_ids = list(batch)
+    for position, job_id in enumerate(job_ids):
+        # Noted before, as what ends this early may be swallowed on its way.
+        batch.give_back(job_ids[position:])
+        if batch.stopping:
+            return None
+        await _perform_job(worker, batch, job_id)
+    batch.give_back(())
+    return None
+
+
+async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
+    perform_job: Callable[[Any], Coroutine[Any, Any, object]] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
+    try:
+        returned(await perform_job(batch.job(job_id)))
+    except Later as later:
+        batch.put_off(job_id, later)
+    except BaseException as raised:
+        error = told(raised)
+        if isinstance(error, INTERRUPTIONS):
+            raise error from None
+        logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
+        batch.fail(job_id, error)
+    else:
+        batch.done(job_id)
+
+
+def told(error: BaseException) -> BaseException:
+    """What the error says of the handler: an interruption, too, where it broke off what was cancelled.
+
+    A time-out of the handler's own is none: it takes its cancellation back.
+    """
+    if isinstance(error, INTERRUPTIONS):
+        return error
+    if isinstance(error, BaseExceptionGroup) and error.split(INTERRUPTIONS)[1] is None:
+        return _first_leaf(error)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling() and _came_of_cancelling(error):
+        return asyncio.CancelledError()
+    return error
+
+
+def _first_leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _came_of_cancelling(error: BaseException) -> bool:
+    seen: set[int] = set()
+    before: BaseException | None = error
+    while before is not None and id(before) not in seen:
+        if isinstance(before, asyncio.CancelledError):
+            return True
+        seen.add(id(before))
+        before = before.__context__
+    return False

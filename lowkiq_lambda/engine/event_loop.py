@@ -1,0 +1,153 @@
+"""The event loop on which coroutine handlers run: one for all of them, kept as long as the process.
+
+So a client or a pool that a handler keeps in its module works in the next batch, too.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Final, TypeAlias, TypeVar
+
+from lowkiq_lambda.protocols import LoopFactory
+
+Result = TypeVar("Result")
+Task: TypeAlias = "asyncio.Task[Any]"
+
+logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 1.0
+"""Seconds until a coroutine that does not heed its cancellation is logged."""
+
+_callers_loop: ContextVar[AbstractEventLoop | None] = ContextVar("lowkiq_callers_loop", default=None)
+"""Of who awaits the drain in whose context this is."""
+
+
+class HandlerLoop:
+    """The loop of one app: in a thread of its own, made when it is needed first, unless another one is given."""
+
+    def __init__(self, factory: LoopFactory | None) -> None:
+        self._new_loop = factory or asyncio.new_event_loop
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._own: AbstractEventLoop | None = None
+        self._given: AbstractEventLoop | None = None
+
+    def use(self, loop: AbstractEventLoop | None) -> None:
+        """Run handlers on this loop, which runs in another thread; None: on the app's own."""
+        self._given = loop
+
+    def get(self) -> AbstractEventLoop:
+        """Where handlers run now. Raises RuntimeError for a loop that cannot run them."""
+        given = _callers_loop.get() or self._given
+        if given is None:
+            return self._running()
+        if given.is_closed() or not given.is_running():
+            state = "closed" if given.is_closed() else "not running"
+            raise RuntimeError(f"The event loop that handlers are to run on is {state}: give another to app.use_loop.")
+        return given
+
+    def check(self) -> None:
+        """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
+        loop = self.get()
+        if asyncio._get_running_loop() is loop:  # noqa: SLF001 - the public one raises where there is none
+            raise RuntimeError("A drain on the thread of its handlers' loop would wait for itself: await app.adrain().")
+
+    def _running(self) -> AbstractEventLoop:
+        with self._lock:
+            # After a fork the thread is not alive in the child.
+            if self._own is None or self._pid != os.getpid():
+                self._own, self._pid = self._new_loop(), os.getpid()
+                threading.Thread(target=_run, args=(self._own,), name="lowkiq-loop", daemon=True).start()
+            return self._own
+
+
+def _run(loop: AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    while not loop.is_closed():
+        try:
+            loop.run_forever()
+        except BaseException:
+            # A task that a handler has started ended so: it ends no other.
+            logger.exception("a task ended the event loop of handlers, which runs on")
+
+
+class LoopCall:
+    """One coroutine on a loop, begun and cancelled from other threads."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._task: Task | None = None
+        self._is_cancelled = False
+
+    def start(
+        self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
+    ) -> None:
+        """Run what `call` makes with these context variables; `on_done` is called on the loop when it has ended."""
+        self._loop.call_soon_threadsafe(self._start, call, variables, on_done)
+
+    def cancel(self) -> None:
+        """Cancel it, be it begun or not."""
+        self._is_cancelled = True
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _start(
+        self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
+    ) -> None:
+        self._task = self._loop.create_task(call(), context=variables)
+        self._task.add_done_callback(on_done)
+        if self._is_cancelled:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            self._loop.call_later(PATIENCE, _complain, self._task)
+
+
+def _complain(task: Task) -> None:
+    if not task.done():
+        places = "\n".join(_places(task.get_coro()))
+        logger.warning("a handler goes on though it was cancelled, and its drain waits for it:\n%s", places)
+
+
+def _places(awaited: object) -> Iterator[str]:
+    """Where each coroutine of those that await each other stands, from the outermost."""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+        awaited = getattr(awaited, "cr_await", None)
+
+
+async def drain_beside(drain: Callable[[], Result], stop: Callable[[], object]) -> Result:
+    """What the drain, in a thread, returns or raises; its handlers run on this loop.
+
+    Where this is cancelled, `stop` is called, and the drain's end is waited for.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Result] = loop.create_future()
+    variables = copy_context()
+    variables.run(_callers_loop.set, loop)
+
+    def run() -> None:
+        try:
+            result = variables.run(drain)
+        except BaseException as error:  # noqa: BLE001 - raised by who awaits it
+            loop.call_soon_threadsafe(ended.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(ended.set_result, result)
+
+    threading.Thread(target=run, name="lowkiq-adrain", daemon=True).start()
+    try:
+        return await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.wait([ended])
+        if ended.exception() is not None:
+            error = ended.exception()
+            logger.error("the drain that was cancelled ended with an error", exc_info=error)  # noqa: TRY400 - it is another one that is raised
+        raise

@@ -1,0 +1,184 @@
+"""Runs a `perform_job` that is a generator, item by item, and keeps what it yields: its cursor. Needs no Redis."""
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.error_text import cut
+from lowkiq_lambda.errors import CursorError, HandlerError, JobError
+from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.progress import JobProgress, load_progress
+from lowkiq_lambda.retry import Later
+from lowkiq_lambda.store.shard.codec import dump_json, load_json
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.batch import Batch, BatchJob
+    from lowkiq_lambda.worker import Worker
+
+MAX_CURSOR_BYTES: Final = 65_536
+"""Of a cursor as JSON: it is written again and again."""
+LONGEST_REASON: Final = 200
+"""Characters of a reason that are kept."""
+_END: Final = object()
+
+
+class Iteration:
+    """One job with a cursor, in all runs that its batch gives it: it goes on, and does not go back."""
+
+    def __init__(self, progress: JobProgress) -> None:
+        self.progress = progress
+        self.is_kept = progress.cursor is not None
+        """Whether the store has a cursor of it already."""
+        self._began_at = progress.cursor
+        self.has_moved = False
+        """Whether the cursor had changed since that was last taken note of, when this run ended before the job."""
+        self.is_stopped = False
+        """Whether it was stopped at an item, and not by itself."""
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> "Iteration":
+        """As it was kept. Raises CursorError where that cannot be read."""
+        try:
+            progress = load_progress(delivery.progress)
+        except msgspec.MsgspecError as error:
+            raise CursorError(f"The cursor of the job cannot be read: {error}.") from error
+        if not delivery.progress:
+            progress.perform_in = delivery.perform_in
+        return cls(progress)
+
+    @property
+    def cursor(self) -> Any:  # noqa: ANN401 - any JSON
+        """As it was yielded last; a value of its own each time."""
+        return None if self.progress.cursor is None else load_json(self.progress.cursor)
+
+    @property
+    def has_advanced(self) -> bool:
+        """Whether the cursor is another one than at the beginning of this batch."""
+        return self.progress.cursor != self._began_at
+
+    def upgrade(self, worker: "Worker") -> None:
+        """Make the cursor one of the worker's `cursor_version`. Raises CursorError where the worker cannot."""
+        progress, version = self.progress, worker.cursor_version
+        if progress.cursor is not None and progress.version != version:
+            upgrade: Callable[[Any, int], Any] | None = getattr(worker, "upgrade_cursor", None)
+            if upgrade is None:
+                raise CursorError(
+                    f"The cursor is of version {progress.version}, and {type(worker).__name__}.cursor_version is "
+                    f"{version}: define upgrade_cursor(self, cursor, version), or bring back what can read it."
+                )
+            upgraded, had_moved = upgrade(self.cursor, progress.version), progress.has_moved
+            self._began_at = progress.cursor = None if upgraded is None else dump_cursor(upgraded)
+            if not had_moved:
+                # The same place in another form.
+                progress.note()
+        progress.version = version
+
+    def take(self, yielded: object) -> None:
+        """Note what was yielded. Raises CursorError for what cannot be kept."""
+        if yielded is None:
+            return
+        dumped = dump_cursor(yielded)
+        if dumped != self.progress.cursor:
+            self.progress.cursor = dumped
+            self.progress.items += 1
+
+    def unfinished(self, reason: str, *, failed: bool, returned: bool) -> bytes | None:
+        """Note that the job has to go on another time. The progress to be kept; None for a job that has no cursor."""
+        progress = self.progress
+        self.has_moved = progress.has_moved
+        if not returned:
+            progress.note()
+        if failed:
+            progress.failures += 1
+        else:
+            progress.interruptions += 1
+            # A lone surrogate, such as a file's name has, cannot be stored.
+            progress.reason = cut(reason.encode(errors="backslashreplace").decode(), LONGEST_REASON)
+        return progress.dump() if self.is_kept or progress.cursor is not None else None
+
+
+AfterItem: TypeAlias = Callable[[Iteration], str | None]
+"""Asked at each yield: why to stop there, or None."""
+
+
+class Run(Protocol):
+    """What a drain has to do with a run of a job: it keeps the progress, and says when to stop."""
+
+    def begin(self, iteration: Iteration) -> bool:
+        """Whether the run may begin."""
+        ...
+
+    def after_item(self, iteration: Iteration) -> str | None:
+        """Why to stop here, or None. Raises only what is the job's own failure."""
+        ...
+
+    def end(self, iteration: Iteration) -> None:
+        """The run has ended, in whatever way; never raises."""
+        ...
+
+
+def iterate(worker: "Worker", job: "BatchJob", iteration: Iteration, after_item: AfterItem) -> str | None:
+    """Run the job on from its cursor until it ends, then None, or until `after_item` says why to stop.
+
+    Where it is stopped it is closed, so its `with` and `finally` run. Raises what the job raises, then and before, and
+    CursorError for a cursor that cannot be kept.
+    """
+    perform_job: Callable[[Any], object] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
+    items = in_parent_alone(perform_job, job)
+    if items is None:
+        return None
+    if not isinstance(items, Generator):
+        kind = type(items).__name__
+        raise HandlerError(f"perform_job is a generator, but what it is decorated with returned a {kind}.")
+    try:
+        while (yielded := in_parent_alone(_next_of, items)) is not _END:
+            iteration.take(yielded)
+            if reason := after_item(iteration):
+                return reason
+    finally:
+        # What has ended is closed already.
+        in_parent_alone(_close, items)
+    return None
+
+
+def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Batch", job_id: str) -> None:
+    """Run one job of a batch in a drain. Raises what it raises, and Later where it was stopped before its end."""
+    if not batch.reopen(job_id):
+        return
+    iteration, run = batch.iteration(job_id), run_of(job_id)
+    if not run.begin(iteration):
+        raise Later(0, iteration.progress.reason)
+    iteration.is_stopped = False
+    try:
+        iteration.upgrade(worker)
+        reason = iterate(worker, batch.job(job_id), iteration, run.after_item)
+    finally:
+        run.end(iteration)
+    if reason:
+        iteration.is_stopped = True
+        raise Later(0, reason)
+
+
+def dump_cursor(cursor: object) -> bytes:
+    """As it is kept. Raises CursorError, naming the path, for what JSON cannot represent, or what is too long."""
+    try:
+        dumped = dump_json(cursor)
+    except JobError as error:
+        reason = str(error.reason)
+        subject = "it " * reason.startswith(("is ", "cannot "))
+        raise CursorError(f"The cursor cannot be kept: {subject}{reason}.") from None
+    if len(dumped) > MAX_CURSOR_BYTES:
+        raise CursorError(
+            f"The cursor cannot be kept: it has {len(dumped):,} bytes; at most {MAX_CURSOR_BYTES:,} are allowed."
+        )
+    return dumped
+
+
+def _next_of(items: Generator[object]) -> object:
+    return next(items, _END)
+
+
+def _close(items: Generator[object]) -> None:
+    items.close()

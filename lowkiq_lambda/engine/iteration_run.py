@@ -1,0 +1,133 @@
+"""A run of a job with a cursor in a visit: when its progress is saved, and when it has to stop."""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.iteration import Iteration
+from lowkiq_lambda.engine.leased_shard import LeasedShard
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.shard.lease_replies import Checkpoint
+
+logger = logging.getLogger(__name__)
+
+_SAVING: Final = 20
+"""How many times as long as a save took the run goes on until the next: saves take a twentieth of the time at most."""
+
+
+class Save(Protocol):
+    """Saves the progress of a job that runs."""
+
+    def __call__(self, job_id: str, progress: bytes, *, clears: bool) -> Checkpoint:
+        """As `LeasedShard.save`."""
+        ...
+
+
+class IterationRun:
+    """The `Run` of a visit. What goes wrong below the user's middlewares is kept in `broken`, and ends the visit.
+
+    `others_wait` is given when the shard's next other job is due (Unix seconds, or None).
+    """
+
+    def __init__(
+        self,
+        shard: LeasedShard,
+        budget: Budget,
+        job_id: str,
+        others_wait: Callable[[float | None], bool],
+        *,
+        is_suspect: bool,
+    ) -> None:
+        self._shard = shard
+        self.save: Save = shard.save
+        """What writes the progress, unless another thread has to."""
+        self._budget = budget
+        self._job_id = job_id
+        self._others_wait = others_wait
+        self._is_suspect = is_suspect
+        """Suspects that wait for it are not seen: it makes way for them in any case."""
+        self._clears = is_suspect
+        self._clock = shard.settings.clock
+        self._turn = shard.settings.worker.turn
+        self._interval = min(shard.settings.ack_interval, self._turn)
+        self._turn_over_at: float | None = None
+        self._has_answer = False
+        self._other_due: float | None = None
+        self._has_warned = False
+        self._seconds_before = 0.0
+        self._began_at = self._item_began_at = self._saved_at = self._clock.monotonic()
+        self.broken: BaseException | None = None
+
+    def begin(self, iteration: Iteration) -> bool:
+        """Whether the run may begin: not where an earlier one of this visit broke off."""
+        if self.broken is not None:
+            return False
+        self._seconds_before = iteration.progress.seconds
+        self._began_at = self._item_began_at = self._clock.monotonic()
+        try:
+            iteration.progress.started_at = iteration.progress.started_at or self._shard.now()
+        except LowkiqError as error:
+            self.broken = error
+        return self.broken is None
+
+    def after_item(self, iteration: Iteration) -> str | None:
+        """Save the progress where it is time; why to stop here, or None."""
+        try:
+            self._note_item()
+            now = self._item_began_at
+            if self._turn_over_at is None:
+                # What it takes to come back to where the job was is not of its turn.
+                self._turn_over_at = now + self._turn
+            if now - self._saved_at >= self._interval and iteration.progress.cursor is not None:
+                self._save(iteration)
+            return self._stop_reason()
+        except LowkiqError as error:
+            self.broken = error
+            return "lease lost"
+
+    def end(self, iteration: Iteration) -> None:
+        """Note how long it took."""
+        self._note_item()
+        iteration.progress.seconds = self._seconds_before + self._item_began_at - self._began_at
+
+    def _note_item(self) -> None:
+        """An item has ended, and the next one begins."""
+        now, settings = self._clock.monotonic(), self._shard.settings
+        took, self._item_began_at = now - self._item_began_at, now
+        settings.timing.observe_item(took)
+        if took > settings.shutdown_timeout and not self._has_warned:
+            self._has_warned = True
+            text = "%s: an item took %.1f s, longer than shutdown_timeout: a process that stops does not wait for it"
+            logger.warning(text, settings.worker.queue_name, took)
+
+    def _save(self, iteration: Iteration) -> None:
+        iteration.progress.seconds = self._seconds_before + self._item_began_at - self._began_at
+        # Progress that cannot be dumped is a failure of its job: nothing has been sent.
+        progress = iteration.progress.dump()
+        # Only one that came further is cleared: else a job that saves, and then kills its process, would never end.
+        clears = self._clears and iteration.has_advanced
+        try:
+            saved = self.save(self._job_id, progress, clears=clears)
+        except BaseException as error:
+            # Whatever it is, nobody knows whether the call was applied: no other may follow.
+            self.broken = error
+            raise
+        now, interval = self._clock.monotonic(), self._shard.settings.ack_interval
+        if interval:
+            self._interval = max(min(interval, self._turn), _SAVING * (now - self._item_began_at))
+        iteration.is_kept, self._clears = True, self._clears and not clears
+        self._has_answer, self._other_due = True, saved.other_due
+        self._saved_at = self._item_began_at = now
+
+    def _stop_reason(self) -> str | None:
+        shard = self._shard
+        if shard.lease.trust_left() <= 0:
+            return "lease lost"
+        if reason := self._budget.against_batch(shard.settings.timing.slowest) or shard.requested():
+            return reason
+        if self._turn_over_at is None or self._item_began_at < self._turn_over_at:
+            return None
+        # Nobody has said whether others of the shard wait for a job that has nothing to save.
+        others_wait = self._is_suspect or not self._has_answer or self._others_wait(self._other_due)
+        return "turn over" if others_wait else None

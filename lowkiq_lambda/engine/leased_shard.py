@@ -1,0 +1,180 @@
+"""A shard under a visit's lease: the calls that renew the lease, and what is counted and told of each settling."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.budget import BatchTiming, Budget, StopReason
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.lease import Lease, LeaseRenewer, Moment
+from lowkiq_lambda.engine.outcomes import PendingOutcomes
+from lowkiq_lambda.engine.perform import Performer, about
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.job import Outcome
+from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, Window
+from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
+from lowkiq_lambda.worker import Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.slots import Slots
+
+logger = logging.getLogger(__name__)
+
+_PARTIAL: Final = ("part", "more")
+"""The steps that leave ids in flight."""
+_NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """What is the same for every visit to the shards of one worker."""
+
+    worker: type[Worker]
+    performer: Performer
+    texts: ErrorText
+    timing: BatchTiming
+    renewer: LeaseRenewer
+    clock: Clock
+    owner: str
+    lease_ttl: float
+    ack_interval: float
+    claim_payloads: int
+    claim_bytes: int
+    shutdown_timeout: float
+    alone: threading.Lock
+    """Of the process: held while a suspect runs, from its start to its settling."""
+    after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
+    """Told of (id, entry, error) that just went to the morgue."""
+    slots: "Slots | None"
+    """Where batches run side by side; None where each runs in the visit's own thread."""
+    after_settling: Callable[[SettledEvent], None]
+    """Told what Redis has acknowledged."""
+
+
+class LeasedShard:
+    """One shard for the time of a visit."""
+
+    def __init__(
+        self, settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]
+    ) -> None:
+        self.settings = settings
+        self.session = session
+        self.now = now
+        """Unix seconds by the shard's server. Raises BackendError where it has to be asked and can't."""
+        self.lease = Lease(settings.clock, settings.lease_ttl, Moment.now(settings.clock))
+        self.pending = PendingOutcomes(settings.worker, settings.texts)
+        self.counts: Counter[str] = Counter()
+        """Ids by outcome, as Redis has acknowledged them."""
+        self._budget = budget
+        self._took: list[float] = []
+        self._waited: list[float] = []
+
+    def requested(self) -> StopReason | None:
+        """Why an operator wants the visit to end, or None."""
+        return "stopping" if self.session.stop_request == "quiet" else self.session.stop_request
+
+    def abandon(self, seconds: float) -> None:
+        """From another thread, before the process exits: give back what is running, free after `seconds`."""
+        with suppress(LowkiqError):
+            self.session.abandon(seconds, retry_for=0.0)
+
+    def acquire(self) -> Acquired | NotAcquired:
+        """Take the lease, with what a dead holder left."""
+        started = Moment.now(self.settings.clock)
+        retry_for = min(self.settings.lease_ttl / 3, self._budget.remaining())
+        granted = self.session.acquire(self.settings.owner, self.limits(), retry_for)
+        self.lease.renewed(started)
+        if isinstance(granted, Acquired):
+            self._note_recovery(granted)
+        return granted
+
+    def start(self, job_id: str) -> None:
+        """Note that the handler of a lone suspect is about to run."""
+        started = Moment.now(self.settings.clock)
+        self.session.start(job_id, self._retry_for())
+        self.lease.renewed(started)
+
+    def save(self, job_id: str, progress: bytes, *, clears: bool, left_since: float | None = None) -> Checkpoint:
+        """Save how far a job has come that is running. Where it raises, the visit has to end.
+
+        `left_since`: since when the oldest of what else is in flight counts for the lag.
+        """
+        started = Moment.now(self.settings.clock)
+        retry_for = self._retry_for()
+        saved = self.session.checkpoint(job_id, progress, clears=clears, retry_for=retry_for, left_since=left_since)
+        self.lease.renewed(started)
+        return saved
+
+    def note_batch(self, took: float, waited: float) -> None:
+        """A batch ran so many seconds; its first id had been due for so many when it began."""
+        self._took.append(took)
+        self._waited.append(waited)
+
+    def settle(
+        self, next_step: Next, limits: ClaimLimits | None = None, left: Mapping[str, float] = _NOTHING
+    ) -> Window | None:
+        """Write what is pending, and go on; the next window, if any.
+
+        `left`, with "more": what stays in flight, and since when each counts for the lag.
+        """
+        pending, started = self.pending, Moment.now(self.settings.clock)
+        outcomes = pending.records(partial=next_step in _PARTIAL)
+        settlement = Settlement(outcomes, next_step, self.settings.timing.dump(), pending.payloads, left)
+        window = self.session.settle(settlement, limits or self.limits(), retry_for=self._retry_for())
+        self.lease.renewed(started)
+        self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
+        self._count(pending.counts(), pending.named)
+        if pending.buried:
+            self.settings.after_burial(pending.buried)
+        return window
+
+    def _note_recovery(self, acquired: Acquired) -> None:
+        if acquired.pace:
+            self.settings.timing.adopt(acquired.pace)
+        if acquired.recovered:
+            fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
+            left_by = {"shard": self.session.shard.index, "owner": acquired.recovered_from}
+            logger.warning("took over what another holder left in flight", extra=fields | left_by)
+        counts = Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried))
+        self._count(counts, lambda: [(job_id, "buried") for job_id, _ in acquired.buried])
+        if acquired.buried:
+            self.settings.after_burial([(job_id, entry, self.session.crashed) for job_id, entry in acquired.buried])
+
+    def _count(self, counts: Counter[str], name_outcomes: Callable[[], Iterable[tuple[str, Outcome]]]) -> None:
+        """Take in what Redis has just acknowledged."""
+        counts = +counts
+        self.counts += counts
+        if counts:
+            event = SettledEvent(
+                queue_name=self.session.shard.queue_name,
+                shard=self.session.shard.index,
+                token=self.session.token,
+                at=self.now(),
+                counts=counts,
+                took=self._took,
+                waited=self._waited,
+                name_outcomes=name_outcomes,
+            )
+            self.settings.after_settling(event)
+        self._took, self._waited = [], []
+
+    def _retry_for(self) -> float:
+        """How long a call may be tried: as long as the lease lasts, and the time for the drain."""
+        return min(self.lease.trust_left(), self._budget.remaining() + self.settings.lease_ttl / 3)
+
+    def limits(self) -> ClaimLimits:
+        """How much to have in flight."""
+        settings, worker = self.settings, self.settings.worker
+        if settings.slots is None:
+            ids = settings.timing.window(worker.batch_size, settings.ack_interval)
+        else:
+            ids = settings.timing.beside(worker.batch_size, settings.ack_interval, worker.concurrency)
+        most = settings.claim_payloads, settings.claim_bytes
+        return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency)

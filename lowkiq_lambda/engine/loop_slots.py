@@ -1,0 +1,123 @@
+"""Slots for coroutine handlers: tasks on their event loop, or, within plain middlewares, threads that wait for them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from inspect import iscoroutinefunction
+from queue import SimpleQueue
+
+import msgspec
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.engine.coroutines import AsyncHandler, call_handler, run, told
+from lowkiq_lambda.engine.event_loop import HandlerLoop, LoopCall, Task
+from lowkiq_lambda.engine.perform import BatchResult, Chain, DrainContext, Performer
+from lowkiq_lambda.engine.slots import Ended, OnEnd
+from lowkiq_lambda.engine.thread_slots import SlotThreads
+from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.protocols import ServerMiddleware, compose
+from lowkiq_lambda.worker import Worker
+
+
+class LoopSlots:
+    """A task for each batch that runs. `middlewares` are those of the app, which may grow."""
+
+    def __init__(
+        self,
+        performer: Performer,
+        clock: Clock,
+        loop: HandlerLoop,
+        threads: SlotThreads,
+        middlewares: Sequence[ServerMiddleware],
+    ) -> None:
+        self._performer = performer
+        self._clock = clock
+        self._loop = loop
+        self._threads = threads
+        self._middlewares = middlewares
+
+    def check(self) -> None:
+        """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
+        self._loop.check()
+
+    def begin(
+        self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
+    ) -> Callable[[], object]:
+        """Perform the batch on the loop; what is returned cancels it."""
+        call = LoopCall(self._loop.get())
+        plain = [one for one in self._middlewares if not iscoroutinefunction(one)]
+        rest = [one for one in self._middlewares if iscoroutinefunction(one)]
+        if plain:
+            self._threads.start(
+                lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)
+            )
+            return call.cancel
+        began_at = self._clock.monotonic()
+        coroutine = partial(run, self._performer, partial(compose, rest), deliveries, context)
+        call.start(coroutine, variables, partial(self._tell_end, deliveries, began_at, on_end))
+        return call.cancel
+
+    def _tell_end(self, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task) -> None:
+        if task.cancelled():
+            # Before it began: nothing of it ran.
+            ids = [delivery.id for delivery in deliveries]
+            result = BatchResult(returned=ids, exited_ids=ids, exit=asyncio.CancelledError())
+            on_end(Ended(result, began_at, self._clock.monotonic()))
+        elif error := task.exception():
+            on_end(error)
+        else:
+            on_end(Ended(task.result(), began_at, self._clock.monotonic()))
+
+    def _perform_in_thread(
+        self,
+        call: LoopCall,
+        middlewares: tuple[Sequence[ServerMiddleware], Sequence[ServerMiddleware]],
+        deliveries: Sequence[Delivery],
+        context: DrainContext,
+        on_end: OnEnd,
+    ) -> None:
+        """In a thread: the plain middlewares, which wait for the task that has the others and the handler."""
+        plain, rest = middlewares
+        handle: AsyncHandler = compose(rest, call_handler)
+
+        def chain(run_handler: Chain) -> Chain:
+            return compose(plain, lambda worker, batch: run_handler(_Awaited(call, handle, worker), batch))  # type: ignore[arg-type]  # all that is asked of it is `perform`
+
+        began_at = self._clock.monotonic()
+        try:
+            result = msgspec.structs.replace(self._performer, chain=chain).run(deliveries, context)
+        except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
+            on_end(error)
+        else:
+            on_end(Ended(result, began_at, self._clock.monotonic()))
+
+
+class _Awaited:
+    """A worker whose `perform` waits in a thread for the handler of another one, which runs on the loop."""
+
+    def __init__(self, call: LoopCall, handle: AsyncHandler, worker: Worker) -> None:
+        self._call = call
+        self._handle = handle
+        self._worker = worker
+
+    def perform(self, batch: Batch) -> object:
+        """What the handler returns or raises."""
+        ended: SimpleQueue[Task] = SimpleQueue()
+        self._call.start(lambda: self._awaited(batch), copy_context(), ended.put)
+        task = ended.get()
+        if task.cancelled():
+            raise asyncio.CancelledError
+        outcome = task.result()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return None
+
+    async def _awaited(self, batch: Batch) -> BaseException | None:
+        # What it raises is handed over: an exit must not leave the loop's thread.
+        try:
+            await self._handle(self._worker, batch)
+        except BaseException as error:  # noqa: BLE001 - handed over
+            return told(error)
+        return None

@@ -1,0 +1,78 @@
+"""Slots for plain handlers: threads that are kept, so that what a handler keeps for its thread lasts."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from queue import SimpleQueue
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.perform import DrainContext, Performer
+from lowkiq_lambda.engine.slots import Ended, OnEnd
+from lowkiq_lambda.job import Delivery
+
+
+class SlotThreads:
+    """As many threads as ever ran at once; the process does not wait for them when it ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget()
+
+    def start(self, call: Callable[[], object]) -> None:
+        """Make the call, which must not raise, in a thread of its own."""
+        with self._lock:
+            if self._pid != os.getpid():
+                # After a fork the threads are not alive in the child.
+                self._forget()
+            if self._idle.acquire(blocking=False):
+                self._calls.put(call)
+                return
+            self._count += 1
+            name = f"lowkiq-slot-{self._count}"
+        self._calls.put(call)
+        threading.Thread(target=_work, args=(self._calls, self._idle), name=name, daemon=True).start()
+
+    def _forget(self) -> None:
+        self._pid = os.getpid()
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._count = 0
+
+
+def _work(calls: "SimpleQueue[Callable[[], object]]", idle: threading.Semaphore) -> None:
+    while True:
+        calls.get()()
+        idle.release()
+
+
+class ThreadSlots:
+    """A thread for each batch that runs."""
+
+    def __init__(self, performer: Performer, clock: Clock, threads: SlotThreads) -> None:
+        self._performer = performer
+        self._clock = clock
+        self._threads = threads
+
+    def check(self) -> None:
+        """Nothing stands against it."""
+
+    def begin(
+        self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
+    ) -> Callable[[], object]:
+        """Perform the batch in a thread. What is returned does nothing: a thread cannot be stopped."""
+        self._threads.start(lambda: variables.run(self._perform, deliveries, context, on_end))
+        return _cannot_cancel
+
+    def _perform(self, deliveries: Sequence[Delivery], context: DrainContext, on_end: OnEnd) -> None:
+        began_at = self._clock.monotonic()
+        try:
+            result = self._performer.run(deliveries, context)
+        except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
+            on_end(error)
+        else:
+            on_end(Ended(result, began_at, self._clock.monotonic()))
+
+
+def _cannot_cancel() -> None:
+    pass

@@ -1,0 +1,26 @@
+"""Functions that give (item, cursor) pairs, for a `perform_job` that yields its cursor.
+
+Each takes `after`, the cursor of the last item that is done, and goes on with the item behind it; None begins. They are
+plain iterators: they compose, and nothing in the engine knows of them.
+"""
+
+from lowkiq_lambda.iterate.combine import chunks, nested, phases, throttled
+from lowkiq_lambda.iterate.csv_files import csv_rows
+from lowkiq_lambda.iterate.paging import pages
+from lowkiq_lambda.iterate.s3 import s3_objects
+from lowkiq_lambda.iterate.sequences import parts, sequence, share
+from lowkiq_lambda.iterate.sql import keyset
+
+__all__ = [
+    "chunks",
+    "csv_rows",
+    "keyset",
+    "nested",
+    "pages",
+    "parts",
+    "phases",
+    "s3_objects",
+    "sequence",
+    "share",
+    "throttled",
+]

@@ -1,0 +1,69 @@
+"""Which drain thread takes which shards: a board of shards for each thread, or one that they share."""
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from random import Random
+from typing import Protocol
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.engine.board import ShardBoard
+from lowkiq_lambda.engine.shard_queue import Rests
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.local.splitters import ByNodeSplitter
+from lowkiq_lambda.store.shard.keys import ShardRef
+
+
+class Dealer(Protocol):
+    """Deals the shards of an app to the drain threads of one process."""
+
+    @property
+    def processes(self) -> int:
+        """How many processes the daemon has."""
+        ...
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process warns of what concerns all of them."""
+        ...
+
+    def boards(self, config: Config, shards: list[ShardRef], clock: Clock, rng: Random) -> list[ShardBoard]:
+        """The board of each thread. Raises ConfigError."""
+        ...
+
+
+class NodeDealer:
+    """For a daemon of one process: its threads share the shards of its node, unless the user deals them."""
+
+    processes = 1
+    is_first = True
+
+    def boards(self, config: Config, shards: list[ShardRef], clock: Clock, rng: Random) -> list[ShardBoard]:
+        """The board of each thread. Raises ConfigError."""
+        if config.build_splitter is not None:
+            return [new_board(hand, config, clock, rng) for hand in hands(config, shards, config.threads_per_node)]
+        return [new_board(shards_of_node(config, shards), config, clock, rng)] * config.threads_per_node
+
+
+def shards_of_node(config: Config, shards: list[ShardRef]) -> list[ShardRef]:
+    """The shards that are this daemon's, in order."""
+    (own,) = ByNodeSplitter(config.number_of_nodes, config.node_number).split(shards, 1)
+    return own
+
+
+def hands(config: Config, shards: list[ShardRef], threads: int) -> list[list[ShardRef]]:
+    """The shards of each thread, as the user's splitter deals them. Raises ConfigError."""
+    dealt = config.build_splitter().split(shards, threads) if config.build_splitter else []
+    if len(dealt) != threads or set(chain.from_iterable(dealt)) - set(shards):
+        raise ConfigError(
+            "The splitter must return one list for each thread, made of the shards that it was given.",
+            setting="build_splitter",
+        )
+    return dealt
+
+
+def new_board(
+    shards: Iterable[ShardRef], config: Config, clock: Clock, rng: Random, kind: Callable[..., ShardBoard] = ShardBoard
+) -> ShardBoard:
+    """A board of these shards, with the rests of a daemon."""
+    return kind(shards, clock, config.poll_interval, Rests.of_daemon(config.poll_interval), rng)

@@ -1,0 +1,8 @@
+"""`python -m lowkiq_lambda.local.processes MODULE:APP DESCRIPTOR`: a child; a parent starts it, and nobody else."""
+
+import sys
+
+from lowkiq_lambda.local.processes.child import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""What a child runs: the daemon of its app, under the orders of the parent."""
+
+import logging
+import signal
+import sys
+import traceback
+from pathlib import Path
+from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
+from types import FrameType
+from typing import Final
+
+from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
+from lowkiq_lambda.loading import AppNotFound, load_app
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.logs import set_up_logs
+from lowkiq_lambda.local.process_runner import ProcessRunner
+from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED
+from lowkiq_lambda.local.processes.helping import ProcessDealer
+from lowkiq_lambda.local.processes.memory import own_memory
+from lowkiq_lambda.local.processes.messages import Order, Status, Word
+from lowkiq_lambda.local.processes.parent_link import ParentLink
+from lowkiq_lambda.local.signals import Signals
+from lowkiq_lambda.local.traces import TRACE_FILE
+
+logger = logging.getLogger(__name__)
+
+FROM_TERMINAL: Final = (SIGINT, SIGTSTP, SIGTTIN)
+"""What reaches the whole group of processes: a child is begun with these blocked."""
+_SIGNALS: Final = {"stop": SIGTERM, "quiet": SIGTSTP, "traces": SIGTTIN}
+
+
+def main(words: list[str]) -> int:
+    """Run the child whose connection to the parent has the descriptor that is the last word; the exit code."""
+    # While the app is imported, it is the parent who says what a Ctrl-C means.
+    for number in FROM_TERMINAL:
+        signal.signal(number, _leave_to_parent)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FROM_TERMINAL)
+    link = ParentLink(int(words[-1]))
+    order = link.order()
+    set_up_logs(order.log_level, order.log_format, sys.stderr, {"child": order.number})
+    try:
+        return _run(order, link)
+    except LowkiqError as error:
+        if isinstance(error, AppNotFound) and error.__cause__:
+            traceback.print_exception(error.__cause__)
+        logger.error("%s", error)  # noqa: TRY400 - the sentence says all
+        return MISUSED if isinstance(error, AppNotFound | ConfigError | DeclarationError) else FAILED
+
+
+def _run(order: Order, link: ParentLink) -> int:
+    app = load_app(order.app)
+    order.overrides.apply(app)
+    daemon = Daemon(app, ProcessDealer(order.number, order.processes))
+    trace_file = TRACE_FILE.replace(".", f".{order.number}.")
+    runner = ProcessRunner(daemon, app.config.shutdown_timeout, Path(order.folder, trace_file), has_parent=True)
+
+    with Signals([SIGTERM, *FROM_TERMINAL]) as signals:
+
+        def obey(word: Word) -> None:
+            if word == "now":
+                runner.leave_at_once()
+            else:
+                signals.send(_SIGNALS[word])
+
+        link.begin(obey, lambda: Status(daemon.state, own_memory(), app.drainer.running))
+        return runner.run_by(signals)
+
+
+def _leave_to_parent(_number: int, _frame: FrameType | None) -> None:
+    """Catches a signal that the parent gets, too."""

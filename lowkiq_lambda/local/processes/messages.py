@@ -1,0 +1,37 @@
+"""What the parent and a child say to each other: lines through a pair of sockets.
+
+The parent begins with an `Order`, which says what the child is to run, and goes on with words; the child tells a
+`Status` each second. Either side knows by the end of the other's lines that it is gone.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.local.lifecycle import DaemonState
+from lowkiq_lambda.local.logs import LogFormat, LogLevel
+from lowkiq_lambda.local.overrides import Overrides
+
+Word: TypeAlias = Literal["stop", "now", "quiet", "traces"]
+"""`stop`: as TERM does; `now`: as a second one; `quiet`: as TSTP; `traces`: as TTIN."""
+WORDS: Final[frozenset[Word]] = frozenset(("stop", "now", "quiet", "traces"))
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon that a child is to run. `number` counts from 0 to `processes` - 1; `folder` is for traces."""
+
+    app: str
+    number: int
+    processes: int
+    folder: str
+    overrides: Overrides
+    log_level: LogLevel
+    log_format: LogFormat
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What a child is doing; `memory`: resident, in bytes; `visits`: how many shards it drains at the moment."""
+
+    state: DaemonState
+    memory: int
+    visits: int

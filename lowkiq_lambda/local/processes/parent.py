@@ -1,0 +1,79 @@
+"""The parent as a program: signals go in and on to the children, the worst exit code comes out.
+
+Were it killed, each child would hear that it is gone, and stop.
+"""
+
+import logging
+from signal import SIGCHLD, SIGINT, SIGTERM, SIGTSTP, SIGTTIN
+from signal import Signals as Signal
+from time import monotonic
+from typing import Final
+
+from msgspec import structs
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.config import is_embedded
+from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues
+from lowkiq_lambda.local.process_runner import ONE_REQUEST
+from lowkiq_lambda.local.processes.child_process import ChildProcess
+from lowkiq_lambda.local.processes.memory import new_watch
+from lowkiq_lambda.local.processes.messages import Order
+from lowkiq_lambda.local.processes.supervisor import ProcessSupervisor
+from lowkiq_lambda.local.signals import Signals
+
+logger = logging.getLogger(__name__)
+
+_STOP: Final = (SIGTERM, SIGINT)
+
+
+def run_parent(app: Lowkiq, order: Order, max_memory: int | None) -> int:
+    """Run the children of an order, each with a number of its own, until they are told to stop; the exit code.
+
+    `max_memory`: megabytes (MiB) for each child. Raises ConfigError where their memory cannot be watched.
+    """
+    if is_embedded(app.config.redis_url):
+        # Now nobody else uses the server; the children will use it beside one another.
+        redeclare_empty_queues(app)
+    clock = SystemClock()
+    watch = None if max_memory is None else new_watch(max_memory, clock)
+    with Signals([*_STOP, SIGTSTP, SIGTTIN, SIGCHLD]) as signals:
+
+        def start(number: int) -> ChildProcess:
+            child = ChildProcess(structs.replace(order, number=number), clock, signals.wake)
+            logger.info("a child is started", extra={"child": number, "pid": child.pid})
+            return child
+
+        supervisor = ProcessSupervisor(order.processes, start, app.config.shutdown_timeout, clock, watch)
+        told_at = _until_told_to_stop(supervisor, signals)
+        while not supervisor.has_ended:
+            signal = signals.next(supervisor.tend())
+            if signal in _STOP and monotonic() >= told_at + ONE_REQUEST:
+                logger.warning("told to stop again: what runs is given back")
+                supervisor.hurry()
+            _pass_on(supervisor, signal)
+        logger.info("all children have stopped", extra={"code": supervisor.code})
+        return supervisor.code
+
+
+def _until_told_to_stop(supervisor: ProcessSupervisor, signals: Signals) -> float:
+    """When it was told to stop, or stopped because a child cannot start; monotonic."""
+    while True:
+        pause = supervisor.tend()
+        if supervisor.is_stopping:
+            return monotonic()
+        signal = signals.next(pause)
+        if signal in _STOP:
+            logger.info("told to stop", extra={"signal": signal.name, "timeout": supervisor.shutdown_timeout})
+            supervisor.stop()
+            return monotonic()
+        _pass_on(supervisor, signal)
+
+
+def _pass_on(supervisor: ProcessSupervisor, signal: Signal | None) -> None:
+    if signal == SIGTSTP:
+        supervisor.tell("quiet")
+    elif signal == SIGTTIN:
+        for child in supervisor.children:
+            logger.info("child", extra=child.fields())
+        supervisor.tell("traces")

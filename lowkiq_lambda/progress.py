@@ -1,0 +1,55 @@
+"""How far a job with a cursor has come, as it is kept between its runs."""
+
+from hashlib import sha256
+
+import msgspec
+
+
+class JobProgress(msgspec.Struct, array_like=True):
+    """The cursor of a job, and what is counted over all of its runs."""
+
+    cursor: bytes | None = None
+    """What it yielded last, as JSON; None before the first time."""
+    version: int = 1
+    """The worker's `cursor_version` when it was yielded."""
+    items: int = 0
+    """How often the cursor changed."""
+    noted: bytes = b""
+    """A digest of the cursor when its movement was last taken note of: by a failure, or where it went on later."""
+    failures: int = 0
+    interruptions: int = 0
+    """How often the job was stopped, or stopped itself, before its end."""
+    seconds: float = 0.0
+    """How long it ran, up to its last save or the end of a run."""
+    started_at: float = 0.0
+    """When its first run began; Unix seconds."""
+    perform_in: float = 0.0
+    """When its first run was due; Unix seconds."""
+    total: int | None = None
+    """How many items it expects."""
+    reason: str = ""
+    """Why it was last stopped."""
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the cursor is another one than when that was last taken note of, however often it changed."""
+        return self.noted != self._digest()
+
+    def note(self) -> None:
+        """Take note of where the cursor is."""
+        self.noted = self._digest()
+
+    def dump(self) -> bytes:
+        """As it is kept."""
+        return msgspec.msgpack.encode(self)
+
+    def _digest(self) -> bytes:
+        return b"" if self.cursor is None else sha256(self.cursor).digest()[:8]
+
+
+_decoder = msgspec.msgpack.Decoder(JobProgress)
+
+
+def load_progress(kept: bytes) -> JobProgress:
+    """As it was kept; a new one for nothing. Raises msgspec.DecodeError for what is none."""
+    return _decoder.decode(kept) if kept else JobProgress()

@@ -1,0 +1,35 @@
+--! keys due flight meta
+--! needs shard turn free_memory_first trouble progress lease stop_request
+-- Saves how far a job in flight has come, and prolongs the lease.
+-- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id, [8] progress, [9] '1' for the first save that moves the cursor
+--   of a lone suspect's run: its holder's death leaves no strike any more, nor do those before; [10] the oldest
+--   perform_in of what else is in flight, absent where the caller does not tell.
+-- Returns {'OK', when the next other id is due or '', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
+local refused = refusal()
+if refused then return refused end
+local id, n = ARGV[7], ARGV[5]
+local verdict, token, held_until = turn(ARGV[4], tonumber(n))
+if verdict == 'LOST' then return {'LOST'} end
+if verdict == 'NEXT' then
+  free_memory_first()
+  local record = call('HGET', flight, id)
+  if record then call('HSET', flight, id, with_progress(record, ARGV[8])) end
+  if ARGV[9] == '1' then
+    local t = read_trouble(id)
+    t.started, t.strikes, t.struck_payload = nil, nil, nil
+    write_trouble(id, t)
+  end
+  -- A job that comes further is no lag: its shard must not starve the others.
+  if record and (ARGV[10] or call('HLEN', flight) == 1) then
+    local oldest = ARGV[10] and math.min(now, tonumber(ARGV[10])) or now_text
+    call('HSET', meta, 'call', n, 'flight_since', oldest)
+  else
+    call('HSET', meta, 'call', n)
+  end
+  hold(token, tonumber(ARGV[6]), held_until)
+end
+local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
+for i = #listed - 1, 1, -2 do
+  if listed[i] ~= id then other_due = listed[i + 1] end
+end
+return {'OK', other_due, stop_request(token)}

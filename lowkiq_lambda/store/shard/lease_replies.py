@@ -1,0 +1,246 @@
+"""What the calls of a lease answer, as drain/*.lua tell it: read once, and strictly, as anything may lie there."""
+
+import math
+import struct
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.job import PLACE, Delivery, Obstacle
+from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
+
+StopRequest: TypeAlias = Literal["paused", "quiet"]
+"""Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
+STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {b"": None, b"paused": "paused", b"quiet": "quiet"}
+"""As scripts name them."""
+
+_OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused"}
+_HEAD: Final = struct.Struct(">dd")
+_KIND: Final = 16
+_SINGLE: Final = ord("s")
+_SEVERAL: Final = ord("m")
+_STARTED: Final = ord("p")
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group.
+
+    It is empty where all of it had to be set aside.
+    """
+
+    deliveries: Sequence[Delivery]
+    lone_suspect: bool = False
+    charge: bytes | None = None
+
+    def without(self, ids: Container[str]) -> "Window | None":
+        """What is left of it, if anything."""
+        new = [delivery for delivery in self.deliveries if delivery.id not in ids]
+        return Window(new, self.lone_suspect, self.charge) if new else None
+
+
+class Acquired(msgspec.Struct, frozen=True):
+    """An acquired lease with its first window (None: recovery left nothing to do, and the lease is gone again)."""
+
+    token: int
+    window: Window | None
+    recovered: int
+    buried: Sequence[tuple[str, bytes]]
+    pace: str
+    recovered_from: str = ""
+    """The owner that left what was recovered, as it named itself."""
+    recovered_ids: Sequence[str] = ()
+    """The first of them, and of each the beginning, for the log."""
+
+
+class NotAcquired(msgspec.Struct, frozen=True):
+    """Why there was no lease, and until when, in Unix seconds, it is no use to ask again (None: unknown)."""
+
+    reason: Obstacle
+    until: float | None
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """What `renew` answers: the lease is prolonged, and whether its holder is to come to an end all the same."""
+
+    stop_request: StopRequest | None
+
+
+class AcquireReply(ReplyShape, frozen=True):
+    """What acquire.lua answers where the lease was taken."""
+
+    scripts = ("acquire",)
+    status: bytes
+    token: bytes
+    recovered: int
+    buried: list[bytes]
+    """Ids, each with its entry behind it."""
+    pace: bytes
+    window: Any
+    """As `read_window` reads it, or empty."""
+    recovered_from: bytes = b""
+    recovered_ids: Sequence[bytes] = ()
+
+
+class NotAcquiredReply(ReplyShape, frozen=True):
+    """What acquire.lua answers where it was not."""
+
+    status: bytes
+    until: bytes = b""
+    """Unix seconds."""
+
+
+class SettleReply(ReplyShape, frozen=True):
+    """What settle.lua answers."""
+
+    scripts = ("settle",)
+    status: bytes
+    window: Any
+    """As `read_window` reads it, or empty."""
+    due_at: bytes
+    stop_request: bytes
+
+
+class RenewReply(ReplyShape, frozen=True):
+    """What renew.lua answers."""
+
+    scripts = ("renew",)
+    status: bytes
+    stop_request: bytes
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What `checkpoint` answers: when the shard's next other job is due, and whether the holder is to come to an end.
+
+    `other_due` in Unix seconds, None where no other waits.
+    """
+
+    other_due: float | None
+    stop_request: StopRequest | None
+
+
+class CheckpointReply(ReplyShape, frozen=True):
+    """What checkpoint.lua answers."""
+
+    scripts = ("checkpoint",)
+    status: bytes
+    other_due: bytes
+    stop_request: bytes
+
+
+class WindowReply(ReplyShape, frozen=True):
+    """What claim.lua tells of a window: lists of ids, each with what it has behind it."""
+
+    kind: bytes
+    # Any: a list of a thousand records is not copied to be checked.
+    records: Any
+    errors: Any
+    troubles: Any
+    charge: bytes
+
+
+class _Trouble(msgspec.Struct, frozen=True):
+    """What a delivery needs of an id's troubles; include/trouble.lua says what they are."""
+
+    blamed: bool = False
+    group: str | None = None
+    abandoned: bool = False
+    exit_count: float | None = None
+
+
+_NO_TROUBLE: Final = _Trouble()
+_read_trouble: Final = msgspec.msgpack.Decoder(_Trouble).decode
+
+
+def read_acquired(reply: Reply) -> Acquired | NotAcquired:
+    """What acquire.lua answered. Raises what reading raises where it is none."""
+    if reply[0] != b"OK":
+        refused = NotAcquiredReply.of(reply)
+        return NotAcquired(_OBSTACLES.get(refused.status, "empty"), float(refused.until) if refused.until else None)
+    acquired = AcquireReply.of(reply)
+    return Acquired(
+        token=int(acquired.token),
+        window=read_window(acquired.window),
+        recovered=acquired.recovered,
+        buried=[(id_.decode(), entry) for id_, entry in pairs(acquired.buried)],
+        pace=_pace(acquired.pace),
+        recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
+        recovered_ids=[job_id.decode(errors="replace") for job_id in acquired.recovered_ids],
+    )
+
+
+def read_checkpoint(reply: Reply) -> Checkpoint:
+    """What checkpoint.lua answered. Raises what reading raises where it is none."""
+    saved = CheckpointReply.of(reply)
+    return Checkpoint(float(saved.other_due) if saved.other_due else None, STOP_REQUESTS[saved.stop_request])
+
+
+def read_window(reply: Reply | bytes) -> Window | None:
+    """The window, if there is one. Raises what reading raises where a record is none."""
+    if isinstance(reply, bytes):
+        return None
+    window = WindowReply.of(reply)
+    error_of = dict(pairs(window.errors))
+    trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
+    deliveries, numbers = [], 0.0
+    for id_, record in pairs(window.records):
+        progress, at = _progress(record)
+        perform_in, retry_count = _HEAD.unpack_from(record)
+        numbers += perform_in + retry_count
+        trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
+        deliveries.append(
+            Delivery(
+                id_.decode(),
+                _entries(record, at),
+                perform_in,
+                retry_count,
+                error_of.get(id_) if error_of else None,
+                trouble.blamed,
+                trouble.group is not None or trouble.abandoned,
+                None if trouble.exit_count is None else int(trouble.exit_count),
+                progress,
+            )
+        )
+    if not math.isfinite(numbers):
+        raise ValueError(numbers)
+    # A window told again comes out of a hash, so the order has to be made anew.
+    deliveries.sort(key=lambda delivery: delivery.perform_in)
+    return Window(deliveries, window.kind == b"LONE", window.charge if window.kind == b"CHARGE" else None)
+
+
+def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Two after two, as scripts answer."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _pace(dumped: bytes) -> str:
+    """As it was kept. Raises ValueError for what is none."""
+    if dumped:
+        mean, slow = map(float, dumped.split(b" "))
+        if not (0 <= mean < math.inf and 0 <= slow < math.inf):
+            raise ValueError(dumped)
+    return dumped.decode()
+
+
+def _progress(record: bytes) -> tuple[bytes, int]:
+    """How far a started job has come, empty for any other, and where the payloads begin."""
+    if record[_KIND] != _STARTED:
+        return b"", _KIND
+    end = _KIND + 5 + int.from_bytes(record[_KIND + 1 : _KIND + 5])
+    return record[_KIND + 5 : end], end
+
+
+def _entries(record: bytes, at: int) -> list[bytes]:
+    kind, at = record[at], at + 1
+    if kind == _SINGLE:
+        if len(record) < at + PLACE:
+            raise ValueError(record)
+        return [record[at:]]
+    entries = []
+    while at < len(record):
+        size = int.from_bytes(record[at : at + 4])
+        entries.append(record[at + 4 : at + 4 + size])
+        at += 4 + size
+    if kind != _SEVERAL or at > len(record) or not entries or min(map(len, entries)) < PLACE:
+        raise ValueError(record)
+    return entries

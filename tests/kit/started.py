@@ -1,0 +1,41 @@
+"""Started jobs, as a holder leaves them that a test plays."""
+
+from uuid import uuid4
+
+from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits, OutcomeRecord, Settlement
+from tests.kit.holders import LIMITS, RETRY_FOR
+
+
+class Starter:
+    """A holder of the shard of an id, which has claimed what is due there. The id's progress is saved at once."""
+
+    def __init__(self, app: Lowkiq, worker: type[Worker], job_id: str, progress: JobProgress | bytes) -> None:
+        shard = app.queue_of(worker).shards[shard_for(job_id, worker.shards_count)]
+        terms = LeaseSettings(60.0, "min", MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
+        self._session = LeaseSession(app.backend, shard, uuid4().hex, terms)
+        self._session.acquire("starter:1", LIMITS, RETRY_FOR)
+        self._id = job_id
+        saved = progress if isinstance(progress, bytes) else progress.dump()
+        self._session.checkpoint(job_id, saved, clears=False, retry_for=RETRY_FOR)
+
+    def put_off(self, when: float | None = None, *, moved: bool = True) -> None:
+        """The job goes on then (Unix seconds), or behind what is due now."""
+        self.settle((self._id, "later", "" if when is None else repr(when), int(moved)))
+
+    def fail(self, perform_in: float, retry_count: float = 0) -> None:
+        """The job failed, and is tried again then."""
+        self.settle((self._id, "retried", retry_count, perform_in, b"no", "s", False, b"no"))
+
+    def settle(self, *outcomes: OutcomeRecord) -> None:
+        """The end of the visit, with these outcomes."""
+        self._session.settle(Settlement(outcomes, "release", "0 0", 0), LIMITS, retry_for=RETRY_FOR)
+
+
+def put_off(
+    app: Lowkiq, worker: type[Worker], job_id: str, progress: JobProgress | bytes, when: float | None = None
+) -> None:
+    """A job that is due starts, and waits to go on."""
+    Starter(app, worker, job_id, progress).put_off(when)

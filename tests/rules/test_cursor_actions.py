@@ -1,0 +1,188 @@
+"""What operators do to jobs with a cursor that have started, while they wait and while they run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import BatchJob, Later, Lowkiq, Worker
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Broken
+from tests.kit.iterating import Items, declare_items
+from tests.kit.looks import ids_of, left_behind
+from tests.kit.workers import jobs_of
+
+STOPS_AT = 3
+"""The item at which the first run ends."""
+
+
+def stopping(error: BaseException) -> Items:
+    """Jobs of six items, the first of which ends its first run with this."""
+    errors = [error]
+
+    def before(_job: BatchJob, item: int) -> None:
+        if item == STOPS_AT and errors:
+            raise errors.pop()
+
+    return Items(6, before)
+
+
+def started(app: Lowkiq, queue_name: str, error: BaseException) -> tuple[type[Worker], Items]:
+    """A started job "a" that waits to go on, for this reason."""
+    items = stopping(error)
+    worker = declare_items(app, queue_name, items)
+    worker.perform_async(jobs_of("a", payload="old"))
+    app.drain()
+    return worker, items
+
+
+def runs_of(items: Items) -> list[tuple[Any, list[Any]]]:
+    """Cursor and payloads of each run."""
+    return [(run.cursor, run.payloads) for run in items.runs]
+
+
+@pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
+def test_delete_takes_the_cursor_and_what_waits_behind(app: Lowkiq, queue_name: str, error: BaseException) -> None:
+    """The same id starts anew."""
+    worker, items = started(app, queue_name, error)
+    worker.perform_async(jobs_of("a", payload="new"))
+
+    assert 1 == app.actions(worker).delete(["a"])
+
+    assert {} == left_behind(app, worker)
+    worker.perform_async(jobs_of("a", payload="next"))
+    app.drain()
+    assert [(None, ["old"]), (None, ["next"])] == runs_of(items)
+
+
+@pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
+def test_what_comes_behind_a_deleted_job_is_due(app: Lowkiq, queue_name: str, error: BaseException) -> None:
+    """What was pushed after the look stays, and no longer waits for the job that is gone."""
+    worker, items = started(app, queue_name, error)
+    before_the_call(app, "delete", lambda: worker.perform_async(jobs_of("a", payload="new")))
+
+    assert 1 == app.actions(worker).delete(["a"])
+    app.drain()
+
+    assert [(None, ["old"]), (None, ["new"])] == runs_of(items)
+    assert {} == left_behind(app, worker)
+
+
+def before_the_call(app: Lowkiq, script: str, do: Callable[[], object]) -> None:
+    """Do something once, at the last moment before a script runs."""
+    backend, left = app.backend, [do]
+    run = backend.run
+
+    def run_after(name: str, *args: Any, **options: Any) -> Any:
+        if name == script and left:
+            left.pop()()
+        return run(name, *args, **options)
+
+    backend.run = run_after  # type: ignore[method-assign]  # that is the point
+
+
+@pytest.mark.parametrize("error", [Later(3_600), Broken("item 3 is broken")])
+def test_performed_now_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str, error: BaseException) -> None:
+    """Before what waits behind it, and with its retry_count."""
+    worker, items = started(app, queue_name, error)
+    (waiting,) = app.queries(worker).fetch(["a"])
+    worker.perform_async(jobs_of("a", payload="new"))
+
+    assert 1 == app.actions(worker).perform_jobs_now(["a"])
+    (due,) = app.queries(worker).fetch(["a"])
+    app.drain()
+
+    assert due.retry_count == waiting.retry_count
+    assert [(None, ["old"]), (3, ["old"]), (None, ["new"])] == runs_of(items)
+    assert {} == left_behind(app, worker)
+
+
+def test_killed_and_put_back_it_goes_on_from_its_cursor(app: Lowkiq, queue_name: str) -> None:
+    """The progress goes to the morgue with the one payload, and comes back with it."""
+    worker, items = started(app, queue_name, Broken("item 3 is broken"))
+
+    assert 1 == app.actions(worker).kill_failed_jobs(["a"])
+    (buried,) = app.queries(worker).morgue_fetch(["a"])
+    assert buried.progress is not None
+    assert (3, {}) == (buried.progress.cursor, left_behind(app, worker))
+    assert 1 == app.actions(worker).morgue_queue_up(["a"])
+    (waiting,) = app.queries(worker).fetch(["a"])
+    app.drain()
+
+    assert (-1, [(None, ["old"]), (3, ["old"])]) == (waiting.retry_count, runs_of(items))
+    assert (list(range(6)), {}) == (items.of("a"), left_behind(app, worker))
+
+
+def test_a_job_that_was_put_off_has_not_failed_and_is_not_killed(app: Lowkiq, queue_name: str) -> None:
+    """It stays where it is."""
+    worker, items = started(app, queue_name, Later(3_600))
+
+    assert 0 == app.actions(worker).kill_failed_jobs(["a"]) + app.actions(worker).kill_all_failed_jobs()
+
+    app.actions(worker).perform_jobs_now(["a"])
+    app.drain()
+    assert [(None, ["old"]), (3, ["old"])] == runs_of(items)
+
+
+@pytest.mark.parametrize("pushed", ["before it is killed", "before it is put back"])
+def test_put_back_in_company_it_starts_anew(app: Lowkiq, queue_name: str, pushed: str) -> None:
+    """P3: its cursor was made on its own payload alone."""
+    worker, items = started(app, queue_name, Broken("item 3 is broken"))
+    if pushed == "before it is killed":
+        worker.perform_async(jobs_of("a", payload="new"))
+    app.actions(worker).kill_failed_jobs(["a"])
+    if pushed == "before it is put back":
+        worker.perform_async(jobs_of("a", payload="new"))
+
+    app.actions(worker).morgue_queue_up(["a"])
+    app.drain()
+
+    assert [(None, ["old"]), (None, ["old", "new"])] == runs_of(items)
+    assert ([], {}) == (ids_of(app.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+
+
+IN_FLIGHT: dict[str, tuple[Callable[[Actions], int], int, list[Any]]] = {
+    "delete": (lambda actions: actions.delete(["a"]), 1, []),
+    "kill": (lambda actions: actions.kill_failed_jobs(["a"]) + actions.kill_all_failed_jobs(), 0, ["new"]),
+    "perform now": (lambda actions: actions.perform_jobs_now(["a"]), 1, ["new"]),
+    "queue up": (lambda actions: actions.morgue_queue_up(["a"]), 1, ["buried", "new"]),
+}
+
+
+@pytest.mark.parametrize("error", [None, Later(3_600), Broken("item 5 is broken")])
+@pytest.mark.parametrize("action", IN_FLIGHT)
+def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, action: str, error: BaseException | None
+) -> None:
+    """E-80: the job keeps its payload and its cursor, however its run ends."""
+    app = make_app(ack_interval=0.0)
+    act, changes, rest = IN_FLIGHT[action]
+    changed, errors = list[int](), [error] if error else []
+
+    def before(job: BatchJob, item: int) -> None:
+        if job.payloads == ["buried"]:
+            raise Broken("it is buried")
+        if item == STOPS_AT and not changed:
+            worker.perform_async([{"id": "a", "payload": "new", "delay": 60.0}])
+            changed.append(act(app.actions(worker)))
+        if item == 5 and errors:
+            raise errors.pop()
+
+    items = Items(6, before)
+    worker = declare_items(app, queue_name, items)
+    if action == "queue up":
+        worker.perform_async(jobs_of("a", payload="buried"))
+        app.drain()
+        app.actions(worker).kill_failed_jobs(["a"])
+        items.runs.clear()
+    worker.perform_async(jobs_of("a", payload="old"))
+    for _ in range(3):
+        app.drain()
+        clock.advance(4_000)
+
+    assert [changes] == changed
+    gone_on = [(5, ["old"])] if error else []
+    assert [(None, ["old"]), *gone_on, *([(None, rest)] if rest else [])] == runs_of(items)
+    assert ([], {}) == (ids_of(app.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))

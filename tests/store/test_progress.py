@@ -1,0 +1,173 @@
+"""How far started jobs have come, as people are told."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import JobView, MorgueJob, ProgressView
+from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.store.shard.codec import dump_json
+from tests.kit.desk import Desk
+from tests.kit.started import Starter, put_off
+
+HALFWAY = JobProgress(
+    cursor=dump_json(["eu", 61_204]),
+    items=61_204,
+    failures=1,
+    interruptions=3,
+    seconds=212.5,
+    started_at=1_700_000_000.0,
+    total=100_000,
+    reason="out of time",
+)
+SHOWN = ProgressView(
+    cursor=["eu", 61_204],
+    items=61_204,
+    failures=1,
+    interruptions=3,
+    seconds=212.5,
+    started_at=1_700_000_000.0,
+    total=100_000,
+    reason="out of time",
+)
+
+
+def test_a_started_job_shows_its_progress_in_each_list(desk: Desk) -> None:
+    """A job that waits to go on has its progress wherever it is read; its neighbours have none."""
+    desk.push([{"id": "7"}])
+    put_off(desk.app, desk.worker, "7", HALFWAY)
+    desk.push([{"id": "8"}])
+
+    for jobs in (
+        desk.queries.fetch(["7", "8"]),
+        desk.queries.range_by_id(),
+        desk.queries.range_by_perform_in(),
+        desk.queries.range_by_retry_count(),
+        desk.queries.glimpse().range_by_perform_in(),
+        desk.queries.search("7") + desk.queries.search("8"),
+    ):
+        assert {"7": SHOWN, "8": None} == {job.id: job.progress for job in jobs}
+    assert SHOWN == desk.queries.explain("7").progress
+    assert desk.queries.explain("8").progress is None
+
+
+def test_a_started_job_in_flight_shows_what_it_saved_last(desk: Desk) -> None:
+    """While it runs its progress is that of its last save."""
+    desk.push([{"id": "7"}])
+    Starter(desk.app, desk.worker, "7", HALFWAY)
+
+    for jobs in (
+        desk.queries.processing(),
+        desk.queries.processing_page(),
+        desk.queries.processing_fetch(["7"]),
+    ):
+        assert [SHOWN] == [job.progress for job in jobs]
+    assert SHOWN == desk.queries.explain("7").progress
+    assert 0 == desk.queries.shards()[0].started
+
+
+def test_a_job_in_the_morgue_keeps_its_progress(desk: Desk) -> None:
+    """What was buried shows how far it had come, and no other job does."""
+    desk.bury([{"id": "dead"}])
+    desk.push([{"id": "7"}])
+    Starter(desk.app, desk.worker, "7", HALFWAY).settle(("7", "buried", b"no", "s", b"no"))
+
+    for jobs in (desk.queries.morgue_fetch(["7", "dead"]), desk.queries.morgue_range_by_id()):
+        assert {"7": SHOWN, "dead": None} == {job.id: job.progress for job in jobs}
+
+
+def test_started_jobs_that_wait_are_counted(desk: Desk) -> None:
+    """They are counted by queue and by shard, with how often one came further; in flight they are not counted."""
+    desk.push([{"id": "7"}, {"id": "8"}])
+    holder = Starter(desk.app, desk.worker, "7", HALFWAY)
+    holder.settle(("8", "saved", HALFWAY.dump()), ("8", "later", "", 0), ("7", "later", "", 1))
+    metrics = desk.app.metrics()[desk.worker.queue_name]
+
+    assert (2, 2, 1, 0) == (metrics.length, metrics.started, metrics.checkpointed, metrics.failed)
+    assert [2] == [shard.started for shard in desk.queries.shards()]
+    Starter(desk.app, desk.worker, "7", HALFWAY).settle()
+    assert 0 == desk.app.metrics()[desk.worker.queue_name].started
+    assert [0] == [shard.started for shard in desk.queries.shards()]
+
+
+def test_started_jobs_are_counted_only_where_there_were_some(desk: Desk) -> None:
+    """Numbers of a shard that never had one cost no command for them."""
+
+    def counts() -> int:
+        before = _calls(desk, "zlexcount")
+        desk.app.metrics()
+        desk.queries.shards()
+        desk.queries.explain("7")
+        return _calls(desk, "zlexcount") - before
+
+    desk.push([{"id": "7", "payload": payload} for payload in "ab"])
+    desk.push([{"id": "7", "payload": "c"}])
+    assert 0 == counts()
+    put_off(desk.app, desk.worker, "7", HALFWAY)
+    assert 3 == counts()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"\xc1",
+        b"\xff" * 70_000,
+        b"\x91" * 5_000,
+        msgspec.msgpack.encode([b"1", 1, "many"]),
+        msgspec.msgpack.encode([b"1", 1, 1, 0, 0, 0, math.nan]),
+        msgspec.msgpack.encode([b"1", 1, 1, 0, 0, 0, 1.0, math.inf]),
+        msgspec.msgpack.encode([b"{", 1, 1]),
+        msgspec.msgpack.encode([b"[" * 60_000, 1, 1]),
+        msgspec.msgpack.encode([rb'"\ud800"', 1, 1]),
+    ],
+    ids=["no msgpack", "64 KiB", "nested", "no number", "nan", "inf", "no JSON", "a deep cursor", "a surrogate"],
+)
+def test_a_progress_that_cannot_be_read_is_shown_as_its_bytes(desk: Desk, kept: bytes) -> None:
+    """It breaks no list, and says so."""
+    desk.push([{"id": "7"}])
+    put_off(desk.app, desk.worker, "7", kept)
+    [job] = desk.queries.range_by_perform_in()
+
+    assert ProgressView(cursor=kept) == job.progress
+    assert job.progress.is_unreadable
+    assert job.progress == desk.queries.explain("7").progress
+
+
+@pytest.mark.parametrize("cursor", [None, 0, "<b>", {"a": [1, None]}, "x" * 60_000])
+def test_a_cursor_is_shown_as_it_was_saved(desk: Desk, cursor: Any) -> None:
+    """Any JSON is a cursor."""
+    desk.push([{"id": "7"}])
+    put_off(desk.app, desk.worker, "7", JobProgress(cursor=dump_json(cursor), items=1, reason="r" * 500))
+    [job] = desk.queries.range_by_perform_in()
+
+    assert ProgressView(cursor=cursor, items=1, reason="r" * 200) == job.progress
+    assert not job.progress.is_unreadable
+
+
+def test_a_page_of_started_jobs_is_read_in_bounded_parts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress counts among the bytes of a round trip, so a page of long cursors is several."""
+    monkeypatch.setattr("lowkiq_lambda.store.inspect.jobs.BYTES_AT_ONCE", 100_000)
+    long = JobProgress(cursor=dump_json("x" * 60_000), items=1)
+    desk.push([{"id": number} for number in range(5)])
+    Starter(desk.app, desk.worker, "0", long).settle(
+        *((str(number), "saved", long.dump()) for number in range(1, 5)),
+        *((str(number), "later", "", 1) for number in range(5)),
+    )
+    desk.queries.fetch(["0"])
+    before = _calls(desk, "evalsha")
+    jobs = desk.queries.fetch(range(5))
+
+    assert [60_000] * 5 == [len(str(job.progress and job.progress.cursor)) for job in jobs]
+    assert 3 == _calls(desk, "evalsha") - before
+
+
+def _calls(desk: Desk, command: str) -> int:
+    return sum(stat["calls"] for name, stat in desk.admin.info("commandstats").items() if command in name)
+
+
+def test_views_of_jobs_without_progress_are_made_as_before() -> None:
+    """Progress is optional in both views."""
+    assert JobView("7", [], 0.0, -1.0, None).progress is None
+    assert MorgueJob("7", [], 0.0, None).progress is None
