@@ -60,16 +60,20 @@ def whole_number(least: int, most: int) -> Convert:
     return convert
 
 
-def number(least: float, most: float, *, is_least_allowed: bool = True) -> Convert:
+def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_allowed: bool = True) -> Convert:
     """A converter of what lies between the two. It raises ValueError."""
-    bounds = f"from {least:g} to {most:g}" if is_least_allowed else f"above {least:g} and at most {most:g}"
+    if is_least_allowed and is_most_allowed:
+        bounds = f"from {least:g} to {most:g}"
+    else:
+        lower, upper = "of at least" if is_least_allowed else "above", "at most" if is_most_allowed else "below"
+        bounds = f"{lower} {least:g} and {upper} {most:g}"
 
     def convert(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
         try:
             found = finite_number(tokens[0].value)
         except ValueError:
             found = math.nan
-        if not (least < found <= most or (found == least and is_least_allowed)):
+        if not (least < found < most or (found == least and is_least_allowed) or (found == most and is_most_allowed)):
             raise ValueError(f"give a number {bounds}")
         return found
 

@@ -12,14 +12,13 @@ from signal import SIGINT, SIGTERM, signal
 from typing import Annotated, Final, Literal
 
 from cyclopts import App, Group, Parameter
-from cyclopts.validators import Number
 from msgspec import structs
 from rich.console import Console
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.cli import embedded
-from lowkiq_lambda.cli.parts import command_app, whole_number
+from lowkiq_lambda.cli.parts import command_app, number, whole_number
 from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.error_text import without_password
@@ -40,7 +39,7 @@ from lowkiq_lambda.store.server.address import parse_address
 
 logger = logging.getLogger(__name__)
 
-_SHARE: Final = Number(gte=0, lt=1)
+_SHARE: Final = number(0, 1, is_most_allowed=False)
 _DEMO: Final = Group("Options of the demo")
 
 
@@ -105,12 +104,12 @@ class DemoOptions:
     ] = None
     failures: Annotated[
         float | None,
-        Parameter(validator=_SHARE, help=f"The share of batches that are made to fail. [default: {FAILURES}]"),
+        Parameter(converter=_SHARE, help=f"The share of batches that are made to fail. [default: {FAILURES}]"),
     ] = None
     interruptions: Annotated[
         float | None,
         Parameter(
-            validator=_SHARE, help=f"The share of batches whose thread is made to end. [default: {INTERRUPTIONS}]"
+            converter=_SHARE, help=f"The share of batches whose thread is made to end. [default: {INTERRUPTIONS}]"
         ),
     ] = None
 

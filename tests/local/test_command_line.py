@@ -81,6 +81,8 @@ def test_an_app_that_fails_to_import_shows_its_own_traceback(shop: Path) -> None
     [
         (["--thread", "3"], {}, "--thread"),
         (["--threads", "many"], {}, "--threads many is refused"),
+        (["--failures", "1"], {}, "--failures 1 is refused: give a number of at least 0 and below 1."),
+        (["--interruptions", "-1"], {}, "--interruptions -1 is refused: give a number of at least 0 and below 1."),
         (["--threads", "0", "shop.jobs:app"], {}, "--threads 0 is refused: give a whole number from 1 to 10000."),
         (["--scheduler", "random"], {}, "random"),
         (
