@@ -1,28 +1,23 @@
 """The app: settings, workers and middlewares, and all that can be done with them."""
 
 import math
-import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
-from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.declaring import check_middlewares, register
+from lowkiq_lambda.declaring import register
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.errors import ConfigError, DeclarationError
+from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware, compose
-from lowkiq_lambda.push.client import PushClient, warn_if_on_loop
-from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
+from lowkiq_lambda.push.client import Jobs, push_through
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.wiring import connect_backend, new_waker, reset_advice, server_url
+from lowkiq_lambda.wiring import Parts, reset_advice
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_of
 
 if TYPE_CHECKING:
@@ -33,19 +28,15 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.duties.duty import Duty
-    from lowkiq_lambda.push.threads import PushThreads
+    from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.duties import DutyState
     from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.queries import Queries
-    from lowkiq_lambda.store.shard.waking import Waker
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
 Handler: TypeAlias = Callable[[Any], object]
-
-SPARE_CONNECTIONS: Final = 3
-"""Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
 
 
 class Lowkiq:
@@ -55,24 +46,10 @@ class Lowkiq:
     """
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
-        given: object = config
-        if not (given is None or isinstance(given, Config)):
-            raise ConfigError(
-                f"Lowkiq takes a Config, not {type(given).__name__}: write Lowkiq(Config(redis_url=...))."
-            )
-        self._config = config
-        self._redis_url: str | None = None
-        self._clock: Clock = clock or SystemClock()
-        self._new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
-        self._queues: dict[str, Queue] = {}
+        self._parts = Parts(config, clock)
+        self._queues = QueueRegistry()
         self._duties: dict[str, Duty] = {}
         self._lock = threading.RLock()
-        self._client_backend: Backend | None = None
-        self._inspector: Inspector | None = None
-        self._clients: dict[str, PushClient] = {}
-        self._push_threads: PushThreads | None = None
-        self._waker: Waker | None = None
-        self._drainer: Drainer | None = None
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
         self.client_middlewares: list[ClientMiddleware] = []
@@ -83,18 +60,11 @@ class Lowkiq:
     @property
     def config(self) -> Config:
         """The settings. Raises ConfigError where the environment has a bad one."""
-        with self._lock:
-            if self._config is None:
-                self._config = Config.from_env(os.environ)
-            return self._config
+        return self._parts.config
 
     def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
         """Change settings, as a command line does, before the first use of Redis. Raises ConfigError."""
-        with self._lock:
-            if self._drainer is not None or self._client_backend is not None:
-                raise ConfigError("The app has used Redis already, so its settings stand.")
-            self._config = self.config.evolve(**changes)
-            self._redis_url = None
+        self._parts.configure(**changes)
 
     @property
     def redis_url(self) -> str:
@@ -102,16 +72,12 @@ class Lowkiq:
 
         Raises ConfigError, and EmbeddedServerError where that server does not start.
         """
-        with self._lock:
-            if self._redis_url is None:
-                # Found once: the folder of an embedded server may depend on the current one.
-                self._redis_url = server_url(self.config)
-            return self._redis_url
+        return self._parts.url
 
     @property
     def workers(self) -> list[type[Worker]]:
         """The workers, in order of declaration."""
-        return [queue.worker for queue in self._queues.values()]
+        return self._queues.workers
 
     # A worker class can be called too, but the first form that fits counts.
     @overload
@@ -151,27 +117,13 @@ class Lowkiq:
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
         return duty_states(self.backend, self._queues, periods, self.config.retry_for)
 
-    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
-        declared = worker_of(worker)
-        warn_if_on_loop(declared.__name__)
-        pushed: list[Pushed] | CoroutineType[Any, Any, Any]
-        pushed = compose(self.client_middlewares, self._push)(declared, list(jobs))
-        if isinstance(pushed, CoroutineType):
-            pushed.close()
-            raise DeclarationError(
-                "A client middleware is a coroutine function: around a push all are plain functions."
-            )
-        return pushed
+        return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
 
-    async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `aperform_async` does: `push` in a thread, so that the event loop goes on."""
-        with self._lock:
-            if self._push_threads is None:
-                from lowkiq_lambda.push.threads import PushThreads  # noqa: PLC0415 - imported lazily: cold start
-
-                self._push_threads = PushThreads(self.config.client_pool_size)
-        return await self._push_threads.run(partial(self.push, worker, list(jobs)))
+        return await self._parts.push_threads.run(partial(self.push, worker, list(jobs)))
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.
@@ -207,7 +159,7 @@ class Lowkiq:
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         if seconds is not None and math.isnan(seconds):
             raise ValueError("seconds must be a number, not nan.")
-        return Budget(self._clock, self.config.max_runtime if seconds is None else seconds, **options)
+        return Budget(self._parts.clock, self.config.max_runtime if seconds is None else seconds, **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
         drain = Drain(self.drainer, self.drainer.shards()).run(budget)
@@ -252,7 +204,7 @@ class Lowkiq:
         then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
         another call came between, and BackendError; what broke off half-way is finished by another call.
         """
-        self._declared(worker).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
+        self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
 
     def dashboard(
         self,
@@ -268,37 +220,22 @@ class Lowkiq:
         """
         from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - an entrance, and a drain has no use for it
 
-        return dashboard(self, auth=auth, base_path=base_path, mask=mask, clock=clock or self._clock)
+        return dashboard(self, auth=auth, base_path=base_path, mask=mask, clock=clock or self._parts.clock)
 
     @property
     def drainer(self) -> Drainer:
         """Makes visits to shards, for entrances that drain in a manner of their own."""
-        with self._lock:
-            if self._drainer is None:
-                config = self.config
-                backend = self._connect(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
-                check_middlewares(self.server_middlewares, self.workers)
-                self._drainer = Drainer(config, self._clock, backend, self._queues, self.server_middlewares)
-                self._drainer.observers = self.observers
-            return self._drainer
+        return self._parts.drainer(self._queues, self.server_middlewares, self.observers)
 
     @property
     def backend(self) -> Backend:
         """The connections that pushes and people's looks go through."""
-        with self._lock:
-            if self._client_backend is None:
-                self._client_backend = self._connect(self.config.client_pool_size, self.config.redis_timeout)
-            return self._client_backend
+        return self._parts.backend
 
     @property
     def inspector(self) -> "Inspector":
         """Reads queues, and changes them, for people."""
-        with self._lock:
-            if self._inspector is None:
-                from lowkiq_lambda.store.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
-
-                self._inspector = Inspector(self.backend, self.config)
-            return self._inspector
+        return self._parts.inspector
 
     @property
     def queues(self) -> Mapping[str, Queue]:
@@ -312,19 +249,12 @@ class Lowkiq:
 
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
-        queue = self._declared(worker)
+        queue = self._queues.of(worker_of(worker))
         queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
         return queue
 
     def _agreed_shards(self) -> dict[str, list[ShardRef]]:
         return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
-
-    def _declared(self, worker: "type[Worker] | FunctionWorker") -> Queue:
-        declared = worker_of(worker)
-        queue = self._queues.get(declared.queue_name)
-        if queue is None:
-            raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
-        return queue
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:
@@ -333,20 +263,5 @@ class Lowkiq:
             self._queues[worker.queue_name] = Queue(worker, lambda queue_name: reset_advice(self.config, queue_name))
             return declared
 
-    def _push(self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        queue = self.queue_of(worker)
-        client = self._clients.get(worker.queue_name) or self._new_client(queue)
-        return client.push(jobs)
-
-    def _new_client(self, queue: Queue) -> PushClient:
-        with self._lock:
-            if not self._clients:
-                self._waker = new_waker(self.config, self.backend)
-            declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
-            client = PushClient(
-                self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self._waker
-            )
-            return self._clients.setdefault(queue.worker.queue_name, client)
-
-    def _connect(self, connections: int, timeout: float) -> Backend:
-        return connect_backend(self.config, self.redis_url, self._clock, self._new_time, connections, timeout)
+    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+        return self._parts.push_client(self.queue_of(worker)).push(jobs)

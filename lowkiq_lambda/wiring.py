@@ -1,24 +1,168 @@
-"""Makes the parts of an app from its settings: its server, the connections to it, and the start of drains."""
+"""The parts of an app, made from its settings at the first use: no process pays for one that it does not use."""
 
 import os
-from collections.abc import Callable
+import threading
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
+from lowkiq_lambda.declaring import check_middlewares
+from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.connection import connect
-from lowkiq_lambda.store.server.server_time import NodeTime
+from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.protocols import StartDrain
+    from collections.abc import Callable, Sequence
+
+    from lowkiq_lambda.protocols import Observer, ServerMiddleware, StartDrain
+    from lowkiq_lambda.push.threads import PushThreads
+    from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.shard.waking import Waker
 
 
-def server_url(config: Config) -> str:
+SPARE_CONNECTIONS: Final = 3
+"""Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
+
+
+class Parts:
+    """What one app is made of. `clock` is for tests: with one, time is what it says, on the server too."""
+
+    def __init__(self, config: Config | None, clock: Clock | None) -> None:
+        given: object = config
+        if not (given is None or isinstance(given, Config)):
+            raise ConfigError(
+                f"Lowkiq takes a Config, not {type(given).__name__}: write Lowkiq(Config(redis_url=...))."
+            )
+        self.clock: Clock = clock or SystemClock()
+        self.new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
+        self.opened: list[Backend] = []
+        """Each has connections of its own."""
+        self._config = config
+        self._url: str | None = None
+        self._backend: Backend | None = None
+        self._push_clients: dict[str, PushClient] = {}
+        self._push_threads: PushThreads | None = None
+        self._waker: Waker | None = None
+        self._drainer: Drainer | None = None
+        self._inspector: Inspector | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def config(self) -> Config:
+        """The settings. Raises ConfigError where the environment has a bad one."""
+        with self._lock:
+            if self._config is None:
+                self._config = Config.from_env(os.environ)
+            return self._config
+
+    def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
+        """Change settings. Raises ConfigError, also where connections have been opened by the old ones."""
+        with self._lock:
+            if self.opened:
+                raise ConfigError("The app has used Redis already, so its settings stand.")
+            self._config = self.config.evolve(**changes)
+            self._url = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the server; an embedded one runs from then on. Raises ConfigError, EmbeddedServerError."""
+        with self._lock:
+            if self._url is None:
+                # Found once: the folder of an embedded server may depend on the current one.
+                self._url = _server_url(self.config)
+            return self._url
+
+    @property
+    def backend(self) -> Backend:
+        """The connections that pushes and people's looks go through."""
+        with self._lock:
+            if self._backend is None:
+                self._backend = self._open(self.config.client_pool_size, self.config.redis_timeout)
+            return self._backend
+
+    def push_client(self, queue: Queue) -> PushClient:
+        """The one that pushes to the queue."""
+        name = queue.worker.queue_name
+        return self._push_clients.get(name) or self._new_push_client(name, queue)
+
+    @property
+    def push_threads(self) -> "PushThreads":
+        """Those in which an event loop's pushes are made."""
+        with self._lock:
+            if self._push_threads is None:
+                from lowkiq_lambda.push.threads import PushThreads  # noqa: PLC0415 - imported lazily: cold start
+
+                self._push_threads = PushThreads(self.config.client_pool_size)
+            return self._push_threads
+
+    def drainer(
+        self, queues: QueueRegistry, middlewares: "Sequence[ServerMiddleware]", observers: "list[Observer]"
+    ) -> Drainer:
+        """The one that visits the shards of the queues; what it is given counts at the first call."""
+        with self._lock:
+            if self._drainer is None:
+                check_middlewares(middlewares, queues.workers)
+                config = self.config
+                backend = self._open(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
+                self._drainer = Drainer(config, self.clock, backend, queues, middlewares)
+                self._drainer.observers = observers
+            return self._drainer
+
+    @property
+    def inspector(self) -> "Inspector":
+        """What reads queues, and changes them, for people."""
+        with self._lock:
+            if self._inspector is None:
+                from lowkiq_lambda.store.inspect.inspector import Inspector  # noqa: PLC0415 - imported lazily: cold start
+
+                self._inspector = Inspector(self.backend, self.config)
+            return self._inspector
+
+    def _new_push_client(self, name: str, queue: Queue) -> PushClient:
+        with self._lock:
+            if not self._push_clients:
+                self._waker = _new_waker(self.config, self.backend)
+            declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
+            client = PushClient(
+                self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self._waker
+            )
+            return self._push_clients.setdefault(name, client)
+
+    def _open(self, connections: int, timeout: float) -> Backend:
+        """So many connections at most, whose calls wait `timeout` seconds for an answer."""
+        config, clock = self.config, self.clock
+        client = connect(
+            self.url,
+            max_connections=connections,
+            timeout=timeout,
+            pool_timeout=config.pool_timeout,
+            credentials=config.credentials,
+            clock=clock,
+        )
+        # Spreads attempts in time, protects nothing.
+        rng = Random()  # noqa: S311 - as said above
+        backend = Backend(client, clock, partial(self.new_time, clock), clock.sleep, rng)
+        backend.lease_ttl = config.lease_ttl
+        self.opened.append(backend)
+        return backend
+
+
+def reset_advice(config: Config, queue_name: str) -> str | None:
+    """How to remove a queue that has another declaration; None where its jobs may matter."""
+    if not is_embedded(config.redis_url):
+        return None
+    from lowkiq_lambda.local.embedded.shared import reset_command  # noqa: PLC0415 - imported lazily: needs an extra
+
+    return f"as this is the embedded server, run `{reset_command(queue_name, config, os.environ)}`"
+
+
+def _server_url(config: Config) -> str:
     """The URL of the server that the settings name; an embedded one is started.
 
     Raises ConfigError, and EmbeddedServerError if that server does not start.
@@ -38,41 +182,13 @@ def server_url(config: Config) -> str:
     return attach(config, os.environ).url
 
 
-def connect_backend(  # noqa: PLR0913, PLR0917 - the parts of a backend
-    config: Config, url: str, clock: Clock, new_time: Callable[[Clock], NodeTime], connections: int, timeout: float
-) -> Backend:
-    """A backend with so many connections at most, whose calls wait `timeout` seconds for an answer."""
-    client = connect(
-        url,
-        max_connections=connections,
-        timeout=timeout,
-        pool_timeout=config.pool_timeout,
-        credentials=config.credentials,
-        clock=clock,
-    )
-    # Spreads attempts in time, protects nothing.
-    rng = Random()  # noqa: S311 - as said above
-    backend = Backend(client, clock, partial(new_time, clock), clock.sleep, rng)
-    backend.lease_ttl = config.lease_ttl
-    return backend
-
-
-def new_waker(config: Config, backend: Backend) -> "Waker | None":
+def _new_waker(config: Config, backend: Backend) -> "Waker | None":
     """What starts drains of shards after a push, if the settings ask for one."""
     if config.start_drain is None and config.wake_function is None:
         return None
     from lowkiq_lambda.store.shard.waking import Waker  # noqa: PLC0415 - imported lazily: cold start
 
     return Waker(backend, config.start_drain or _starter(str(config.wake_function)), config.wake_window)
-
-
-def reset_advice(config: Config, queue_name: str) -> str | None:
-    """How to remove a queue that has another declaration; None where its jobs may matter."""
-    if not is_embedded(config.redis_url):
-        return None
-    from lowkiq_lambda.local.embedded.shared import reset_command  # noqa: PLC0415 - imported lazily: needs an extra
-
-    return f"as this is the embedded server, run `{reset_command(queue_name, config, os.environ)}`"
 
 
 def _starter(function: str) -> "StartDrain":

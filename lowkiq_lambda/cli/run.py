@@ -216,8 +216,8 @@ def _run_demo(environment: Config, options: RunOptions, chosen: DemoOptions) -> 
     interruptions = INTERRUPTIONS if chosen.interruptions is None else chosen.interruptions
     demo = Demo(app, Daemon, folder, Console(), Faults(failures, interruptions, seed=randbits(32)))
     # Both end it in good order, at a place of its own choosing: an exception may come when a lock is held.
-    for number in (SIGINT, SIGTERM):
-        signal(number, lambda *_: demo.stop.set())
+    for ending in (SIGINT, SIGTERM):
+        signal(ending, lambda *_: demo.stop.set())
     with dashboard:
         return demo.run(history)
 

@@ -1,9 +1,9 @@
-"""One worker's queue: its shards, and that Redis agrees with how it is declared."""
+"""The queues of an app: their shards, and that Redis agrees with how they are declared."""
 
 from collections.abc import Callable
 from threading import Lock
 
-from lowkiq_lambda.errors import BackendFull, QueueMismatch
+from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Declaration, declare, declare_anew
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -64,3 +64,19 @@ class Queue:
         from lowkiq_lambda.store.shard.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
 
         redeclare(backend, self.shards, self.declaration(codec), retry_for)
+
+
+class QueueRegistry(dict[str, Queue]):
+    """The queues of an app by name, in order of declaration."""
+
+    @property
+    def workers(self) -> list[type[Worker]]:
+        """The workers that have them."""
+        return [queue.worker for queue in self.values()]
+
+    def of(self, worker: type[Worker]) -> Queue:
+        """That of a worker of the app. Raises DeclarationError where it is declared in another, or in none."""
+        queue = self.get(worker.queue_name)
+        if queue is None:
+            raise DeclarationError(f"{worker.__name__} is not a worker of this app: declare it with its @app.worker.")
+        return queue

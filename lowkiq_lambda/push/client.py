@@ -5,13 +5,15 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_number, shard_for
+from lowkiq_lambda.protocols import ClientMiddleware, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -20,6 +22,8 @@ from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.waking import Waker
+
+Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 
 FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
 EARLIEST: Final = 1_000_000_000.0
@@ -116,7 +120,7 @@ class PushClient:
         )
         self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, waker=waker)
 
-    def push(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""
         # A middleware may hand on an iterator.
         jobs = jobs if isinstance(jobs, list) else list(jobs)
@@ -124,7 +128,22 @@ class PushClient:
         return self._pusher.push(by_shard, len(jobs)) if by_shard else []
 
 
-def warn_if_on_loop(name: str) -> None:
+def push_through(
+    middlewares: Sequence[ClientMiddleware],
+    push: Callable[[type[Worker], Jobs], list[Pushed]],
+    worker: type[Worker],
+    jobs: Jobs,
+) -> list[Pushed]:
+    """What `push` returns within the middlewares, or what one of them does. Raises DeclarationError."""
+    _warn_if_on_loop(worker.__name__)
+    pushed: list[Pushed] | CoroutineType[Any, Any, Any] = compose(middlewares, push)(worker, list(jobs))
+    if isinstance(pushed, CoroutineType):
+        pushed.close()
+        raise DeclarationError("A client middleware is a coroutine function: around a push all are plain functions.")
+    return pushed
+
+
+def _warn_if_on_loop(name: str) -> None:
     """Say once in a process that a push blocks the event loop on whose thread it was called."""
     global _warned_of_loop  # noqa: PLW0603 - once in a process
     # The public function raises where no loop runs, which costs a push more than this.

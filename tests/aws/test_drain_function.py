@@ -427,7 +427,7 @@ def test_a_thawed_environment_measures_its_clock_again(drain: DrainFunction, ser
     """What became due while it was frozen is due for it too, though its own clock says that no time passed."""
     clock = Thawing()
     app = Lowkiq(Config(redis_url=server.url), clock=clock)
-    app._new_time = ServerTime
+    app._parts.new_time = ServerTime
     worker = declare(app, queue_name, Notes())
     drain.install(app)
     worker.perform_async([{"id": "a", "delay": 0.3}])

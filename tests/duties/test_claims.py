@@ -111,8 +111,8 @@ def test_clocks_of_processes_may_differ(server: Server, queue_name: str) -> None
         time = staticmethod(lambda: time.time() + 3_600.0)
 
     made = [Lowkiq(Config(redis_url=server.url)) for _ in range(2)]
-    made[0]._clock = Ahead()
-    assert ServerTime is made[0]._new_time
+    made[0]._parts.clock = Ahead()
+    assert ServerTime is made[0]._parts.new_time
     apps = [with_queue(app, queue_name) for app in made]
     each_with(apps)
 

@@ -12,9 +12,8 @@ MakeApp: TypeAlias = Callable[..., Lowkiq]
 
 def close_app(app: Lowkiq) -> None:
     """Let the connections go that it has made."""
-    for used in (app._client_backend, app._drainer and app._drainer._backend):
-        if used:
-            used.client.close()
+    for backend in app._parts.opened:
+        backend.client.close()
 
 
 def message_of(error: BaseException) -> str:

@@ -61,7 +61,7 @@ class Shard:
         self.clock = ManualClock()
         self.backend = Recorder(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
         self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
-        self._app._client_backend = self.backend
+        self._app._parts._backend = self.backend
         fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge}
         body = {"perform": lambda _self, _batch: None, **fields}
         self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))

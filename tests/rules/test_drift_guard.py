@@ -127,7 +127,7 @@ def in_a_drain(app: Lowkiq) -> None:
 def in_visits(app: Lowkiq) -> None:
     """What an entrance of one's own does."""
     for state in app.drainer.probe(app.drainer.shards()):
-        app.drainer.visit(state.ref, Budget(app._clock))
+        app.drainer.visit(state.ref, Budget(app._parts.clock))
 
 
 def in_a_daemon(app: Lowkiq) -> None:

@@ -68,7 +68,7 @@ def test_suspects_come_first(make_desk: MakeDesk, server: Server) -> None:
     desk = make_desk()
     (shard,) = desk.app.queue_of(desk.worker).shards
     desk.push([{"id": "a"}, {"id": "b"}, {"id": "c", "delay": 500}])
-    with Holders(server.url, shard, ttl=30, clock=desk.clock, new_time=desk.app._new_time) as holders:
+    with Holders(server.url, shard, ttl=30, clock=desk.clock, new_time=desk.app._parts.new_time) as holders:
         holders.new().take()
         died = explain(desk, "a")
         assert died.in_flight

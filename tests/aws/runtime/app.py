@@ -66,7 +66,7 @@ def shoot(_job_id: str, _batch: Batch) -> None:
 
 
 app = Lowkiq(Config.from_env(os.environ))
-app._clock = MovedClock()
+app._parts.clock = MovedClock()
 declare_stage_worker(
     app,
     {
