@@ -67,6 +67,8 @@ class Drainer:
         """That of the entrance; told of every settling, after those of the app."""
         self.history = Recorder(backend)
         """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
+        self.nonce_prefix = ""
+        """What the nonces of this process begin with, where somebody has to know which leases are its own."""
         self._renewer, self._survivors = LeaseRenewer(), Survivors()
         self._alone = threading.Lock()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
@@ -131,7 +133,8 @@ class Drainer:
         queue = self._queues[shard.queue_name]
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
-        session = LeaseSession(self._backend, shard, secrets.token_hex(12), self._lease_settings(queue))
+        nonce = self.nonce_prefix + secrets.token_hex(12)
+        session = LeaseSession(self._backend, shard, nonce, self._lease_settings(queue))
         visit = _new_visit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
         with self._lock:
             self._running.add(visit)

@@ -40,10 +40,14 @@ ABANDON_TIMEOUT: Final = 0.25
 class Daemon:
     """Drains an app's queues in this process, from `start` until `stop`, once; a context manager of the two."""
 
-    def __init__(self, app: Lowkiq, dealer: Dealer | None = None) -> None:
-        """`dealer`: of a process that is one of several; by default the shards are dealt as the settings say."""
+    def __init__(self, app: Lowkiq, dealer: Dealer | None = None, nonce_prefix: str = "") -> None:
+        """`dealer` and `nonce_prefix`: of a process that is one of several.
+
+        By default the shards are dealt as the settings say, and nobody has to know which leases are its own.
+        """
         self._app = app
         self._dealer: Dealer = dealer or NodeDealer()
+        self._nonce_prefix = nonce_prefix
         self._clock = SystemClock()
         self._boards: Sequence[ShardBoard] = ()
         self._has_started = False
@@ -57,6 +61,7 @@ class Daemon:
         called again. That a server is out of reach is waited out.
         """
         config, drainer = self._app.config, self._app.drainer
+        drainer.nonce_prefix = self._nonce_prefix
         shards = drainer.shards()
         if not shards:
             raise ConfigError("The app declares no worker: import the modules that declare them.")

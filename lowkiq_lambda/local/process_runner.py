@@ -103,7 +103,9 @@ class ProcessRunner:
         while not self._daemon.join(0):
             signal = signals.next()
             if signal in (SIGTERM, SIGINT):
-                logger.info("told to stop", extra={"signal": signal.name, "timeout": self._shutdown_timeout})
+                # Of a child the parent knows which signal it was.
+                named = {} if self._has_parent else {"signal": signal.name}
+                logger.info("told to stop", extra={**named, "timeout": self._shutdown_timeout})
                 return
             self._obey(signal)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -92,6 +93,8 @@ class ShardLife:
         yield Step("abandon", self._abandon)
         self._die()
         yield self._take()
+        yield Step("release_dead", self._release_dead)
+        yield self._take()
         yield Step("quiet", lambda: self.operator.quiet(self._shard, self._holder.token))
         yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
         self._die()
@@ -162,6 +165,10 @@ class ShardLife:
         except LeaseLost:
             # The answer to a repeat: the lease is no longer its own.
             return
+
+    def _release_dead(self) -> None:
+        # The answer tells it from a repeat.
+        release_dead(self.holders.backend, [self._shard], self._holder.nonce_prefix, RETRY_FOR)
 
     def _die(self) -> None:
         self.clock.advance(TTL + 1.0)

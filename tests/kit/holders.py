@@ -33,6 +33,11 @@ LIMITS: Final = ClaimLimits(10, 100, 10_000)
 class Holder(LeaseSession):
     """One who may take the shard. Each call is tried for some seconds."""
 
+    @property
+    def nonce_prefix(self) -> str:
+        """What its nonce begins with, and no other's."""
+        return self._nonce[:16]
+
     def take(self) -> Acquired | NotAcquired:
         """Try to acquire."""
         return self.acquire("somebody", LIMITS, RETRY_FOR)

@@ -1,6 +1,7 @@
 """An app for daemons in processes of their own, whose hooks tell that they were called and then break."""
 
 import os
+import signal
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,11 @@ from tests.kit.telling import declare_stage_worker, tell
 def leave(_job_id: str, _batch: Batch) -> None:
     """End the thread, as a library that calls sys.exit does."""
     raise SystemExit(3)
+
+
+def die(_job_id: str, _batch: Batch) -> None:
+    """As what takes too much memory does."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 _grown: list[bytearray] = []
@@ -37,6 +43,9 @@ def hook(name: str) -> None:
     raise RuntimeError(f"{name} is broken")
 
 
+if "STAGE_DIES_AT_BOOT" in os.environ:
+    os.kill(os.getpid(), signal.SIGKILL)
+
 app = Lowkiq(
     Config.from_env(
         os.environ,
@@ -49,4 +58,4 @@ app = Lowkiq(
         build_splitter=NoHands if "STAGE_NO_HANDS" in os.environ else None,
     )
 )
-declare_stage_worker(app, {"leave": leave, "grow": grow})
+declare_stage_worker(app, {"leave": leave, "die": die, "grow": grow})

@@ -44,6 +44,7 @@ class Family:
             app=APP,
             number=0,
             processes=1,
+            nonce_prefix="0" * 16,
             folder=str(stage.folder),
             overrides=Overrides(threads=2),
             log_level="info",
@@ -65,12 +66,19 @@ class Family:
     def pause_after_death(self) -> float:
         """Kill the child that runs; seconds until the next one is started, which is awaited."""
         os.kill(self.children[-1].pid, signal.SIGKILL)
-        eventually(lambda: self.children[-1].returned)
+        pause = self.pause_after_end()
+        self.await_run(len(self.children))
+        return pause
+
+    def pause_after_end(self) -> float:
+        """Wait until the child has ended; seconds until the next one is started."""
+        eventually(lambda: self.children[-1].returned, _TIMEOUT)
         before, started = self.clock.monotonic(), len(self.children)
         pause = self.supervisor.tend()
         if len(self.children) == started:
             self.clock.advance(pause)
-        self.await_run(started + 1)
+            self.supervisor.tend()
+        assert started + 1 == len(self.children)
         return self.clock.monotonic() - before
 
     def close(self) -> None:
@@ -105,6 +113,18 @@ def test_a7_the_first_death_is_made_good_at_once_and_later_ones_with_a_pause(fam
     family.clock.advance(STEADY)
 
     assert [0.0, 1.0, 2.0, 0.0] == [*pauses, family.pause_after_death()]
+
+
+def test_children_that_die_while_they_start_are_no_busy_loop(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system has no memory for the app: each next one is awaited for longer, and none is given up."""
+    monkeypatch.setenv("STAGE_DIES_AT_BOOT", "1")
+    family.supervisor.tend()
+    pauses = [family.pause_after_end() for _ in range(4)]
+    monkeypatch.delenv("STAGE_DIES_AT_BOOT")
+    pauses.append(family.pause_after_end())
+    family.await_run(6)
+
+    assert [0.0, 1.0, 2.0, 4.0, 8.0] == pauses
 
 
 def test_a_child_over_the_limit_is_replaced_under_load_and_no_job_suffers(limited: Family) -> None:

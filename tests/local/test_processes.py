@@ -1,7 +1,6 @@
 """A daemon of several processes: its children share the shards, and whichever of them dies, no job is lost."""
 
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,17 +10,14 @@ from typing import Final
 
 import pytest
 
-from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import DaemonProcess
-from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
+from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, id_of, lives, performed_in_order
 from tests.local.conftest import APP
 
-TWO: Final = ("--processes", "2")
-SHARDS: Final = 4
 SHOP: Final = """
 from lowkiq_lambda import Config, Lowkiq
 
@@ -30,8 +26,6 @@ app.worker(queue_name="Greet", shards_count=3)(print)
 """
 NEVER: Final = 1_000
 """Seconds that no test waits for."""
-_TIMEOUT: Final = 30.0
-_STARTED: Final = re.compile(r"a child is started child=(\d) pid=(\d+)")
 
 
 @pytest.fixture
@@ -41,39 +35,9 @@ def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
         yield made
 
 
-def children(daemon: DaemonProcess, number: int | None = None) -> list[int]:
-    """The processes of the children that were started: all, or those with this number."""
-    return [int(pid) for child, pid in _STARTED.findall(daemon.log) if number in {None, int(child)}]
-
-
-def lives(pid: int) -> bool:
-    """Whether that process has not ended; one that waits to be reaped has."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def has_started(daemon: DaemonProcess) -> bool:
     """Whether both children of a shop are ready."""
     return daemon.log.count("ready\n") == 2
-
-
-def await_start(stage: Stage, daemon: DaemonProcess) -> list[int]:
-    """Wait until both children drain; their processes, by number."""
-    eventually(lambda: len({one["pid"] for one in stage.told("on_startup")} & {*children(daemon)}) == 2, _TIMEOUT)
-    return children(daemon)
-
-
-def id_of(shard: int, but: str = "") -> str:
-    """An id of that shard, and not another one of it."""
-    return next(str(n) for n in range(999) if shard_for(str(n), SHARDS) == shard and str(n) != but)
-
-
-def performed_in_order(stage: Stage, ids: list[str]) -> bool:
-    """Whether the payloads of each id came in order."""
-    begun = stage.told("begin")
-    return all(is_in_order([one["numbers"] for one in begun if one["id"] == job_id]) for job_id in ids)
 
 
 def test_each_process_performs_the_jobs_of_its_shards_and_helps_one_that_is_busy(stage: Stage) -> None:
@@ -127,7 +91,7 @@ def test_children_stop_in_good_order_when_the_parent_is_killed(stage: Stage) -> 
     stage.await_told("on_shutdown", times=2)
     stage.push([id_of(1)])
     stage.release(id_of(0))
-    eventually(lambda: not any(map(lives, pids)), _TIMEOUT)
+    eventually(lambda: not any(map(lives, pids)), TIMEOUT)
 
     assert [id_of(0)] == [one["id"] for one in stage.told("end")]
     assert "the parent is gone: this process stops" in daemon.log
@@ -150,7 +114,7 @@ def test_two_daemons_of_two_processes_lose_nothing_when_one_is_killed_as_a_whole
     stage.release(lone)
     for number in range(6, 9):
         stage.push(ids, number=number)
-    eventually(lambda: sum(8 in one["numbers"] for one in stage.told("end")) >= SHARDS, _TIMEOUT)
+    eventually(lambda: sum(8 in one["numbers"] for one in stage.told("end")) >= SHARDS, TIMEOUT)
 
     assert [] == stage.told("overlap")
     assert performed_in_order(stage, ids)
@@ -180,7 +144,7 @@ def test_ctrl_c_reaches_the_whole_group_and_counts_once(stage: Stage) -> None:
 def test_ctrl_c_while_children_start_ends_them_without_a_traceback(stage: Stage) -> None:
     """They have no job yet, so none is lost: the exit code says so, and nothing is left behind."""
     daemon = stage.daemon(*TWO)
-    eventually(lambda: len(children(daemon)) == 2, _TIMEOUT)
+    eventually(lambda: len(children(daemon)) == 2, TIMEOUT)
     os.killpg(daemon.pid, signal.SIGINT)
 
     assert 0 == daemon.exit_code()
@@ -244,7 +208,7 @@ def test_a_project_without_a_server_has_one_dashboard_and_one_embedded_server(tm
         log = tmp_path / f"log-{run}"
         daemon = DaemonProcess(["shop:app", *TWO, "--dashboard", "0"], {"LOWKIQ_ENV": "development"}, log, tmp_path)
         with closing(daemon):
-            eventually(partial(has_started, daemon), _TIMEOUT)
+            eventually(partial(has_started, daemon), TIMEOUT)
             users = folder.users()
             daemon.send(signal.SIGTERM)
 

@@ -248,6 +248,10 @@ class Model:
         self.abandoned, self.holder, self.until = True, None, 0.0
         self.hold(seconds)
 
+    def release_dead(self) -> None:
+        """Who took the shard last is gone, and nothing more is heard of it."""
+        self.holder, self.until, self.lease_key = object(), 0.0, False
+
     def survive(self, holder: object, id_: str) -> None:
         """One who could not settle lives: what was taken for its death is taken back."""
         if holder is self.holder:

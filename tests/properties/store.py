@@ -16,6 +16,7 @@ from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.backend import Backend, Call
+from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
 from lowkiq_lambda.store.shard.scripts import Reply
@@ -102,6 +103,10 @@ class RepeatingHolder(LeaseSession):
     def call(self) -> int:
         """The number of the last call."""
         return self._calls
+
+    def is_dead(self) -> bool:
+        """Somebody knows that its process is gone, and releases its lease; whether it had the shard."""
+        return bool(release_dead(self._backend, [self.shard], self._nonce[:16], RETRY_FOR))
 
     def settle_as(
         self,

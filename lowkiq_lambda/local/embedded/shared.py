@@ -37,16 +37,18 @@ _holds: dict[Path, _Hold] = {}
 _lock = Lock()
 
 
-def attach(config: Config, environ: Mapping[str, str]) -> EmbeddedValkey:
+def attach(config: Config, environ: Mapping[str, str], *, tell: bool = True) -> EmbeddedValkey:
     """The server that the settings mean, used by this process until it ends.
 
-    Raises ConfigError for a `redis_url` that names no folder, and EmbeddedServerError.
+    The log tells of it the first time, unless `tell` is False. Raises ConfigError for a `redis_url` that names no
+    folder, and EmbeddedServerError.
     """
     folder = _folder_of(config, environ)
     with _lock:
         if folder not in _holds:
             server = open_embedded(folder)
-            logger.warning("Embedded server, for development: version %s, data in %s.", server.version, folder)
+            if tell:
+                logger.warning("Embedded server, for development: version %s, data in %s.", server.version, folder)
             _holds[folder] = _Hold(server)
             _look_after(_holds[folder])
         return _holds[folder].server

@@ -1,6 +1,7 @@
 """What a child runs: the daemon of its app, under the orders of the parent."""
 
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -9,9 +10,11 @@ from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
 from types import FrameType
 from typing import Final
 
+from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
 from lowkiq_lambda.loading import AppNotFound, load_app
 from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.local.embedded.shared import attach
 from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED
@@ -50,7 +53,10 @@ def main(words: list[str]) -> int:
 def _run(order: Order, link: ParentLink) -> int:
     app = load_app(order.app)
     order.overrides.apply(app)
-    daemon = Daemon(app, ProcessDealer(order.number, order.processes))
+    if is_embedded(app.config.redis_url):
+        # The parent has told of it already.
+        attach(app.config, os.environ, tell=False)
+    daemon = Daemon(app, ProcessDealer(order.number, order.processes), order.nonce_prefix)
     trace_file = TRACE_FILE.replace(".", f".{order.number}.")
     runner = ProcessRunner(daemon, app.config.shutdown_timeout, Path(order.folder, trace_file), has_parent=True)
 

@@ -24,6 +24,8 @@ class ChildProcess:
     def __init__(self, order: Order, clock: Clock, drains: Callable[[], None]) -> None:
         """`drains` is called when the child's daemon has started, by another thread."""
         self.number = order.number
+        self.nonce_prefix = order.nonce_prefix
+        """What the nonces of its leases begin with, and those of no other process."""
         self.status: Status | None = None
         """What it said last."""
         self.ran_at: float | None = None
@@ -53,13 +55,13 @@ class ChildProcess:
         return self._process.poll()
 
     def fields(self) -> dict[str, object]:
-        """What is known of it, for a line of the log; its memory in megabytes (MiB)."""
+        """What is known of it, for a line of the log; `megabytes` (MiB) of memory."""
         fields: dict[str, object] = {"child": self.number, "pid": self.pid}
         returned = self.returned
         if returned is not None:
             fields |= {"signal": signal.Signals(-returned).name} if returned < 0 else {"code": returned}
         if self.status is not None:
-            fields |= {"state": self.status.state, "memory": self.status.memory >> 20, "visits": self.status.visits}
+            fields |= {"state": self.status.state, "megabytes": self.status.memory >> 20, "visits": self.status.visits}
         return fields
 
     def tell(self, word: Word) -> None:
@@ -67,7 +69,7 @@ class ChildProcess:
         self._say(word.encode())
 
     def kill(self) -> None:
-        """End it at once; its leases stay until they end by themselves."""
+        """End it at once."""
         self._process.kill()
 
     def _say(self, line: bytes) -> None:

@@ -18,11 +18,15 @@ WORDS: Final[frozenset[Word]] = frozenset(("stop", "now", "quiet", "traces"))
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The daemon that a child is to run. `number` counts from 0 to `processes` - 1; `folder` is for traces."""
+    """The daemon that a child is to run. `number` counts from 0 to `processes` - 1; `folder` is for traces.
+
+    `nonce_prefix`: what the nonces of its leases begin with, and those of no other process; the parent makes it.
+    """
 
     app: str
     number: int
     processes: int
+    nonce_prefix: str = ""
     folder: str
     overrides: Overrides
     log_level: LogLevel

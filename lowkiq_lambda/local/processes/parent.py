@@ -4,6 +4,7 @@ Were it killed, each child would hear that it is gone, and stop.
 """
 
 import logging
+from secrets import token_hex
 from signal import SIGCHLD, SIGINT, SIGTERM, SIGTSTP, SIGTTIN
 from signal import Signals as Signal
 from time import monotonic
@@ -17,6 +18,7 @@ from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.local.embedded.redeclaring import redeclare_empty_queues
 from lowkiq_lambda.local.process_runner import ONE_REQUEST
 from lowkiq_lambda.local.processes.child_process import ChildProcess
+from lowkiq_lambda.local.processes.dead_leases import DeadLeases
 from lowkiq_lambda.local.processes.memory import new_watch
 from lowkiq_lambda.local.processes.messages import Order
 from lowkiq_lambda.local.processes.supervisor import ProcessSupervisor
@@ -28,23 +30,27 @@ _STOP: Final = (SIGTERM, SIGINT)
 
 
 def run_parent(app: Lowkiq, order: Order, max_memory: int | None) -> int:
-    """Run the children of an order, each with a number of its own, until they are told to stop; the exit code.
+    """Run the children of an order until they are told to stop; the exit code.
 
-    `max_memory`: megabytes (MiB) for each child. Raises ConfigError where their memory cannot be watched.
+    Each has a number and a nonce prefix of its own. `max_memory`: megabytes (MiB) for each child. Raises ConfigError
+    where their memory cannot be watched.
     """
     if is_embedded(app.config.redis_url):
         # Now nobody else uses the server; the children will use it beside one another.
         redeclare_empty_queues(app)
     clock = SystemClock()
     watch = None if max_memory is None else new_watch(max_memory, clock)
+    leases = DeadLeases(app)
     with Signals([*_STOP, SIGTSTP, SIGTTIN, SIGCHLD]) as signals:
 
         def start(number: int) -> ChildProcess:
-            child = ChildProcess(structs.replace(order, number=number), clock, signals.wake)
+            own_order = structs.replace(order, number=number, nonce_prefix=token_hex(8))
+            child = ChildProcess(own_order, clock, signals.wake)
             logger.info("a child is started", extra={"child": number, "pid": child.pid})
             return child
 
-        supervisor = ProcessSupervisor(order.processes, start, app.config.shutdown_timeout, clock, watch)
+        timeout = app.config.shutdown_timeout
+        supervisor = ProcessSupervisor(order.processes, start, timeout, clock, watch, leases.release)
         told_at = _until_told_to_stop(supervisor, signals)
         while not supervisor.has_ended:
             signal = signals.next(supervisor.tend())
@@ -52,6 +58,7 @@ def run_parent(app: Lowkiq, order: Order, max_memory: int | None) -> int:
                 logger.warning("told to stop again: what runs is given back")
                 supervisor.hurry()
             _pass_on(supervisor, signal)
+        leases.wait()
         logger.info("all children have stopped", extra={"code": supervisor.code})
         return supervisor.code
 

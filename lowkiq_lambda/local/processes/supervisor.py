@@ -46,6 +46,8 @@ class ProcessSupervisor:
     shutdown_timeout: float
     clock: Clock
     watch: MemoryWatch | None = None
+    died: Callable[[ChildProcess], object] = bool
+    """Told of each child that ended otherwise than in good order."""
     code: int = field(default=0, init=False)
     """The worst exit code of those that were told to stop."""
     is_stopping: bool = field(default=False, init=False)
@@ -109,6 +111,7 @@ class ProcessSupervisor:
             slot.has_run = True
         if slot.successor is not None and slot.successor.returned is not None:
             logger.error("a replacement did not start", extra=slot.successor.fields())
+            self._note_end(slot.successor)
             slot.successor = None
         if slot.child is not None and slot.child.returned is not None:
             self._lost(slot, slot.child)
@@ -118,6 +121,7 @@ class ProcessSupervisor:
 
     def _lost(self, slot: _ChildSlot, child: ChildProcess) -> None:
         slot.child, slot.successor = slot.successor, None
+        self._note_end(child)
         if not slot.has_run and child.returned in {FAILED, MISUSED}:
             logger.error("a child cannot start: all stop", extra=child.fields())
             self.stop(child.returned)
@@ -131,6 +135,10 @@ class ProcessSupervisor:
             logger.warning("a child was ended and is replaced", extra=fields)
         else:
             logger.error("a child died and is replaced", extra=fields)
+
+    def _note_end(self, child: ChildProcess) -> None:
+        if child.returned != 0:
+            self.died(child)
 
     def _start_missing(self) -> None:
         for slot in self._slots:
@@ -173,6 +181,7 @@ class ProcessSupervisor:
                 self._leaving[child] = math.inf
             elif returned is not None:
                 del self._leaving[child]
+                self._note_end(child)
                 # One that had not started had no job to lose.
                 if self.is_stopping and child.ran_at is not None:
                     self.code = worse(self.code, returned)

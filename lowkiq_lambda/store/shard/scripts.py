@@ -56,7 +56,7 @@ class StatusReply(ReplyShape, frozen=True):
     """What scripts answer that say no more than what became of the call."""
 
     scripts = (
-        *("abandon", "start", "survive", "unwake", "wake"),
+        *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
         *("close", "evict", "open", "quiet"),
         "finish_duty",
     )

@@ -8,11 +8,12 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.protocols import StartDrain
+from lowkiq_lambda.store.shard.asking import ask_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
+from lowkiq_lambda.store.shard.scripts import Reply, StatusReply
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for:
     wake counts. A wake counts for `window` seconds, but ends when the lease is acquired.
     """
     nonce = secrets.token_hex(12)
-    replies = _replies(backend, "wake", shards, [nonce, window], retry_for)
+    replies = ask_each(backend, "wake", shards, [nonce, window], retry_for)
     errors = {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
     woken = [shard for shard in shards if shard not in errors and _status(replies[shard]) == _WOKEN]
     return Woken(nonce, woken, errors)
@@ -42,7 +43,7 @@ def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for:
 
 def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, LowkiqError]:
     """Remove the wakes of these shards, as no drain was started. Returns the errors by shard."""
-    replies = _replies(backend, "unwake", shards, [nonce], retry_for)
+    replies = ask_each(backend, "unwake", shards, [nonce], retry_for)
     return {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
 
 
@@ -79,21 +80,6 @@ class Waker:
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
             self._quiet_until.pop(shard, None)
             unwake(self._backend, nonce, [shard], retry_for=0.0)
-
-
-def _replies(
-    backend: Backend, name: str, shards: Sequence[ShardRef], args: Sequence[Argument], retry_for: float
-) -> dict[ShardRef, Reply | LowkiqError]:
-    """The reply or the error of each shard; retried for `retry_for` seconds while the server cannot serve."""
-    replies: dict[ShardRef, Reply | LowkiqError] = {}
-    retry_until, attempt, left = backend.clock.monotonic() + retry_for, 0, list(shards)
-    while left:
-        replies |= zip(left, backend.run_each([(name, shard, args) for shard in left]), strict=True)
-        left = [shard for shard in left if isinstance(replies[shard], BackendUnavailable)]
-        if not (left and backend.wait_to_retry(attempt, retry_until)):
-            break
-        attempt += 1
-    return replies
 
 
 def _status(reply: Reply | LowkiqError) -> bytes | None:
