@@ -178,8 +178,8 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and its holder at `at`. Times are Unix seconds by the server's clock.
 
     `length`, `retries`, `in_flight`, `morgue_length`, `lag`: as in `Metrics`, but `lag` counts in a paused shard, too.
-    `suspects`: ids that run alone, and first. `started`: ids that wait and go on from a cursor. `due_at`: when the
-    first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the last one.
+    `suspects`: ids that run first, alone or on probation. `started`: ids that wait and go on from a cursor. `due_at`:
+    when the first waiting id is due. `owner`, `acquired_at` and `token` are those of the holder, or of the last one.
     `held_until`: when the lease ends; 0 after a release.
     `gave_up`: no write of the holder is accepted any more, as its process is about to exit or an operator evicted it;
     the shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
@@ -229,9 +229,11 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     `perform_in`: when it is due; None if no payload waits. `ahead`: ids that come before it. `suspects_ahead`: suspects
     that come before it; None if it is not a suspect. `strikes`: how often its process died or fell silent while it ran
-    alone. `buried_at`: the time of its last burial; None if the morgue has no payload of it. `closed`: its shard
-    belongs to an older declaration. `least_version`: the least contract version of a library that may use the shard.
-    `progress`: how far the id has come, if it is a started job that waits or is in flight.
+    alone. `probation`: it is in flight or a suspect, and nothing but a first crash tells against it: as a suspect of a
+    worker with `concurrency` it runs once more, side by side with others like it. `buried_at`: the time of its last
+    burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
+    `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
+    come, if it is a started job that waits or is in flight.
     """
 
     shard: ShardDetails
@@ -240,6 +242,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int = 0
     suspects_ahead: int | None = None
     strikes: int = 0
+    probation: bool = False
     in_flight: bool = False
     buried_at: float | None = None
     closed: bool = False

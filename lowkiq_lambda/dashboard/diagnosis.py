@@ -5,7 +5,18 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.dashboard.diagnosis_words import CAUSES, ago, ended, held_for, ids, no_holder, owner, times
+from lowkiq_lambda.dashboard.diagnosis_words import (
+    CAUSES,
+    after_crash,
+    ago,
+    ended,
+    held_for,
+    ids,
+    no_holder,
+    owner,
+    suspicion,
+    times,
+)
 from lowkiq_lambda.dashboard.formatting import duration, exact
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
@@ -26,8 +37,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     more: tuple[str, ...] = ()
 
 
-def diagnose(situation: JobExplanation) -> Diagnosis:
-    """The reason why the job is or is not running."""
+def diagnose(situation: JobExplanation, concurrency: int) -> Diagnosis:
+    """The reason why the job is or is not running, whose worker has this `concurrency`."""
+    if concurrency == 1:
+        # Where batches run one after the other each suspect runs alone.
+        situation = msgspec.structs.replace(situation, probation=False)
     if situation.in_flight:
         return _in_flight(situation)
     if situation.perform_in is None:
@@ -53,7 +67,7 @@ def _in_flight(situation: JobExplanation) -> Diagnosis:
             f"It was in flight when its holder, {owner(shard)}, left without settling it{ended(shard)}. The next "
             "drain of the shard recovers it first.",
             _later_of_pause(shard),
-            _whether_drained(shard) + waits,
+            after_crash(situation) + _whether_drained(shard) + waits,
         )
     if shard.gave_up:
         return Diagnosis(
@@ -68,7 +82,7 @@ def _in_flight(situation: JobExplanation) -> Diagnosis:
         f"It is in flight right now: {owner(shard)} has held its shard{held_for(shard)} and has claimed "
         f"{ids(shard.in_flight)}.",
         None,
-        waits,
+        suspicion(situation) + waits,
     )
 
 
@@ -188,11 +202,7 @@ def _remarks(situation: JobExplanation) -> tuple[str, ...]:
     remarks = []
     if situation.progress is not None:
         remarks.append("It goes on from its cursor. Newer payloads of the id run after it.")
-    if situation.suspects_ahead is not None:
-        remarks.append(
-            "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it "
-            "runs alone, before jobs that are not suspects."
-        )
+    remarks += suspicion(situation)
     if situation.strikes:
         remarks.append(
             f"The process was lost {times(situation.strikes)} while one of its payloads ran alone; the third time, "
@@ -210,10 +220,11 @@ def _turn(situation: JobExplanation) -> str:
     if not ahead:
         return "it is next"
     if situation.suspects_ahead is not None:
-        return f"it waits behind {exact(ahead)} other suspect{'s' if ahead > 1 else ''}"
+        together = ", but runs together with those on probation" if situation.probation else ""
+        return f"it waits behind {exact(ahead)} other suspect{'s' if ahead > 1 else ''}{together}"
     suspects = situation.shard.suspects
-    alone = f", {exact(suspects)} of them suspects that run first, each alone" if suspects else ""
-    return f"it waits behind {exact(ahead)} other{'s' if ahead > 1 else ''}{alone}"
+    first = f", {exact(suspects)} of them suspects that run first" if suspects else ""
+    return f"it waits behind {exact(ahead)} other{'s' if ahead > 1 else ''}{first}"
 
 
 def _ahead(situation: JobExplanation) -> int:

@@ -3,13 +3,39 @@
 from typing import Final
 
 from lowkiq_lambda.dashboard.formatting import duration, exact
-from lowkiq_lambda.views import ShardDetails
+from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 CAUSES: Final = (
     "Possible causes: no process runs; a scheduled drain is not due yet; or all processes that may drain this shard "
     "are busy with other shards, also of other queues. Check that a process runs, read its log, and check which "
     "shards are held and for how long."
 )
+
+_SUSPECT: Final = (
+    "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
+    "alone, before jobs that are not suspects."
+)
+_ON_PROBATION: Final = (
+    "It is on probation: its process died while it was in flight, and another job may have ended it. So it runs once "
+    "more, side by side with the other jobs on probation, before all other jobs. If the process dies again, each of "
+    "them runs alone."
+)
+
+
+def suspicion(situation: JobExplanation) -> tuple[str, ...]:
+    """Why it runs before others, and beside which; nothing where it is not a suspect."""
+    if situation.suspects_ahead is None:
+        return ()
+    return (_ON_PROBATION if situation.probation else _SUSPECT,)
+
+
+def after_crash(situation: JobExplanation) -> tuple[str, ...]:
+    """How it will run, as its holder has died, where that is not alone, or no longer so."""
+    if not situation.probation:
+        return ()
+    if situation.suspects_ahead is None:
+        return ("Then it runs once more, side by side with the other jobs that were in flight: it is on probation.",)
+    return ("It was on probation when its process died, so from now on it runs alone.",)
 
 
 def owner(shard: ShardDetails) -> str:

@@ -157,7 +157,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     """Of the right kind, with what it is made of, and the next moment at which something is to be expected."""
     fields, kind, words, next_at = case
 
-    answer = diagnose(JobExplanation(**fields))
+    answer = diagnose(JobExplanation(**fields), 1)
 
     assert kind == answer.kind
     assert words.lower() in answer.sentence.lower()
@@ -207,12 +207,36 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
 )
 def test_what_else_is_to_be_said(fields: dict[str, Any], words: str) -> None:
     """Beside the sentence."""
-    assert words in " ".join(diagnose(JobExplanation(**fields)).more)
+    assert words in " ".join(diagnose(JobExplanation(**fields), 1).more)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"shard": HELD, "in_flight": True, "suspects_ahead": 0}, "It is on probation: its process died"),
+        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "side by side with the other jobs on probation"),
+        ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "In the next drain it is next."),
+        (
+            {"shard": FREE, "perform_in": DUE, "suspects_ahead": 2},
+            "it waits behind 2 other suspects, but runs together with those on probation.",
+        ),
+        ({"shard": DIED, "in_flight": True}, "Then it runs once more, side by side with the other jobs"),
+        ({"shard": DIED, "in_flight": True, "suspects_ahead": 0}, "so from now on it runs alone."),
+    ],
+)
+def test_what_a_first_crash_left_is_on_probation(fields: dict[str, Any], words: str) -> None:
+    """P6: where batches run side by side it is told beside what it runs, and what a second crash would mean."""
+    situation = JobExplanation(**fields, probation=True)
+
+    assert words in " ".join(diagnose(situation, 20).more)
+    assert "probation" not in " ".join(diagnose(situation, 1).more)
+    alone = " ".join(diagnose(msgspec.structs.replace(situation, probation=False), 20).more)
+    assert "probation" not in alone
 
 
 def test_a_job_that_is_due_for_a_moment_is_no_reason_to_look_for_causes() -> None:
     """Each job is due for a moment before somebody takes it."""
-    more = diagnose(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1)).more
+    more = diagnose(JobExplanation(shard=BUSY_ELSEWHERE, perform_in=NOW - 1), 1).more
 
     assert not any("busy with other shards" in one for one in more)
     assert any("it is next" in one for one in more)
@@ -230,6 +254,7 @@ def test_every_situation_has_an_answer() -> None:
             suspects_ahead=suspects_ahead,
             buried_at=buried_at,
             progress=progress,
+            probation=probation,
         )
         for shard in shards
         for perform_in in (None, DUE, LATER)
@@ -238,5 +263,6 @@ def test_every_situation_has_an_answer() -> None:
         for suspects_ahead in (None, 0, 1)
         for buried_at in (None, DUE)
         for progress in (None, PUT_OFF)
+        for probation in (False, True)
     ]
-    assert all(isinstance(diagnose(situation), Diagnosis) for situation in situations)
+    assert all(isinstance(diagnose(situation, 20), Diagnosis) for situation in situations)

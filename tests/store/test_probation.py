@@ -2,6 +2,7 @@
 
 import pytest
 
+from lowkiq_lambda.store.inspect.shard_details import explain_job
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.session import ClaimLimits, Settlement
 from tests.kit.claimed_shard import ClaimedShard, ids_of
@@ -63,6 +64,22 @@ def test_p6_a_queue_without_concurrency_runs_what_crashed_one_by_one(shard: Clai
     holder, left = shard.take()
     assert ["a"] == list(left)
     assert ["b"] == go_on(holder, LIMITS)
+
+
+def test_p6_people_are_told_of_what_may_be_on_probation(shard: ClaimedShard) -> None:
+    """From the crash on, in flight too; and neither of what crashed on it nor of what failed in company."""
+
+    def told(job_id: str) -> tuple[int | None, bool, bool]:
+        explanation = explain_job(shard.operator.reader, job_id)
+        return explanation.suspects_ahead, explanation.in_flight, explanation.probation
+
+    crash_once(shard, "a", "b")
+    assert [(None, True, True)] * 2 == [told("a"), told("b")]
+    shard.take(ids=1, concurrency=4)
+    assert [(0, True, True), (0, False, True)] == [told("a"), told("b")]
+    shard.die()
+    shard.take(ids=1, concurrency=4)
+    assert [(0, True, False), (0, False, True)] == [told("a"), told("b")]
 
 
 def test_p6_nothing_comes_beside_what_is_on_probation(shard: ClaimedShard) -> None:

@@ -143,7 +143,7 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not views:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
-    diagnosis = diagnose(queries.explain(params.id))
+    diagnosis = diagnose(queries.explain(params.id), worker.concurrency)
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),

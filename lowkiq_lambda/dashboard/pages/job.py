@@ -71,7 +71,7 @@ def show(context: RequestContext) -> Response:
         name=shown_id(meant),
         whole=shown_id(meant, _LONGEST_ID),
         situation=situation,
-        diagnosis=diagnose(situation),
+        diagnosis=diagnose(situation, worker.concurrency),
         max_retry_count=worker.max_retry_count,
         parts=parts,
         # Failures belong to the id, so each part has the same.

@@ -1,8 +1,8 @@
 """Shards as their holders have them, and what decides when an id runs: one round trip for each node."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,9 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.views import JobExplanation, ShardDetails
+
+_NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
+"""As in suspects.lua: the troubles with which an id runs alone."""
 
 
 class ShardDetailsReply(ReplyShape, frozen=True):
@@ -77,19 +80,26 @@ def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
 
 def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
     job = ExplainJobReply.of(reply)
+    trouble: dict[str, Any] = msgspec.msgpack.decode(job.trouble) if job.trouble else {}
     return JobExplanation(
         shard=_shard(shard.index, job.shard, reader.backend.now(shard)),
         perform_in=_time(job.since or job.perform_in),
         retry_count=float(job.retry_count or NEVER_FAILED),
         ahead=job.ahead,
         suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
-        strikes=len(msgspec.msgpack.decode(job.trouble, type=dict[str, Any]).get("strikes", ())) if job.trouble else 0,
+        strikes=len(trouble.get("strikes", ())),
+        probation=_has_probation(job, trouble),
         in_flight=bool(job.in_flight),
         buried_at=_time(job.buried_at),
         closed=bool(job.closed),
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
     )
+
+
+def _has_probation(job: ExplainJobReply, trouble: Mapping[str, Any]) -> bool:
+    is_at_stake = bool(job.in_flight) or isinstance(job.suspects_ahead, int)
+    return is_at_stake and not trouble.get("group") and not trouble.keys() & _NO_PROBATION
 
 
 def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
