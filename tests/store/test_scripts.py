@@ -156,7 +156,7 @@ def test_calls_of_a_holder_carry_no_key_that_they_do_not_use() -> None:
         (SettleReply, [b"OK", b"", b"", 1]),
         (AcquireReply, [b"OK", b"7", b"0", [], b"", b""]),
         (AcquireReply, [b"OK", b"7", 0, [1], b"", b""]),
-        (ShardStateReply, [b""] * 11),
+        (ShardStateReply, [b""] * 6),
         (ShardStateReply, b"OK"),
     ],
 )

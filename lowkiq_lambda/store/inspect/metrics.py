@@ -11,6 +11,7 @@ from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import Request, ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
+from lowkiq_lambda.store.shard.state import ShardTimes, age
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
 _Time: TypeAlias = float | None
@@ -26,16 +27,6 @@ class _Flight(NamedTuple):
     """Since when a shard has jobs in flight, and until when its lease lasts."""
 
     since: float
-    held_until: float
-
-
-class _Pause(NamedTuple):
-    """A shard with a pause, whether it is over or not."""
-
-    until: float
-    due_at: _Time
-    since: _Time
-    flight_since: _Time
     held_until: float
 
 
@@ -56,7 +47,8 @@ class ShardCounts(ReplyShape, frozen=True):
     due_at: _Time
     since: _Time
     flights: list[_Flight]
-    pauses: list[_Pause]
+    pauses: list[ShardTimes]
+    """Those of shards with a pause, whether it is over or not."""
 
 
 class CountsReply(ReplyShape, frozen=True):
@@ -140,26 +132,21 @@ class _CountsCall(NamedTuple):
 
 
 def _values(reply: ShardCounts, now: float) -> _Values:
-    resting = [pause for pause in reply.pauses if pause.until > now]
-    over = [pause for pause in reply.pauses if pause.until <= now]
-    waiting = [reply.due_at, reply.since, *chain.from_iterable((pause.due_at, pause.since) for pause in over)]
+    resting = [shard for shard in reply.pauses if (shard.paused_until or 0.0) > now]
+    over = [shard for shard in reply.pauses if (shard.paused_until or 0.0) <= now]
+    waiting = [reply.due_at, reply.since, *chain.from_iterable((shard.due_at, shard.since) for shard in over)]
     flights = [(flight.since, flight.held_until) for flight in reply.flights]
-    flights += [(pause.flight_since, pause.held_until) for pause in over if pause.flight_since is not None]
+    flights += [(shard.flight_since, shard.held_until) for shard in over if shard.flight_since is not None]
     left = [at for at, until in flights if until <= now]
-    paused = [(pause.due_at, pause.since, pause.flight_since) for pause in resting]
+    paused = [shard.waiting_since for shard in resting]
     return (
         *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
         *(reply.in_flight, reply.morgue_length),
-        *(_age(now, [*waiting, *[at for at, _ in flights]]), _age(now, [*waiting, *left])),
+        *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
         *(reply.done, reply.retried + reply.buried, reply.buried, reply.checkpointed, reply.payloads),
-        *(len(resting), _age(now, chain.from_iterable(paused))),
+        *(len(resting), age(now, chain.from_iterable(paused))),
         reply.damaged,
     )
-
-
-def _age(now: float, times: Iterable[_Time]) -> float:
-    """Of the earliest; 0 where none is over."""
-    return now - min([now, *[at for at in times if at is not None]])
 
 
 def _united(shards: Sequence[_Values]) -> _Values:

@@ -1,7 +1,7 @@
 """Shards as their holders have them, and what decides when an id runs: one round trip for each node."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
+from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 _NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
@@ -22,22 +23,16 @@ class ShardDetailsReply(ReplyShape, frozen=True):
     """What shard_details.lua answers. Times are Unix seconds as texts."""
 
     scripts = ("shard_details",)
+    times: ShardTimesReply
     length: int
     retries: int
     in_flight: int
     morgue_length: int
     suspects: int
-    due_at: bytes
-    since: bytes
-    flight_since: bytes
     token: bytes
     owner: bytes
     acquired_at: bytes
-    held_until: bytes
-    lease_left: int
-    """Milliseconds."""
     gave_up: bytes
-    paused_until: bytes
     woken_until: bytes
     started: int
     """Started jobs that wait."""
@@ -80,7 +75,7 @@ def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
 
 def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
     job = ExplainJobReply.of(reply)
-    trouble: dict[str, Any] = msgspec.msgpack.decode(job.trouble) if job.trouble else {}
+    trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
     return JobExplanation(
         shard=_shard(shard.index, job.shard, reader.backend.now(shard)),
         perform_in=_time(job.since or job.perform_in),
@@ -103,7 +98,7 @@ def _has_probation(job: ExplainJobReply, trouble: Mapping[str, Any]) -> bool:
 
 
 def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
-    paused_until = reply.paused_until
+    times = ShardTimes.of(reply.times, now)
     return ShardDetails(
         index=index,
         at=now,
@@ -113,22 +108,16 @@ def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
         morgue_length=reply.morgue_length,
         suspects=reply.suspects,
         started=reply.started,
-        lag=_lag([reply.due_at, reply.since, reply.flight_since], now),
-        due_at=_time(reply.due_at),
+        lag=age(now, times.waiting_since),
+        due_at=times.due_at,
         token=int(reply.token),
         owner=reply.owner.decode(errors="replace"),
         acquired_at=_time(reply.acquired_at),
-        # The key may outlive what is written in the hash, and the other way round.
-        held_until=max(float(reply.held_until), now + reply.lease_left / 1_000 if reply.lease_left else 0.0),
+        held_until=times.held_until,
         gave_up=bool(reply.gave_up),
-        paused_until=math.inf if paused_until and float(paused_until) >= FOREVER else _time(paused_until),
+        paused_until=math.inf if times.paused_until and times.paused_until >= FOREVER else times.paused_until,
         woken_until=_time(reply.woken_until),
     )
-
-
-def _lag(times: Sequence[bytes], now: float) -> float:
-    oldest = min((float(at) for at in times if at), default=now)
-    return max(0.0, now - oldest)
 
 
 def _time(text: bytes) -> float | None:

@@ -1,10 +1,10 @@
 """What there is to do in each shard, for drains that choose: one round trip for each node."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from lowkiq_lambda.errors import BackendError, LowkiqError, ShardDamaged
 from lowkiq_lambda.job import Obstacle
@@ -43,18 +43,64 @@ class ProbeResult:
     risky: bool
 
 
-class ShardStateReply(ReplyShape, frozen=True):
-    """What shard_state.lua answers for a shard. Times are Unix seconds as texts."""
+class ShardTimesReply(ReplyShape, frozen=True):
+    """The times of a shard as scripts answer them: Unix seconds as texts."""
 
-    scripts = ("shard_state",)
     due_at: bytes
     since: bytes
-    in_flight: int
     flight_since: bytes
     held_until: bytes
     lease_left: int
     """Milliseconds."""
     paused_until: bytes
+
+
+class ShardTimes(NamedTuple):
+    """Since when a shard has work, and until when nobody may have it: Unix seconds, or None."""
+
+    due_at: float | None
+    """When the first id that waits is due."""
+    since: float | None
+    """Since when the oldest of those is due that queue behind others."""
+    flight_since: float | None
+    """Since when the oldest id in flight was due."""
+    held_until: float
+    """When the lease ends; it may be over."""
+    paused_until: float | None
+
+    @classmethod
+    def of(cls, reply: ShardTimesReply, now: float) -> Self:
+        """Raises ValueError for what is no time."""
+        held_until = float(reply.held_until)
+        if reply.lease_left:
+            # The key may outlive what is written in the hash, and the other way round.
+            held_until = max(held_until, now + reply.lease_left / 1_000)
+        due_at = float(reply.due_at) if reply.due_at else None
+        since = float(reply.since) if reply.since else None
+        flight_since = float(reply.flight_since) if reply.flight_since else None
+        paused_until = float(reply.paused_until) if reply.paused_until else None
+        # A sum of what may be no number: one such is enough.
+        if not math.isfinite(held_until + (due_at or 0) + (since or 0) + (flight_since or 0) + (paused_until or 0)):
+            raise ValueError(reply)
+        return cls(due_at, since, flight_since, held_until, paused_until)
+
+    @property
+    def waiting_since(self) -> tuple[float | None, ...]:
+        """The times from which the lag counts."""
+        return self.due_at, self.since, self.flight_since
+
+
+def age(now: float, times: Iterable[float | None]) -> float:
+    """Seconds since the earliest of the times; 0 where none is over."""
+    return now - min([now, *[at for at in times if at is not None]])
+
+
+class ShardStateReply(ReplyShape, frozen=True):
+    """What shard_state.lua answers for a shard. Times are Unix seconds as texts."""
+
+    scripts = ("shard_state",)
+    times: ShardTimesReply
+    in_flight: int
     seen_at: bytes
     ttl: bytes
     is_open: int
@@ -119,25 +165,21 @@ def _read(backend: Backend, shards: Sequence[ShardRef]) -> list[ProbeResult]:
 
 def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
     state = ShardStateReply.of(reply)
-    waiting = float(state.due_at) if state.due_at else None
-    oldest = [float(at) for at in (state.due_at, state.since, state.flight_since) if at]
-    held_until, ttl = float(state.held_until), float(state.ttl or 0)
-    busy_until = max(held_until, now + state.lease_left / 1_000) if state.lease_left else held_until
+    times, ttl = ShardTimes.of(state.times, now), float(state.ttl or 0)
+    if not math.isfinite(ttl):
+        raise ValueError(reply)
+    busy_until, resumes_at = times.held_until, times.paused_until or 0.0
     if state.ttl and busy_until > now + ttl + MISJUDGED:
         # The server's clock was ahead when that was written: the next `acquire` sets it right.
         busy_until = now
-    resumes_at = float(state.paused_until) if state.paused_until else 0.0
     free_at = max(busy_until, resumes_at)
-    # A sum of what may be no number: one such is enough.
-    if not math.isfinite(sum(oldest) + held_until + ttl + free_at):
-        raise ValueError(reply)
-    work_at = now if state.in_flight else waiting
+    work_at = now if state.in_flight else times.due_at
     obstacle: Obstacle | None = None
     if free_at > now:
         obstacle = "paused" if resumes_at > now else "held"
     elif work_at is None or work_at > _due_by(now, state.seen_at):
         obstacle = "empty"
-    lag = max(0.0, now - min(oldest)) if oldest else 0.0
+    lag = age(now, times.waiting_since)
     next_at = None if work_at is None else max(work_at, free_at)
     return ProbeResult(
         ref=shard,

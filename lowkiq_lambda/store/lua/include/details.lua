@@ -10,10 +10,9 @@ local function suspects_in_flight()
 end
 
 -- The shard as its holder has it, for people.
--- {ids waiting, of them ids that have failed, ids in flight, ids in the morgue, suspects that wait, earliest due or '',
---   earliest since or '', flight since or '', token, owner, acquired at or '', lease until, milliseconds left on the
---   lease key, '1' if its holder gave up, else '', paused until or '', until when a wake counts or '',
---   started jobs that wait}
+-- {its times as shard_state.lua has them, ids waiting, of them ids that have failed, ids in flight, ids in the morgue,
+--   suspects that wait, token, owner, acquired at or '', '1' if its holder gave up, else '', until when a wake counts
+--   or '', started jobs that wait}
 local function shard_details()
   local token, owner, acquired_at, held_until, abandoned =
     unpack(call('HMGET', meta, 'token', 'owner', 'acquired_at', 'until', 'abandoned'))
@@ -21,13 +20,15 @@ local function shard_details()
     unpack(call('HMGET', meta, 'flight_since', 'paused_until', 'woken_until', 'woken_token', 'had_started'))
   local in_flight = call('HLEN', flight)
   return {
+    {
+      call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
+      call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
+      in_flight > 0 and flight_since or '',
+      held_until or '0', math.max(0, call('PTTL', lease)), paused_until or '',
+    },
     call('ZCARD', due), call('ZCARD', retry), in_flight, call('ZCARD', morgue),
     call('ZCARD', suspects) - #suspects_in_flight(),
-    call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
-    call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
-    in_flight > 0 and flight_since or '',
-    token or '0', owner or '', acquired_at or '', held_until or '0', math.max(0, call('PTTL', lease)),
-    abandoned or '', paused_until or '',
+    token or '0', owner or '', acquired_at or '', abandoned or '',
     (woken_token or '') == (token or '') and woken_until or '',
     had_started and call('ZLEXCOUNT', box, '[\128', '+') or 0,
   }

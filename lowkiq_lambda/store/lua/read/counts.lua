@@ -4,7 +4,7 @@
 --   ids waiting, of them ids that have failed, of them started jobs, ids in flight, ids in the morgue, the counters done,
 --   retried, buried, checkpointed, payloads, damaged, then, null where there is none, of shards without a pause earliest
 --   due, earliest since, and of those with jobs in flight {flight since, lease until}; and of each shard with a pause,
---   whether it is over or not, {until when, earliest due, earliest since, flight since, lease until}.
+--   whether it is over or not, {earliest due, earliest since, flight since, lease until, until when}.
 local together, FOREVER = ARGV[4] == '1', 253402300799
 local waiting, failed, started, in_flight, in_morgue = 0, 0, 0, 0, 0
 local done, retried, buried, checkpointed, payloads, damaged = 0, 0, 0, 0, 0, 0
@@ -51,8 +51,8 @@ for _ in shards do
   end
   if paused_until then
     pauses[#pauses + 1] = string.format('[%s,%s,%s,%s,%s]',
-      time(math.min(tonumber(paused_until), FOREVER)), time(own_due), time(own_since), time(own_flight),
-      moment(held_until or 0)
+      time(own_due), time(own_since), time(own_flight), moment(held_until or 0),
+      time(math.min(tonumber(paused_until), FOREVER))
     )
   else
     due_at, since_at = math.min(due_at, own_due), math.min(since_at, own_since)

@@ -1,8 +1,10 @@
 --! each due since suspects flight meta lease
 -- What there is to do in the shards, read only.
--- Returns for each {earliest due or '', earliest since or '', ids in flight, flight since or '', lease until,
---   milliseconds left on the lease key, paused until or '', the latest now that was seen or '', TTL of the lease or '',
---   1 if the shard is open, else 0, 1 if ids are in flight or suspect, else 0}.
+-- Returns for each {
+--   {earliest due or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
+--     paused until or ''},
+--   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, else 0,
+--   1 if ids are in flight or suspect, else 0}.
 local states = {}
 for _ in shards do
   -- Most shards have none of these, and a command costs more than what it reads.
@@ -11,13 +13,15 @@ for _ in shards do
   local flight_since, held_until, paused_until, seen_at, ttl, closed, opened =
     unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation'))
   states[#states + 1] = {
-    call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
-    rare and call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
+    {
+      call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
+      rare and call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
+      in_flight > 0 and flight_since or '',
+      held_until or '0',
+      math.max(0, call('PTTL', lease)),
+      paused_until or '',
+    },
     in_flight,
-    in_flight > 0 and flight_since or '',
-    held_until or '0',
-    math.max(0, call('PTTL', lease)),
-    paused_until or '',
     seen_at or '',
     ttl or '',
     opened and not closed and 1 or 0,
