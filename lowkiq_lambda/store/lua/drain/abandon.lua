@@ -2,7 +2,9 @@
 --! needs shard free_memory_first lease
 -- The holder's process is about to exit while a handler still runs: what is in flight counts as abandoned,
 -- and nobody takes the shard until the process is surely gone.
--- ARGV[4] nonce, [5] seconds until then. Returns {'OK'}, {'LOST'}, or a refusal.
+-- ARGV[4]  nonce
+-- ARGV[5]  seconds until then
+-- Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))

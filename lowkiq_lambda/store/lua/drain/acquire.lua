@@ -2,8 +2,13 @@
 --! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go
 --! rarely window recover
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
--- ARGV[4] nonce, [5] owner, [6] ttl, [7] merge, [8..10] include/claim_limits.lua,
---   [11..13] morgue limits: entries, bytes, age, [14] error text of what crashed for the last time.
+-- ARGV[4]       nonce
+-- ARGV[5]       owner
+-- ARGV[6]       ttl
+-- ARGV[7]       merge
+-- ARGV[8..10]   include/claim_limits.lua
+-- ARGV[11..13]  morgue limits: entries, bytes, age
+-- ARGV[14]      error text of what crashed for the last time
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.

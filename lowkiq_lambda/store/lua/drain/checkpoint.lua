@@ -1,9 +1,14 @@
 --! keys due flight meta
 --! needs shard turn free_memory_first trouble progress lease stop_request
 -- Saves how far a job in flight has come, and prolongs the lease.
--- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id, [8] progress, [9] '1' for the first save that moves the cursor
---   of a lone suspect's run: its holder's death leaves no strike any more, nor do those before; [10] the oldest
---   perform_in of what else is in flight, absent where the caller does not tell.
+-- ARGV[4]   nonce
+-- ARGV[5]   number of the call
+-- ARGV[6]   ttl
+-- ARGV[7]   id
+-- ARGV[8]   progress
+-- ARGV[9]   '1' for the first save that moves the cursor of a lone suspect's run: its holder's death leaves no strike
+--   any more, nor do those before
+-- ARGV[10]  the oldest perform_in of what else is in flight, absent where the caller does not tell
 -- Returns {'OK', when the next other id is due or '', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end

@@ -1,7 +1,10 @@
 --! keys meta
 --! needs shard free_memory_first lease stop_request
 -- Prolongs the lease of a holder whose batch runs long, and tells it whether to come to an end. Harmless to repeat.
--- ARGV[4] nonce, [5] token, [6] ttl. Returns {'OK', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
+-- ARGV[4]  nonce
+-- ARGV[5]  token
+-- ARGV[6]  ttl
+-- Returns {'OK', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))

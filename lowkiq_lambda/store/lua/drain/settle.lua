@@ -2,12 +2,19 @@
 --! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
 --! rarely window outcomes claim_beside
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
--- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] merge, [8..10] include/claim_limits.lua,
---   [11..13] morgue limits: entries, bytes, age, [14] what next: 'claim', 'release', 'part' (ids that are not
---   named stay in flight; otherwise they are done), or 'more' (they stay, and more are claimed beside them),
---   [15] pace, [16] payloads that were performed,
---   [17] outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them, [18..] errors that they
---   name by position; behind these, with 'more', the oldest perform_in of what stays in flight, or ''.
+-- ARGV[4]       nonce
+-- ARGV[5]       number of the call
+-- ARGV[6]       ttl
+-- ARGV[7]       merge
+-- ARGV[8..10]   include/claim_limits.lua
+-- ARGV[11..13]  morgue limits: entries, bytes, age
+-- ARGV[14]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
+--   or 'more' (they stay, and more are claimed beside them)
+-- ARGV[15]      pace
+-- ARGV[16]      payloads that were performed
+-- ARGV[17]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
+-- ARGV[18..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
+--   flight, or ''
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could

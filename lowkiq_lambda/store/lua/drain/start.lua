@@ -1,7 +1,11 @@
 --! keys meta
 --! needs shard turn free_memory_first trouble lease
 -- Notes that the handler of a lone suspect is about to run: if its holder dies now, that id gets a strike.
--- ARGV[4] nonce, [5] number of the call, [6] ttl, [7] id. Returns {'OK'}, {'LOST'}, or a refusal.
+-- ARGV[4]  nonce
+-- ARGV[5]  number of the call
+-- ARGV[6]  ttl
+-- ARGV[7]  id
+-- Returns {'OK'}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local verdict, token, held_until = turn(ARGV[4], tonumber(ARGV[5]))

@@ -3,7 +3,9 @@
 -- A holder that could not settle says that it lives, once its handlers have ended: it leaves no strike on the lone
 -- suspect that it had. What is in flight under it counts as abandoned; what was taken for its death is taken back.
 -- Harmless to repeat, and to say when the settling had been written after all.
--- ARGV[4] nonce, [5] id. Returns {'OK'}, or a refusal.
+-- ARGV[4]  nonce
+-- ARGV[5]  id
+-- Returns {'OK'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, id = ARGV[4], ARGV[5]

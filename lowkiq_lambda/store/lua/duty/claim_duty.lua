@@ -1,7 +1,8 @@
 --! keys duties
 --! needs duty
 -- Claims one run of one duty: the one that has been due for longest. Harmless to repeat.
--- ARGV[4] nonce, [5..] name, period and claim of each duty, both in seconds.
+-- ARGV[4]    nonce
+-- ARGV[5..]  of each duty its name, its period and its claim, both in seconds
 -- Returns {name, seconds until another is due}, the name '' where none is due.
 local nonce, claimed, ttl = ARGV[4]
 local latest, next_in = -math.huge, math.huge

@@ -1,7 +1,9 @@
 --! keys duties
 --! needs duty
 -- Says that the run of a duty is over. Harmless to repeat.
--- ARGV[4] nonce of its claim, [5] name, [6] error, or '' where it did not fail.
+-- ARGV[4]  nonce of its claim
+-- ARGV[5]  name
+-- ARGV[6]  error, or '' where it did not fail
 -- Returns {'OK'}, or {'LOST'} where another run was claimed since.
 local name, error_text = ARGV[5], ARGV[6]
 local by, held_until = unpack(call('HMGET', duties, name .. ':by', name .. ':until'))

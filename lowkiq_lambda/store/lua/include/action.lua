@@ -2,8 +2,12 @@
 --! needs page put free_memory_first earliest_due shard
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
--- ARGV[4] token of the call, [5] merge, [6] arrival number at the look, [7] payloads and [8] bytes that one call
---   may touch, [9] '', or where to go on within the first id, as the last call said.
+-- ARGV[4]  token of the call
+-- ARGV[5]  merge
+-- ARGV[6]  arrival number at the look
+-- ARGV[7]  payloads that one call may touch
+-- ARGV[8]  bytes that one call may touch
+-- ARGV[9]  '', or where to go on within the first id, as the last call said
 -- Returns {'OK', changed ids, finished ids, where to go on within the next id or '', sooner}: sooner is 1 when the
 --   shard's earliest due time became earlier. A call that comes twice in a row is answered as the first time.
 local token, merge, looked = ARGV[4], ARGV[5], tonumber(ARGV[6])

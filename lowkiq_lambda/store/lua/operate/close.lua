@@ -3,8 +3,9 @@
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
 -- it. Harmless to repeat.
--- ARGV[4] generation of the declaration. Returns {'OK'}; {'JOBS'} where it holds any, and stays open; {'STALE'} where a
---   later generation has given the shard an order; or a refusal.
+-- ARGV[4]  generation of the declaration
+-- Returns {'OK'}; {'JOBS'} where it holds any, and stays open; {'STALE'} where a later generation has given the shard
+--   an order; or a refusal.
 local refused = refusal()
 if refused and refused[1] ~= 'CLOSED' then return refused end
 local last = call('HGET', meta, 'generation')

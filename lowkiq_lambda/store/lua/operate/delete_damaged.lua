@@ -1,7 +1,8 @@
 --! keys meta damaged
 --! needs shard free_memory_first
 -- Deletes what was set aside, up to a number. Harmless to repeat.
--- ARGV[4] the number. Returns {'OK', how many records were deleted}, or a refusal.
+-- ARGV[4]  the number
+-- Returns {'OK', how many records were deleted}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local last, gone = tonumber(ARGV[4]), 0

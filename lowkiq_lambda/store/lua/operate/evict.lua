@@ -2,7 +2,8 @@
 --! needs shard free_memory_first
 -- Refuses all further writes of the shard's holder; what is in flight counts as abandoned. The lease is left to
 -- end by itself: until then a handler of the holder may still run. Harmless to repeat.
--- ARGV[4] the holder's token. Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
+-- ARGV[4]  the holder's token
+-- Returns {'OK'}; {'GONE'} where nobody holds the shard under it; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))

@@ -1,8 +1,9 @@
 --! keys meta
 --! needs shard
 -- Opens the shard under a declaration that its caller has seen registered. Harmless to repeat.
--- ARGV[4] generation of the declaration, [5] merge. Returns {'OK'}; {'STALE'} where a later generation has given the
---   shard an order; or a refusal.
+-- ARGV[4]  generation of the declaration
+-- ARGV[5]  merge
+-- Returns {'OK'}; {'STALE'} where a later generation has given the shard an order; or a refusal.
 local refused = refusal()
 if refused and refused[1] ~= 'CLOSED' then return refused end
 local last, closed = unpack(call('HMGET', meta, 'generation', 'closed'))

@@ -1,7 +1,8 @@
 --! keys meta
 --! needs shard free_memory_first earliest_due
 -- Lets nobody take the shard, nor claim more of it, until a time; or ends that. Harmless to repeat.
--- ARGV[4] until when, or '' to end a pause. Returns {'OK', earliest due or ''}, or a refusal.
+-- ARGV[4]  until when, or '' to end a pause
+-- Returns {'OK', earliest due or ''}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 free_memory_first()

@@ -3,8 +3,10 @@
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
--- ARGV[4] seconds that nobody is let in where the lease cannot be read, [5] the key to go on with, '' at first, [6] its
---   cursor, [7] '1' if the bytes of the morgue are counted anew, else ''.
+-- ARGV[4]  seconds that nobody is let in where the lease cannot be read
+-- ARGV[5]  the key to go on with, '' at first
+-- ARGV[6]  its cursor
+-- ARGV[7]  '1' if the bytes of the morgue are counted anew, else ''
 -- Returns {'OK', the key to go on with, '' at the end, its cursor, '1' or '' for [7], how many records were damaged,
 --   {key, id, why, '1' if it was set aside, else '', ...} of the first of them}, or a refusal.
 local ttl, part, cursor, recounts = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7] == '1'

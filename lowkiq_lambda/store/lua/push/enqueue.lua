@@ -2,9 +2,12 @@
 --! needs shard
 --! rarely retry_counts
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
--- ARGV[4] token of the push, [5] merge, [6] the channel, '' if the caller notifies, [7] what is said on
---   it, [8..] per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes), with
---   HAS_PERFORM_IN the time (a double), else both are now, and the payload.
+-- ARGV[4]    token of the push
+-- ARGV[5]    merge
+-- ARGV[6]    the channel, '' if the caller notifies
+-- ARGV[7]    what is said on it
+-- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes),
+--   with HAS_PERFORM_IN the time (a double), else both are now, and the payload
 -- Returns {'OK', sooner, now, {position, perform_in, ...}}: sooner is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where the script has notified; the list names the jobs that met their id waiting (positions from
 --   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.

@@ -1,5 +1,6 @@
 --! each due box since retry flight morgue meta
--- Shards in numbers, read only. Of one shard after the other. ARGV[4]: '1' to take all shards together.
+-- Shards in numbers, read only. Of one shard after the other.
+-- ARGV[4]  '1' to take all shards together
 -- Returns {JSON}, as a table of numbers costs much more, here and where it is read: for each shard, or once, a list of
 --   ids waiting, of them ids that have failed, of them started jobs, ids in flight, ids in the morgue, the counters done,
 --   retried, buried, checkpointed, payloads, damaged, then, null where there is none, of shards without a pause earliest

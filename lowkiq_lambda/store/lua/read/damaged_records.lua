@@ -1,5 +1,6 @@
 --! keys damaged
--- What was set aside, read only. ARGV[4] bytes of each record that are shown.
+-- What was set aside, read only.
+-- ARGV[4]  bytes of each record that are shown
 -- Returns {{record, ...}}, the oldest first, a record being {number, time, key, id or field or '', why, bytes, how many
 --   there were}.
 local reply = {}

@@ -1,10 +1,10 @@
 --! keys due jobs since retry trouble suspects flight morgue meta
 --! needs details progress records started
 -- What decides when an id runs, read only.
--- ARGV[4] id. Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of
---   suspects alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in
---   flight, else '', time of its last
---   burial or '', '1' if the shard is closed, else '', least version or '', its progress or ''}.
+-- ARGV[4]  id
+-- Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of suspects
+--   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
+--   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or ''}.
 local id = ARGV[4]
 local closed, least_version = unpack(call('HMGET', meta, 'closed', 'least_version'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0

@@ -1,9 +1,14 @@
 --! keys retry errors morgue_errors
 --! needs comes_before texts
 -- Those of these ids that a search wants, read only.
--- ARGV[4] 'waiting' or 'morgue', [5], [6] bounds of the retry_count, a number, behind '(' or not, or '', [7], [8]
---   bounds of the id, behind '[' or '(', or '', [9] what it begins with, [10] what its last error
---   contains, in small letters, or '', [11..] ids.
+-- ARGV[4]     'waiting' or 'morgue'
+-- ARGV[5]     lower bound of the retry_count: a number, behind '(' or not, or ''
+-- ARGV[6]     upper bound of the retry_count
+-- ARGV[7]     lower bound of the id, behind '[' or '(', or ''
+-- ARGV[8]     upper bound of the id
+-- ARGV[9]     what the id begins with
+-- ARGV[10]    what its last error contains, in small letters, or ''
+-- ARGV[11..]  ids
 -- Returns {{id, ...}}.
 local least, most, first, last, prefix, part = unpack(ARGV, 5, 10)
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors

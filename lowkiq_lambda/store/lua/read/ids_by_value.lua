@@ -1,9 +1,14 @@
 --! keys due retry morgue
 --! needs comes_before
 -- Ids of the shard by a number, read only.
--- ARGV[4] which: due, retry or morgue, [5], [6] bounds of the number, as Redis writes them, [7] ids at most,
---   [8] 'up' for the first, 'down' for the last of them, [9] '', or a number among whose equals only ids that come
---   after [10] (before, for 'down') are meant; the bound on that side is this number.
+-- ARGV[4]   which: due, retry or morgue
+-- ARGV[5]   lower bound of the number, as Redis writes it
+-- ARGV[6]   upper bound of the number
+-- ARGV[7]   ids at most
+-- ARGV[8]   'up' for the first, 'down' for the last of them
+-- ARGV[9]   '', or a number among whose equals only ids that come after [10] (before, for 'down') are meant; the bound
+--   on that side is this number
+-- ARGV[10]  an id, with [9]
 -- Returns {{id, number, ...}}, always upwards.
 local keys = {due = due, retry = retry, morgue = morgue}
 local key, least, most, limit, down = keys[ARGV[4]], ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8] == 'down'

@@ -1,9 +1,14 @@
 --! keys due jobs box since retry errors flight morgue morgue_payloads morgue_errors
 --! needs records failures put page texts flight started
 -- Jobs as people look at them, read only.
--- ARGV[4] 'waiting', 'flight' or 'morgue', [5], [6] payloads and bytes that are shown of one job, [7] bytes of the
---   largest payload that is shown, [8], [9] payloads and bytes that are shown of all, [10] '1' to show
---   failures too, else '', [11..] ids.
+-- ARGV[4]     'waiting', 'flight' or 'morgue'
+-- ARGV[5]     payloads of one job that are shown
+-- ARGV[6]     bytes of one job that are shown
+-- ARGV[7]     bytes of the largest payload that is shown
+-- ARGV[8]     payloads of all jobs that are shown
+-- ARGV[9]     bytes of all jobs that are shown
+-- ARGV[10]    '1' to show failures too, else ''
+-- ARGV[11..]  ids
 -- Returns {how many ids were looked up, {job, ...}}, a job being {id, perform_in or updated_at,
 --   retry_count or false, error or false, how many payloads there are, {entry, ...},
 --   progress or false, {{time, retry_count, the error in brief}, ...}}.

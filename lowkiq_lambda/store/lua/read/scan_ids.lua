@@ -1,7 +1,10 @@
 --! keys due retry morgue
 -- Ids of the shard in no order, a step of them, read only.
--- ARGV[4] which: due or morgue, [5] cursor, '0' at first, [6] about how many, [7] 'fresh' for those only that have
---   not failed, else ''. Returns {cursor, '0' at the end, ids looked at, {id, ...}}.
+-- ARGV[4]  which: due or morgue
+-- ARGV[5]  cursor, '0' at first
+-- ARGV[6]  about how many
+-- ARGV[7]  'fresh' for those only that have not failed, else ''
+-- Returns {cursor, '0' at the end, ids looked at, {id, ...}}.
 local keys = {due = due, morgue = morgue}
 local cursor, found = unpack(call('ZSCAN', keys[ARGV[4]], ARGV[5], 'COUNT', ARGV[6]))
 local ids = {}

@@ -1,8 +1,11 @@
 --! keys due errors morgue morgue_errors
 --! needs texts
 -- Ids of the shard that people look for, in no order, a step of them, read only.
--- ARGV[4] which: waiting or morgue, [5] cursor, '0' at first, [6] about how many are looked at, [7] what the ids begin
---   with, or '', [8] a text in their stored errors, in small letters, or ''.
+-- ARGV[4]  which: waiting or morgue
+-- ARGV[5]  cursor, '0' at first
+-- ARGV[6]  about how many are looked at
+-- ARGV[7]  what the ids begin with, or ''
+-- ARGV[8]  a text in their stored errors, in small letters, or ''
 -- Returns {cursor, '0' at the end, ids looked at, {id, ...}}.
 local listed, kept = due, errors
 if ARGV[4] == 'morgue' then listed, kept = morgue, morgue_errors end
