@@ -112,7 +112,7 @@ def test_a_recovery_that_meets_damage_is_made_as_without_it(patient: Patient, *,
     meta, key = patient.key("meta"), patient.key("trouble")
     dead: Any = patient.admin.hget(meta, "nonce")
     packed: Any = patient.admin.hget(key, "suspect-1")
-    patient.admin.hset(key, "suspect-1", msgspec.msgpack.encode({**msgspec.msgpack.decode(packed), "started": True}))
+    patient.admin.hset(key, "suspect-1", msgspec.msgpack.encode({**msgspec.msgpack.decode(packed), "at_risk": True}))
     if abandoned:
         patient.admin.hset(meta, "abandoned", 1)
     patient.admin.delete(patient.key("seen"))

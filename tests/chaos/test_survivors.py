@@ -110,7 +110,7 @@ def test_p6_a_start_whose_reply_is_lost_is_no_strike(
             with pytest.raises(BackendUnavailable):
                 visit(app)
             fault_proxy.heal()
-            assert state_of(server, scenario)["trouble"]["a"]["started"]
+            assert state_of(server, scenario)["trouble"]["a"]["at_risk"]
         assert {"recovered": 1, "done": 1} == app.drain()
     end = state_of(server, scenario)
     assert ({}, {}) == (end["morgue"], end["trouble"])
@@ -146,7 +146,7 @@ def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Ser
             frozen.thaw()
             assert "lease lost" == frozen.ended().reason
             assert 0 == strikes_of(server, scenario)
-            assert state_of(server, scenario)["trouble"]["a"]["started"]
+            assert state_of(server, scenario)["trouble"]["a"]["at_risk"]
             successor.kill()
     wait_until_free(server, scenario)
     with child(scenario, stops=["in handler"]) as third:
@@ -246,4 +246,4 @@ def test_p6_a_holder_lives_whatever_ended_its_visit(server: Server, scenario: Sc
         with pytest.raises(type(error)):
             survivors.watch(session, raising(error))
         assert [session.shard] == survivors.tell([session.shard])
-    assert state_of(server, scenario)["trouble"]["a"]["started"]
+    assert state_of(server, scenario)["trouble"]["a"]["at_risk"]

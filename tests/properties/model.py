@@ -230,7 +230,7 @@ class Model:
 
     def start(self, id_: str) -> None:
         """The handler of a lone suspect is about to run."""
-        self._note(id_, started=True)
+        self._note(id_, at_risk=True)
         self.hold(self.ttl)
 
     def checkpoint(self, id_: str, progress: str, *, clears: bool, left_since: float | None = None) -> None:
@@ -240,7 +240,7 @@ class Model:
             if self.window and (left_since is not None or len(self.flight) == 1):
                 self.window = self.window._replace(since=min(self.now, left_since or self.now))
         if clears:
-            self._note(id_, started=None, strikes=None, struck_payload=None)
+            self._note(id_, at_risk=None, strikes=None, struck_payload=None)
         self.hold(self.ttl)
 
     def abandon(self, seconds: float) -> None:
@@ -370,8 +370,8 @@ class Model:
         for id_, flown in self.flight.items():
             if self.abandoned:
                 self._put_back(id_, flown.entries, flown.perform_in)
-                self._note(id_, started=None, abandoned=True)
-            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("started"):
+                self._note(id_, at_risk=None, abandoned=True)
+            elif self.window and self.window.kind == "LONE" and self.trouble[id_].get("at_risk"):
                 self._strike(id_, flown, former)
             else:
                 self._make_suspect(id_, flown, self.trouble.get(id_, {}).get("group", ""))
@@ -411,7 +411,7 @@ class Model:
     def _make_suspect(self, id_: str, flown: Flown, group: str) -> None:
         self._put_back(id_, flown.entries, flown.perform_in)
         self.suspects[id_] = flown.perform_in
-        self._note(id_, group=group, started=None)
+        self._note(id_, group=group, at_risk=None)
 
     def _note(self, id_: str, **changes: object) -> None:
         known = {**self.trouble.pop(id_, {}), **changes}
@@ -470,7 +470,7 @@ class Model:
         self.counters["returned"] += 1
         self._put_back(id_, flown.entries, flown.perform_in)
         if exit_count is None:
-            self._note(id_, started=None)
+            self._note(id_, at_risk=None)
             return
         known = self.trouble.get(id_, {})
         self._clear(id_)

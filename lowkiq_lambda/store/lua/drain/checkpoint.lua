@@ -21,7 +21,7 @@ if verdict == 'NEXT' then
   if record then call('HSET', flight, id, with_progress(record, ARGV[8])) end
   if ARGV[9] == '1' then
     local t = read_trouble(id)
-    t.started, t.strikes, t.struck_payload = nil, nil, nil
+    t.at_risk, t.strikes, t.struck_payload = nil, nil, nil
     write_trouble(id, t)
   end
   -- A job that comes further is no lag: its shard must not starve the others.

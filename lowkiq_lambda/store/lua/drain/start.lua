@@ -13,7 +13,7 @@ if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'NEXT' then
   free_memory_first()
   local t = read_trouble(ARGV[7])
-  t.started = true
+  t.at_risk = true
   write_trouble(ARGV[7], t)
   call('HSET', meta, 'call', ARGV[5])
   hold(token, tonumber(ARGV[6]), held_until)

@@ -87,7 +87,7 @@ function settle_one.returned(id, record, outcome, merge)
   local t, exit_count = read_trouble(id), outcome[3]
   local perform_in = give_back(merge, id, t, record)
   if not exit_count then
-    t.started = nil
+    t.at_risk = nil
     return write_trouble(id, t)
   end
   -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.

@@ -1,7 +1,7 @@
 --! keys jobs errors groups flight meta
 --! needs note_failure bury records suspicion put_back shard keep_error trouble flight
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
--- Only a lone suspect whose handler had started gets a strike, under its holder's nonce, as that may be alive and say
+-- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload buries it.
 local STRIKES = 3
 -- Of the ids that were recovered the log names so many, and so many bytes of each.
@@ -56,9 +56,9 @@ local function recover(merge, limits, crashed, abandoned, holder)
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
     if abandoned then
       give_back(merge, id, t, record)
-      t.started, t.abandoned = nil, true
+      t.at_risk, t.abandoned = nil, true
       write_trouble(id, t)
-    elseif kind == 'LONE' and t.started then
+    elseif kind == 'LONE' and t.at_risk then
       local entry = strike(merge, id, record, t, crashed, holder)
       if entry then
         buried[#buried + 1] = id

@@ -124,7 +124,7 @@ local function is_trouble(packed)
   end
   return is_any(t.group, 'nil', 'string') and is_list(t.strikes) and is_list(t.halvings) and is_list(t.retry_counts, true)
     and is_number(t.slice_limit, 1) and (t.slice_limit or not t.halvings) and is_number(t.exit_count, 0)
-    and is_any(t.started, 'nil', 'boolean') and is_any(t.blamed, 'nil', 'boolean') and is_any(t.abandoned, 'nil', 'boolean')
+    and is_any(t.at_risk, 'nil', 'boolean') and is_any(t.blamed, 'nil', 'boolean') and is_any(t.abandoned, 'nil', 'boolean')
 end
 
 local function is_group(packed)

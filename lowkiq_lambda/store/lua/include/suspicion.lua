@@ -6,7 +6,7 @@ local function drop_suspect(id)
 end
 
 local function suspect(id, t, perform_in, group)
-  t.group, t.started = group, nil
+  t.group, t.at_risk = group, nil
   call('ZADD', suspects, perform_in, id)
   -- Last: where something before it fails, all is done again, and a strike must not be noted twice.
   write_trouble(id, t)

@@ -1,10 +1,11 @@
 --! keys trouble
--- What an id's troubles are, kept only while it has any: `group` of suspects; `strikes`, and the `struck_payload` whose
--- they are (its SHA-1); `slice_limit`, the most payloads of its next slice, and the `halvings` that led to it; `blamed`
--- alone for its last failure; `exit_count`, how often in a row it has exited; `started` as a lone suspect; `failed_probation`, its
--- holder died while it ran beside others like it; `abandoned`,
--- its process left while it ran; `retry_counts` of its payloads (retry_counts.lua). Strikes and halvings are the nonces
--- of holders of which nothing more was heard.
+-- What an id's troubles are, kept only while it has any:
+-- `group` of suspects, '' where a crash made it one; `strikes`, and the `struck_payload` that has them (its SHA-1);
+-- `slice_limit`, the most payloads of its next slice, and the `halvings` that led to it; `blamed` alone for its last
+-- failure; `exit_count`, how often in a row it has exited; `at_risk`, its handler runs alone, so if its holder dies now
+-- it gets a strike; `failed_probation`, its holder died while it was on probation; `abandoned`, its process left while
+-- it ran; `retry_counts` of its payloads (retry_counts.lua).
+-- Strikes and halvings are the nonces of holders of which nothing more was heard.
 local function read_trouble(id)
   local packed = call('HGET', trouble, id)
   return packed and cmsgpack.unpack(packed) or {}
