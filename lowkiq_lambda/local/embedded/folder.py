@@ -28,13 +28,14 @@ if sys.platform != "win32":
 
 _LAST_PORT: Final = 65_535
 _LOG_TAIL: Final = 12
-_momentary: set[int] = set()
-"""Descriptors of locks that are held for a moment."""
+_momentary: dict[int, None] = {}
+"""Descriptors of locks that are held for a moment, in the order in which they were taken."""
 
 
 def _let_go() -> None:
+    # The newest first, as its holder would: whoever gets `lock` must find the server's lock free.
     while _momentary:
-        os.close(_momentary.pop())
+        os.close(_momentary.popitem()[0])
 
 
 if sys.platform != "win32":
@@ -149,11 +150,11 @@ class ServerFolder:
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
     file = os.open(path, flags, 0o600)
-    _momentary.add(file)
+    _momentary[file] = None
     try:
         yield file
     finally:
-        _momentary.discard(file)
+        _momentary.pop(file, None)
         os.close(file)
 
 
