@@ -20,6 +20,7 @@ from lowkiq_lambda.store.shard.state import ProbeResult
 from tests.kit.apps import MakeApp
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
+from tests.local.listening import listening
 
 NEVER = 1_000.0
 SOON = 10.0
@@ -53,12 +54,6 @@ class Runs:
     def await_runs(self, count: int) -> None:
         """Wait until so many were noted."""
         eventually(lambda: len(self.runs) >= count, timeout=SOON)
-
-
-def listening(server: Server, queue_name: str) -> bool:
-    """Whether somebody has subscribed to the queue's channel."""
-    (_, number) = server.admin.execute_command("PUBSUB", "NUMSUB", f"lowkiq:{queue_name}:notify")
-    return bool(number)
 
 
 def test_a_push_wakes_an_idle_daemon(make_app: MakeApp, queue_name: str, server: Server) -> None:

@@ -21,7 +21,7 @@ from tests.local.conftest import APP
 SHOP: Final = """
 from lowkiq_lambda import Config, Lowkiq
 
-app = Lowkiq(Config(on_startup=lambda: print("ready", flush=True)))
+app = Lowkiq(Config())
 app.worker(queue_name="Greet", shards_count=3)(print)
 """
 NEVER: Final = 1_000
@@ -36,8 +36,8 @@ def stage(server: Server, queue_name: str, tmp_path: Path) -> Iterator[Stage]:
 
 
 def has_started(daemon: DaemonProcess) -> bool:
-    """Whether both children of a shop are ready."""
-    return daemon.log.count("ready\n") == 2
+    """Whether both children of a shop drain."""
+    return daemon.log.count("a child drains ") == 2
 
 
 def test_each_process_performs_the_jobs_of_its_shards_and_helps_one_that_is_busy(stage: Stage) -> None:
