@@ -2,8 +2,10 @@
 
 import math
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from types import FrameType
@@ -20,7 +22,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from lowkiq_lambda.store.server import pipelines
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
-from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
+from lowkiq_lambda.store.server.pipelines import Command, ask, send_each, stream
 from tests.kit.servers import Cluster, FaultProxy, Server
 from tests.kit.waiting import eventually
 
@@ -122,11 +124,14 @@ def test_answers_that_nobody_wanted_are_nobodys(server: Server, queue_name: str)
     assert left != read[0]
 
 
-def test_an_interruption_takes_no_connection_from_the_pool(server: Server, queue_name: str) -> None:
+@pytest.mark.parametrize(("sender", "count"), [(ask, 1), (stream, 2)])
+def test_an_interruption_takes_no_connection_from_the_pool(
+    server: Server, queue_name: str, sender: Callable[..., Any], count: int
+) -> None:
     """A signal right after the only connection was taken raises, and the next call has the connection."""
 
     def interrupt(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if frame.f_code is not stream.__code__:
+        if frame.f_code is not sender.__code__:
             return None
         if event == "line" and frame.f_locals.get("connection") is not None:
             raise KeyboardInterrupt
@@ -136,7 +141,7 @@ def test_an_interruption_takes_no_connection_from_the_pool(server: Server, queue
     sys.settrace(interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            send_each(client, [(queue_name, ("PING",))])
+            send_each(client, [(queue_name, ("PING",))] * count)
     finally:
         sys.settrace(before)
 
@@ -167,6 +172,28 @@ def test_signals_that_raise_while_commands_are_packed_crash_no_process() -> None
     ended = subprocess.run([sys.executable, "-c", INTERRUPTED_PACKING], env=environ, check=False, timeout=20)
 
     assert 0 == ended.returncode
+
+
+def test_an_answer_that_was_not_waited_for_is_nobodys(server: Server, queue_name: str) -> None:
+    """A call that is interrupted while it waits leaves no connection on which its answer would come to the next."""
+    client = plain_client(server)
+    before = ask(client, ("CLIENT", "ID"))
+
+    def is_waiting() -> bool:
+        return "b" in server.admin.client_list(client_id=[before])[0]["flags"]
+
+    def interrupt() -> None:
+        eventually(is_waiting)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        ask(client, ("BLPOP", queue_name, 30))
+    interrupting.join()
+    server.admin.rpush(queue_name, "what nobody waits for any more")
+
+    assert before != ask(client, ("CLIENT", "ID"))
 
 
 def test_what_was_read_of_a_broken_connection_counts(server: Server, queue_name: str) -> None:

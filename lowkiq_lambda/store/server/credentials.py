@@ -7,10 +7,12 @@ A plug that can renew is asked to when the server refuses what it said, and the 
 """
 
 from collections.abc import Callable
+from functools import partial
 from threading import local
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
+from redis.cluster import RedisCluster
 from redis.credentials import CredentialProvider
 
 from lowkiq_lambda.clock import Clock
@@ -55,6 +57,10 @@ class SignIns(CredentialProvider):
                 self._under_way.again = False
         self._signed_in_at[connection] = self._clock.monotonic()
 
+    def begin(self, connection: Any) -> None:  # noqa: ANN401 - as above
+        """What redis-py calls to begin a connection to a single server."""
+        self.sign_in(connection, connection.on_connect)
+
     def is_over(self, connection: Any) -> bool:  # noqa: ANN401 - as above
         """Whether the connection has to sign in anew before it is used."""
         signed_in_at = self._signed_in_at.get(connection)
@@ -65,6 +71,15 @@ class SignIns(CredentialProvider):
         if renew is None or isinstance(error, SignInFailed) or not isinstance(translate(error), BackendDenied):
             return False
         return _told_by(lambda: renew(self._under_way.login))
+
+
+class ClusterThatSignsIn(RedisCluster):
+    """Begins its connections as `SignIns` does, which are its credentials."""
+
+    def on_connect(self, connection: Any) -> None:  # noqa: ANN401 - any of redis-py's kinds of connection
+        """Begin the connection."""
+        begin = partial(super().on_connect, connection)
+        connection.credential_provider.sign_in(connection, begin)
 
 
 class _UnderWay(local):

@@ -35,7 +35,8 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
     Where a node's connection breaks, what came before counts, and all that follows has its error: some of that may
     have been executed.
     """
-    if not isinstance(client, RedisCluster):
+    # The client's classes are protocols, which are slow to ask.
+    if type(client) is redis.Redis or not isinstance(client, RedisCluster):
         return _send(client, [command for _, command in commands])
     answers: list[Any] = [None] * len(commands)
     try:
@@ -97,9 +98,29 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
             client.connection_pool.release(connection)
 
 
+def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the answer of any command
+    """The answer, or error, of one command on one node. Raises what redis-py does where the connection breaks."""
+    connection: redis.Connection | None = None
+    try:
+        # In here, as in `stream`.
+        connection = client.connection_pool.get_connection()
+        connection.send_packed_command((_packed(command),))
+        return _answer(connection)
+    except BaseException:
+        # The answer of this call must not be taken for that of the next one.
+        if connection is not None:
+            connection.disconnect()
+        raise
+    finally:
+        if connection is not None:
+            client.connection_pool.release(connection)
+
+
 def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
     answers: list[Any] = []
     try:
+        if len(commands) == 1:
+            return [ask(client, commands[0])]
         with closing(stream(client, commands)) as coming:
             for answer in coming:
                 answers.append(answer)  # noqa: PERF402 - those that came before an error count
@@ -132,8 +153,12 @@ def without_numbers(words: Words) -> tuple[str | bytes | int, ...]:
 
     It runs Python code to do so, and crashes the process where a signal's handler raises in there.
     """
-    # Nothing but these kinds: it refuses bool, which is an int too.
-    return tuple([repr(word) if type(word) is int or isinstance(word, float) else word for word in words])
+    return tuple([word if type(word) is str or type(word) is bytes else _without_number(word) for word in words])
+
+
+def _without_number(word: str | bytes | float) -> str | bytes | int:
+    # Nothing but these kinds: hiredis refuses bool, which is an int too.
+    return repr(word) if type(word) is int or isinstance(word, float) else word
 
 
 def _answer(connection: ConnectionInterface) -> Any:  # noqa: ANN401 - the answer of any command
@@ -141,6 +166,18 @@ def _answer(connection: ConnectionInterface) -> Any:  # noqa: ANN401 - the answe
         return connection.read_response()
     except ResponseError as error:
         return error
+
+
+def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | None:
+    """What comes next on a connection that has subscribed: its kind, and what it is about; None after `seconds`.
+
+    Raises what redis-py does. Its own subscriptions do much more between a message and whoever waits for it.
+    """
+    try:
+        message: list[bytes] = connection.read_response(timeout=seconds, disconnect_on_error=False)
+    except RedisTimeoutError:
+        return None
+    return message
 
 
 def _refresh(client: RedisCluster) -> None:

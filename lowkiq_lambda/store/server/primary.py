@@ -1,21 +1,52 @@
 """Connections to whatever is the primary now, by the word of Sentinels."""
 
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
-from redis import BlockingConnectionPool, Connection
-from redis.sentinel import Sentinel, SentinelConnectionPool
+import redis
+from redis import Connection
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.store.server.address import Address
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+from lowkiq_lambda.store.server.pool import Pool, socket_options
 
 ASKED_EVERY: Final = 1.0
 """Seconds after which a Sentinel is asked again, with the next call: one round trip for all of them."""
 ASKED_AGAIN: Final = 10.0
 """Seconds until then where none of them answers: what is connected goes on meanwhile."""
+_SENTINEL_TIMEOUT: Final = 1.0
+"""Seconds at most that one Sentinel may take: the others can answer as well."""
 
 
-class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
+def primary(address: Address, retry: Retry, options: dict[str, Any], clock: Clock) -> redis.Redis:
+    """A client for the primary that the Sentinels name, with the options that all kinds of clients share."""
+    sentinel = Sentinel(
+        address.hosts,
+        sentinel_kwargs={
+            **socket_options(min(options["socket_timeout"], _SENTINEL_TIMEOUT)),
+            **({"ssl": True, **address.tls_options} if address.tls else {}),
+            "username": address.sentinel_username,
+            "password": address.sentinel_password,
+            "retry": Retry(NoBackoff(), 0),
+        },
+    )
+    pool = SentinelPool(
+        address.service,
+        sentinel,
+        clock,
+        connection_class=SentinelManagedSSLConnection if address.tls else SentinelManagedConnection,
+        db=address.db,
+        retry=retry,
+        **options,
+    )
+    return redis.Redis.from_pool(pool)
+
+
+class SentinelPool(SentinelConnectionPool, Pool):
     """Connections to the primary; a caller waits for a free one.
 
     In a failover that somebody orders both sides live, and nothing breaks: the one that was the primary takes writes,
@@ -38,7 +69,7 @@ class SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
                 self._ask()
             finally:
                 self._asking.release()
-        return super().get_connection()  # type: ignore[no-any-return, no-untyped-call]  # no types there
+        return super().get_connection()
 
     def _ask(self) -> None:
         pause = ASKED_EVERY

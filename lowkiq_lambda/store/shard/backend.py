@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch, ShardDamaged
-from lowkiq_lambda.store.server.connection import Client
+from lowkiq_lambda.store.server.connection import Client, SingleClient
 from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
     UnknownScript,
@@ -24,7 +24,7 @@ from lowkiq_lambda.store.server.faults import (
     translate,
     unless_error,
 )
-from lowkiq_lambda.store.server.pipelines import send_each, without_numbers
+from lowkiq_lambda.store.server.pipelines import ask, send_each, without_numbers
 from lowkiq_lambda.store.server.server_time import NodeTime
 from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
 from lowkiq_lambda.store.shard.nodes import Nodes
@@ -119,12 +119,13 @@ class Backend:
     ) -> Reply:
         code = script(name, shard.features)
 
-        def once(*, measure: bool) -> Reply:
-            return self._once(code, shard, [*self.nodes.stamp(shard, measure=measure), *args], ask_time=ask_time)
-
-        reply = self.retrying(retry_for, lambda: once(measure=False))
+        reply = self.retrying(
+            retry_for, lambda: self._once(code, shard, [*self.nodes.stamp(shard), *args], ask_time=ask_time)
+        )
         if reply[0] == b"SKEW":
-            reply = self.retrying(retry_for, lambda: once(measure=True))
+            reply = self.retrying(
+                retry_for, lambda: self._once(code, shard, [*self.nodes.stamp(shard, measure=True), *args])
+            )
         return accepted(reply, shard)
 
     def retrying(self, retry_for: float, call: Callable[[], Result]) -> Result:
@@ -177,7 +178,9 @@ class Backend:
 
     def take_piggyback(self) -> list[ExtraCommand]:
         """The commands that are to travel with the next call, for the caller to send."""
-        commands = []
+        commands: list[ExtraCommand] = []
+        if not self._piggyback:
+            return commands
         # Another thread may take some of them: each is sent once.
         with suppress(IndexError):
             while self._piggyback:
@@ -238,7 +241,10 @@ class Backend:
 
     def _execute(self, command: Sequence[Argument]) -> Reply:
         piggyback = self.take_piggyback()
-        if self.nodes.cluster is not None and not piggyback:
-            return list(self.nodes.cluster.execute_command(*without_numbers(command)))
+        if not piggyback:
+            cluster = self.nodes.cluster
+            if cluster is not None:
+                return list(cluster.execute_command(*without_numbers(command)))
+            return list(unless_error(ask(cast("SingleClient", self.client), command)))
         *_, reply = send_each(self.client, [*piggyback, (str(command[3]), command)])
         return list(unless_error(reply))

@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.protocols import Credentials
-from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscription
-from lowkiq_lambda.store.server.faults import translated
+from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscribe
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate, translated
+from lowkiq_lambda.store.server.pipelines import next_message
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 
 SILENCE: Final = 10.0
@@ -36,7 +37,7 @@ class Notifications:
         for shard in shards:
             self._shards[notification_channel(shard.queue_name).encode()][shard.index] = shard
         self._client: Client | None = None
-        self._pubsub: Subscription | None = None
+        self._subscription: Subscription | None = None
         self._heard_at = 0.0
         self._asked_at: float | None = None
 
@@ -52,8 +53,7 @@ class Notifications:
             credentials=self._credentials,
         )
         with translated():
-            self._pubsub = subscription(self._client)
-            self._pubsub.subscribe(*self._shards)
+            self._subscription = subscribe(self._client, self._shards)
             for _ in self._shards:
                 if self._next(self._timeout) is None:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
@@ -63,20 +63,22 @@ class Notifications:
 
         Raises BackendError where the connection is lost, or the server silent though it was asked.
         """
-        with translated():
+        try:
             message = self._next(seconds)
             if message is not None:
                 return list(self._named(message))
             self._check_silence()
+        except REDIS_ERRORS as error:
+            raise translate(error) from error
         return []
 
     def close(self) -> None:
         """Let the connection go; `open` makes another."""
-        if self._pubsub is not None:
-            self._pubsub.close()
+        if self._subscription is not None:
+            self._subscription.disconnect()
         if self._client is not None:
             self._client.close()
-        self._pubsub = self._client = None
+        self._subscription = self._client = None
 
     def __enter__(self) -> Self:
         return self
@@ -86,29 +88,30 @@ class Notifications:
     ) -> None:
         self.close()
 
-    def _next(self, seconds: float) -> dict[str, Any] | None:
-        if self._pubsub is None:
+    def _next(self, seconds: float) -> list[bytes] | None:
+        if self._subscription is None:
             raise BackendUnavailable("The subscription is not open.")
-        message: dict[str, Any] | None = self._pubsub.get_message(timeout=at_most(seconds))
+        message = next_message(self._subscription, at_most(seconds))
         if message is not None:
             self._heard_at, self._asked_at = monotonic(), None
         return message
 
-    def _named(self, message: dict[str, Any]) -> Iterator[ShardRef]:
+    def _named(self, message: list[bytes]) -> Iterator[ShardRef]:
         """The shards in a message. Anybody may publish: what is no index of ours is passed over."""
-        shards = self._shards.get(message["channel"] or b"")
-        if message["type"] != "message" or shards is None:
+        kind, channel, *said = message
+        shards = self._shards.get(channel)
+        if kind != b"message" or shards is None:
             return
-        for index in message["data"].split(b","):
+        for index in said[0].split(b","):
             if index.isdigit() and len(index) < _MAX_DIGITS and int(index) in shards:
                 yield shards[int(index)]
 
     def _check_silence(self) -> None:
-        if self._pubsub is None:
+        if self._subscription is None:
             return
         if self._asked_at is not None:
             if monotonic() - self._asked_at > self._timeout:
                 raise BackendUnavailable("The server does not answer on the connection of notifications.")
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
-            self._pubsub.ping()
+            self._subscription.send_command("PING")
