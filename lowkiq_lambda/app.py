@@ -250,7 +250,8 @@ class Lowkiq:
     def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
         """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
         queue = self._queues.of(worker_of(worker))
-        queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
+        if not queue.is_agreed:
+            queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
         return queue
 
     def _agreed_shards(self) -> dict[str, list[ShardRef]]:

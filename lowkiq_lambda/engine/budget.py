@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from copy import copy
-from threading import Event
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -111,8 +110,8 @@ class Budget:
         """Whether what runs when the time is over is cancelled, as far as it can be."""
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
-        # An event, because it is shared with the copies that are made for turns.
-        self._ran = Event()
+        # A list, because it is shared with the copies that are made for turns.
+        self._ran = [False]
 
     def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
         """The same budget for a visit that others wait for: it ends at a claim when that says so."""
@@ -126,13 +125,11 @@ class Budget:
 
     def may_try_one(self) -> bool:
         """Whether one id may be tried though it is not predicted to fit: nothing has been started yet."""
-        return not self._ran.is_set() and self.remaining() > 0
+        return not self._ran[0] and self.remaining() > 0
 
     def note_batch(self) -> None:
         """A batch has been started on this budget."""
-        # For each batch: looking is cheap, setting takes a lock.
-        if not self._ran.is_set():
-            self._ran.set()
+        self._ran[0] = True
 
     def against_batch(self, predicted: float) -> StopReason | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""

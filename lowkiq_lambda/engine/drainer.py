@@ -2,7 +2,6 @@
 
 import logging
 import os
-import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -133,9 +132,10 @@ class Drainer:
         queue = self._queues[shard.queue_name]
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
-        nonce = self.nonce_prefix + secrets.token_hex(12)
-        session = LeaseSession(self._backend, shard, nonce, self._lease_settings(queue))
-        visit = _new_visit(self._drain_settings(queue), session, budget, partial(self._backend.now, shard))
+        settings = self._settings.get(shard.queue_name) or self._drain_settings(queue)
+        nonce = self.nonce_prefix + os.urandom(12).hex()
+        session = LeaseSession(self._backend, shard, nonce, settings.lease)
+        visit = _new_visit(settings, session, budget, partial(self._backend.now, shard))
         with self._lock:
             self._running.add(visit)
         try:
@@ -210,7 +210,7 @@ class Drainer:
                     renewer=self._renewer,
                     clock=self.clock,
                     owner=f"{socket.gethostname()}:{os.getpid()}",
-                    lease_ttl=config.lease_ttl,
+                    lease=self._lease_settings(queue),
                     ack_interval=config.ack_interval,
                     shutdown_timeout=config.shutdown_timeout,
                     claim_payloads=config.claim_payloads,

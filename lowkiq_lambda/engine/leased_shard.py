@@ -19,7 +19,7 @@ from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import Outcome
 from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, NotAcquired, Window
-from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, Next, Settlement
+from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, LeaseSettings, Next, Settlement
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class DrainSettings:
     renewer: LeaseRenewer
     clock: Clock
     owner: str
-    lease_ttl: float
+    lease: LeaseSettings
     ack_interval: float
     claim_payloads: int
     claim_bytes: int
@@ -68,7 +68,7 @@ class LeasedShard:
         self.session = session
         self.now = now
         """Unix seconds by the shard's server. Raises BackendError where it has to be asked and can't."""
-        self.lease = Lease(settings.clock, settings.lease_ttl, Moment.now(settings.clock))
+        self.lease = Lease(settings.clock, settings.lease.ttl, Moment.now(settings.clock))
         self.pending = PendingOutcomes(settings.worker, settings.texts)
         self.counts: Counter[str] = Counter()
         """Ids by outcome, as Redis has acknowledged them."""
@@ -88,7 +88,7 @@ class LeasedShard:
     def acquire(self) -> Acquired | NotAcquired:
         """Take the lease, with what a dead holder left."""
         started = Moment.now(self.settings.clock)
-        retry_for = min(self.settings.lease_ttl / 3, self._budget.remaining())
+        retry_for = min(self.settings.lease.ttl / 3, self._budget.remaining())
         granted = self.session.acquire(self.settings.owner, self.limits(), retry_for)
         self.lease.renewed(started)
         if isinstance(granted, Acquired):
@@ -138,6 +138,8 @@ class LeasedShard:
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
             self.settings.timing.adopt(acquired.pace)
+        if not (acquired.recovered or acquired.buried):
+            return
         if acquired.recovered:
             fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
             left_by = {"shard": self.session.shard.index, "owner": acquired.recovered_from}
@@ -167,7 +169,7 @@ class LeasedShard:
 
     def _retry_for(self) -> float:
         """How long a call may be tried: as long as the lease lasts, and the time for the drain."""
-        return min(self.lease.trust_left(), self._budget.remaining() + self.settings.lease_ttl / 3)
+        return min(self.lease.trust_left(), self._budget.remaining() + self.settings.lease.ttl / 3)
 
     def limits(self) -> ClaimLimits:
         """How much to have in flight."""

@@ -21,6 +21,11 @@ class Queue:
         self._is_doubtful = False
         self._lock = Lock()
 
+    @property
+    def is_agreed(self) -> bool:
+        """Whether Redis agreed with the declaration, and nothing has been seen since that speaks against it."""
+        return self._is_declared and not self._is_doubtful
+
     def declaration(self, codec: str) -> Declaration:
         """What it is declared with."""
         return Declaration(self.worker.shards_count, codec, self.worker.merge)
@@ -31,7 +36,7 @@ class Queue:
         A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
         nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
         """
-        if self._is_declared and not self._is_doubtful:
+        if self.is_agreed:
             return
         with self._lock:
             reopen, self._is_doubtful = self._is_doubtful, False

@@ -77,7 +77,7 @@ class ConcurrentVisit(ShardVisit):
 
     def _seconds_until_free(self) -> float:
         # What could not be waited for still runs: nobody else may have the shard before the lease ends.
-        return self._settings.lease_ttl if self._running else super()._seconds_until_free()
+        return self._settings.lease.ttl if self._running else super()._seconds_until_free()
 
     def _run_batches(self, window: Window) -> None:
         self._runs_alone, self._may_claim = window.lone_suspect, not window.lone_suspect

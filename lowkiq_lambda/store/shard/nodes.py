@@ -58,6 +58,8 @@ class Nodes:
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
+        if self.cluster is None and (known := self._time_of(_ONLY_NODE).now()) is not None:
+            return known
         with translated():
             now = self._time_of(self.of(shard)).now()
             return self._measure(shard) if now is None else now

@@ -1,10 +1,8 @@
 """Writing pushes: chunks of jobs to their shards, each under a token, so that a repeat is applied once."""
 
-import secrets
+import os
 import struct
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.errors import (
@@ -63,8 +61,7 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Positions of jobs that met their id waiting, each with its perform_in behind it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     shard: ShardRef
     token: bytes
     jobs: Sequence[NewJob]
@@ -105,7 +102,7 @@ class Pusher:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
         results: list[Pushed | None] = [None] * count
         sooner: dict[int, int] = {}
-        waves = list(_waves(self._shards, jobs_by_shard))
+        waves = _waves(self._shards, jobs_by_shard)
         for index, wave in enumerate(waves):
             failed = self._write(wave, results, sooner)
             if failed:
@@ -189,26 +186,28 @@ def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
     return error if surely_not_written else BackendUnavailable(str(error))
 
 
-def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> Iterator[list[_Chunk]]:
+def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> list[list[_Chunk]]:
     """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
-    chunks: defaultdict[int, list[_Chunk]] = defaultdict(list)
+    waves: list[list[_Chunk]] = []
     for index, jobs in jobs_by_shard.items():
-        for wave, part in enumerate(_cut(jobs)):
-            chunks[wave].append(_Chunk(shards[index], secrets.token_bytes(12), part))
-    for wave in sorted(chunks):
-        yield chunks[wave]
+        for number, part in enumerate(_cut(jobs)):
+            if number == len(waves):
+                waves.append([])
+            waves[number].append(_Chunk(shards[index], os.urandom(12), part))
+    return waves
 
 
-def _cut(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
-    start, size = 0, 0
+def _cut(jobs: list[NewJob]) -> list[list[NewJob]]:
+    if len(jobs) == 1:
+        return [jobs]
+    parts, start, size = [], 0, 0
     for at, job in enumerate(jobs):
         own = len(job.packed) + len(job.id)
         size += own
         if at > start and (at - start >= CHUNK_JOBS or size > CHUNK_BYTES):
-            yield jobs[start:at]
+            parts.append(jobs[start:at])
             start, size = at, own
-    if jobs:
-        yield jobs[start:]
+    return [*parts, jobs[start:]] if jobs else []
 
 
 def _broken_off(
