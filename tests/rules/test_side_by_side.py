@@ -395,7 +395,8 @@ def test_p9_a_straggler_counts_for_the_lag(
     make_app: MakeApp, clock: ManualClock, queue_name: str, declare: Declare
 ) -> None:
     """P9: the lag is that of the oldest job that has not ended, though newer ones were settled beside it."""
-    app = make_app(ack_interval=0.0)
+    # The clock jumps: a shorter lease would be over, and the straggler cancelled.
+    app = make_app(ack_interval=0.0, lease_ttl=3_600.0)
     lags: list[float] = []
 
     def straggle(batch: Batch) -> None:
