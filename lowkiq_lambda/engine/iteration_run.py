@@ -43,7 +43,7 @@ class IterationRun:
         self.save: Save = shard.save
         """What writes the progress, unless another thread has to."""
         self._budget = budget
-        self._job_id = job_id
+        self.job_id = job_id
         self._others_wait = others_wait
         self._is_suspect = is_suspect
         """Suspects that wait for it are not seen: it makes way for them in any case."""
@@ -108,7 +108,7 @@ class IterationRun:
         # Only one that came further is cleared: else a job that saves, and then kills its process, would never end.
         clears = self._clears and iteration.has_advanced
         try:
-            saved = self.save(self._job_id, progress, clears=clears)
+            saved = self.save(self.job_id, progress, clears=clears)
         except BaseException as error:
             # Whatever it is, nobody knows whether the call was applied: no other may follow.
             self.broken = error

@@ -59,6 +59,11 @@ class RunningBatch:
         return self._run
 
     @property
+    def ids(self) -> list[str]:
+        """What it performs."""
+        return [delivery.id for delivery in self.deliveries]
+
+    @property
     def has_run(self) -> bool:
         """Whether its job has a cursor."""
         return self._run is not None

@@ -120,9 +120,8 @@ class ConcurrentVisit(ShardVisit):
         """These have just come into flight; what exited in this visit waits for its end."""
         self._flight.add(deliveries)
         fresh, exited = parted(deliveries, self._exited_ids)
-        if exited:
-            self._exited += exited
-            self._may_claim = False
+        self._exited += exited
+        self._may_claim = self._may_claim and not exited
         self._left.extend(batches_of(fresh, self._settings.worker.batch_size))
 
     def _begin_next(self) -> None:
@@ -169,6 +168,7 @@ class ConcurrentVisit(ShardVisit):
         if isinstance(ended, BaseException):
             raise ended
         if error := running.broken:
+            self._cut_short += running.ids
             raise error
         result, took = ended.result, ended.ended_at - ended.began_at
         if running.has_run:
@@ -188,8 +188,7 @@ class ConcurrentVisit(ShardVisit):
     def _note_exit(self, running: RunningBatch, error: BaseException | None, ids: Sequence[str]) -> None:
         if error is None or running.cancelled:
             return
-        if not isinstance(self._exit, KeyboardInterrupt):
-            self._exit = error
+        self._exit = self._exit if isinstance(self._exit, KeyboardInterrupt) else error
         self._exited_ids.update(ids if len(ids) == 1 else ())
 
     def _settle_beside(self, move: Literal["more", "part"]) -> None:
@@ -245,6 +244,7 @@ class ConcurrentVisit(ShardVisit):
             self._shard.lease.lose()
         self._left.clear()
         for running in self._running:
+            self._cut_short += running.ids
             running.cancel("others")
         while self._running:
             self._inbox.get()()

@@ -60,6 +60,8 @@ class ShardVisit:
         self._left: deque[list[Delivery]] = deque()
         self._runs_alone = False
         self._run: IterationRun | None = None
+        self._cut_short: list[str] = []
+        """Ids whose run was lost with the lease, or with Redis."""
 
     @property
     def token(self) -> int:
@@ -130,8 +132,8 @@ class ShardVisit:
             raise
 
     def _warn_of_repeats(self, message: str) -> None:
-        if performed := self._shard.pending.performed():
-            logger.warning(message, extra=about(self._settings.worker, performed))
+        if ids := [*self._shard.pending.performed(), *self._cut_short]:
+            logger.warning(message, extra=about(self._settings.worker, ids))
 
     def _run_window(self, window: Window) -> Window | None:
         """Perform a window, settle it, and claim the next; None where the visit ends."""
@@ -225,6 +227,7 @@ class ShardVisit:
 
     def _raise_what_broke(self) -> None:
         if self._run is not None and self._run.broken is not None:
+            self._cut_short.append(self._run.job_id)
             raise self._run.broken
 
     def _others_wait(self, other_due: float | None) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from lowkiq_lambda import Batch, Config, LeaseLost, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, Config, LeaseLost, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import outlive, stop_renewing
+from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import left_behind, look
 from tests.kit.servers import FaultProxy, MakeServer
 from tests.kit.workers import declare, jobs_of
@@ -66,6 +67,36 @@ def test_the_outcomes_that_a_lost_lease_refuses_are_logged(
     assert "a lease was lost: its outcomes are refused, and these jobs will be performed again" == line["msg"]
     assert (logging.WARNING, queue_name, 0, 12) == (line["levelno"], line["queue"], line["shard"], line["count"])
     assert [f"{number:02}" for number in range(10)] == line["ids"]
+
+
+def test_a_job_that_loses_the_lease_at_a_save_is_logged(
+    make_app: MakeApp,
+    clock: ManualClock,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """E-20: it goes on with the new holder from what was saved before, and the warning names it."""
+    late, other = make_app(ack_interval=0.0), make_app()
+    stop_renewing(late, monkeypatch)
+
+    def oversleep(job: BatchJob, item: int) -> None:
+        if item == 1:
+            outlive(late, clock, workers[job.id])
+            other.drain()
+
+    workers = {}
+    for concurrency in (1, 2):
+        job_id = f"at {concurrency}"
+        name = f"{queue_name} {job_id}"
+        workers[job_id] = worker = declare_items(late, name, Items(3, oversleep), concurrency=concurrency)
+        declare_items(other, name, Items(3))
+        worker.perform_async([{"id": job_id}])
+        result = late.drainer.visit(late.queue_of(worker).shards[0], Budget(clock))
+        assert ("lease lost", {}) == (result.reason, left_behind(other, worker))
+
+    lines = [vars(one) for one in caplog.records if one.getMessage().startswith("a lease was lost")]
+    assert [["at 1"], ["at 2"]] == [line["ids"] for line in lines]
 
 
 def test_the_outcomes_that_redis_did_not_acknowledge_are_logged(
