@@ -209,7 +209,7 @@ def returned(result: object) -> object:
         kind = type(result).__name__
         if inspect.iscoroutine(result) or inspect.isgenerator(result):
             result.close()
-        raise HandlerError(
-            f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
-        )
+        wrong = f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
+        hint = " If perform_job yields, put functools.wraps into its decorator." if inspect.isgenerator(result) else ""
+        raise HandlerError(wrong + hint)
     return result

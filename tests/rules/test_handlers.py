@@ -79,10 +79,9 @@ def test_a_handler_that_returns_its_work_unfinished_has_failed(app: Lowkiq, queu
 
         waiting = look(app, worker, "a")
         assert waiting is not None
-        assert (
-            f"The handler returned a {name}, so its work was not done: it must be a plain or a coroutine function."
-            == waiting.error
-        )
+        wrong = f"The handler returned a {name}, so its work was not done: it must be a plain or a coroutine function."
+        hint = " If perform_job yields, put functools.wraps into its decorator." if name == "generator" else ""
+        assert wrong + hint == waiting.error
 
 
 def test_what_a_handler_returns_otherwise_is_nothing(app: Lowkiq, queue_name: str) -> None:
