@@ -10,6 +10,9 @@ from lowkiq_lambda.errors import LowkiqError
 MAX_DELAY: Final = 100 * 365.25 * 86_400
 """Seconds: a longer delay is a mistake (it would leave the range in which times are exact)."""
 
+SHORTEST_DELAY: Final = 1.0
+"""Seconds from the begin of a run that did not change its cursor to the next, so that it cannot run again and again."""
+
 _NOISE: Final = 30
 _DAY: Final = 86_400
 

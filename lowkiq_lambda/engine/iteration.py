@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import CursorError, HandlerError, JobError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.progress import JobProgress, load_progress
-from lowkiq_lambda.retry import Later
+from lowkiq_lambda.retry import SHORTEST_DELAY, Later
 from lowkiq_lambda.store.shard.codec import dump_json, load_json
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
     iteration, run = batch.iteration(job_id), run_of(job_id)
     if not run.begin(iteration):
         raise Later(0, iteration.progress.reason)
-    iteration.is_stopped = False
+    iteration.is_stopped, ran_before = False, iteration.progress.seconds
     try:
         iteration.upgrade(worker)
         reason = iterate(worker, batch.job(job_id), iteration, run.after_item)
@@ -158,7 +158,9 @@ def perform_iteration(run_of: Callable[[str], Run], worker: "Worker", batch: "Ba
         run.end(iteration)
     if reason:
         iteration.is_stopped = True
-        raise Later(0, reason)
+        # Where nobody waits it would begin anew at once, as often as a turn ends before its cursor has moved.
+        is_idle = reason == "turn over" and not iteration.has_advanced
+        raise Later(max(0.0, SHORTEST_DELAY + ran_before - iteration.progress.seconds) if is_idle else 0, reason)
 
 
 def dump_cursor(cursor: object) -> bytes:

@@ -11,7 +11,7 @@ from lowkiq_lambda.engine.failure import CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.job import Delivery, Outcome
-from lowkiq_lambda.retry import Later, default_retry_in, safe_delay
+from lowkiq_lambda.retry import SHORTEST_DELAY, Later, default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 from lowkiq_lambda.worker import Worker
 
@@ -25,9 +25,6 @@ EXIT_LIMIT: Final = 5
 
 Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
 """
-
-SHORTEST_DELAY: Final = 1.0
-"""Seconds until a job goes on that asked to, and whose cursor did not change: so it cannot run again and again."""
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 

@@ -322,6 +322,28 @@ def test_j37_a_job_may_yield_no_cursor(app: Lowkiq, clock: ManualClock, queue_na
     assert (("a", None, 9), ("a", None, 7), {}) == (*runs[:2], left_behind(app, worker))
 
 
+def test_a_turn_without_a_cursor_is_no_busy_loop(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """J-37: with `turn = 0` a bare yield makes way for others, and the next run begins a second after this one."""
+    began = list[float]()
+
+    def perform_job(_self: Worker, _job: BatchJob) -> Iterator[None]:
+        began.append(clock.monotonic())
+        clock.advance(0.25)
+        if len(began) < 4:
+            yield
+
+    worker = declare(app, queue_name, lambda _batch: None, perform_job=perform_job, turn=0)
+    worker.perform_async(jobs_of("a"))
+
+    assert {"later": 1} == app.drain()
+    clock.advance(0.5)
+    assert {} == app.drain()
+    for outcome in ("later", "later", "done"):
+        clock.advance(0.75)
+        assert {outcome: 1} == app.drain()
+    assert [1.5, 1.0, 1.0] == [later - earlier for earlier, later in pairwise(began)]
+
+
 def test_progress_is_counted_over_all_runs(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """J-21: items, interruptions, failures and seconds; and `perform_in` stays that of the first run."""
     seen = list[tuple[JobProgress, float]]()
