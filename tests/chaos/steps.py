@@ -1,6 +1,7 @@
 """What a test does with a scenario: push, drain to the end, and judge what the journal says."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,15 @@ def child(
 ) -> Child:
     """A process that visits the shard or pushes the jobs, and stops at the points."""
     return Child(Orders(scenario, work, list(stops), list(jobs), upgraded=upgraded))
+
+
+def kill_at(scenario: Scenario, point: str, *, jobs: Sequence[dict[str, Any]] = (), upgraded: bool = False) -> None:
+    """A process dies at a point of its visit ("in item 3": the third time), the jobs being pushed just before."""
+    with child(scenario, stops=[point], upgraded=upgraded) as holder:
+        holder.wait_at(re.sub(r" \d+$", "", point))
+        if jobs:
+            push(scenario, jobs)
+        holder.kill()
 
 
 def numbered(ids: str | Sequence[str], *numbers: int) -> list[dict[str, Any]]:

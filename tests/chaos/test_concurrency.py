@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.chaos.scenario import Scenario
-from tests.chaos.steps import child, drain_to_the_end, journal_of, numbered, push, state_of, wait_until_free
+from tests.chaos.steps import child, drain_to_the_end, journal_of, kill_at, numbered, push, state_of, wait_until_free
 from tests.kit.servers import Server
 from tests.kit.waiting import eventually
 
@@ -24,9 +24,7 @@ def many(scenario: Scenario) -> Scenario:
 def test_a_kill_repeats_nothing_that_was_written(server: Server, many: Scenario, point: str) -> None:
     """P1, P2: after a death around any call nothing is missing, and at most what was in flight runs again, alone."""
     push(many, numbered(IDS, 1))
-    with child(many, stops=[point]) as holder:
-        holder.wait_at(point.removesuffix(" 1").removesuffix(" 2").removesuffix(" 15"))
-        holder.kill()
+    kill_at(many, point)
     in_flight = set(state_of(server, many)["flight"])
     push(many, numbered(IDS[:5], 2))
     end = drain_to_the_end(server, many)

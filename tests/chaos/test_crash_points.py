@@ -9,6 +9,7 @@ from tests.chaos.steps import (
     drain_to_the_end,
     is_empty,
     journal_of,
+    kill_at,
     numbered,
     opened,
     push,
@@ -43,10 +44,7 @@ def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, 
     """E-14, E-15, E-16, E-21, E-22: all is performed in order, only what was under way twice, none is to blame."""
     # In one call, at one time: another process may take the server's time for a little earlier.
     push(scenario, [*numbered(FIRST, 1, 2), *numbered(SECOND, 1, 2)])
-    with child(scenario, stops=[point]) as holder:
-        holder.wait_at(point.removesuffix(" 2"))
-        push(scenario, numbered("ad", 3))
-        holder.kill()
+    kill_at(scenario, point, jobs=numbered("ad", 3))
     end = drain_to_the_end(server, scenario)
     journal = journal_of(scenario)
     begun, performed = journal.performed("begin"), journal.performed()
@@ -63,9 +61,7 @@ def test_a_kill_at_any_point_loses_nothing_and_reverses_nothing(server: Server, 
 def test_a_repeated_delivery_says_so(server: Server, scenario: Scenario) -> None:
     """E-15: the handler can tell that an earlier delivery may have run."""
     push(scenario, numbered("a", 1))
-    with child(scenario, stops=["before settle"]) as holder:
-        holder.wait_at("before settle")
-        holder.kill()
+    kill_at(scenario, "before settle")
     drain_to_the_end(server, scenario)
     assert [False, True] == [line.repeated for line in journal_of(scenario).lines("begin")]
 
@@ -113,14 +109,10 @@ def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
 def test_a_recovery_can_be_killed_too(server: Server, scenario: Scenario) -> None:
     """E-20: who recovered and died before it ran anything changed nothing, and nobody is blamed for it."""
     push(scenario, numbered("ab", 1, 2))
-    with child(scenario, stops=["in handler"]) as holder:
-        holder.wait_at("in handler")
-        holder.kill()
+    kill_at(scenario, "in handler")
     for point in ("after acquire", "before start", "after acquire", "before start"):
         wait_until_free(server, scenario)
-        with child(scenario, stops=[point]) as recovering:
-            recovering.wait_at(point)
-            recovering.kill()
+        kill_at(scenario, point)
     assert {"a": {"group": ""}, "b": {"group": ""}} == state_of(server, scenario)["trouble"]
     end = drain_to_the_end(server, scenario)
     assert {"a": [[1, 2]], "b": [[1, 2]]} == journal_of(scenario).performed()
@@ -130,9 +122,7 @@ def test_a_recovery_can_be_killed_too(server: Server, scenario: Scenario) -> Non
 def test_two_recoveries_at_once_are_one(server: Server, scenario: Scenario) -> None:
     """E-20: of two that come to recover at the same moment one gets the shard, and the other leaves it alone."""
     push(scenario, numbered("ab", 1, 2))
-    with child(scenario, stops=["in handler"]) as holder:
-        holder.wait_at("in handler")
-        holder.kill()
+    kill_at(scenario, "in handler")
     with child(scenario, stops=["before acquire"]) as one, child(scenario, stops=["before acquire"]) as other:
         for recovering in (one, other):
             recovering.wait_at("before acquire")

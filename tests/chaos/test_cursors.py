@@ -12,6 +12,7 @@ from tests.chaos.steps import (
     child,
     drain_to_the_end,
     journal_of,
+    kill_at,
     numbered,
     opened,
     push,
@@ -80,10 +81,7 @@ def check_nothing_missing(scenario: Scenario, end: State, *, repeated: int) -> N
 def test_a_kill_at_any_point_repeats_one_item_at_most(server: Server, long_job: Scenario, point: str) -> None:
     """P2, J-44: with each item saved none is missing; what was pushed meanwhile comes after it."""
     push(long_job, numbered("a", 1))
-    with child(long_job, stops=[point]) as holder:
-        holder.wait_at(point.removesuffix(" 2").removesuffix(" 3"))
-        push(long_job, numbered("a", 2))
-        holder.kill()
+    kill_at(long_job, point, jobs=numbered("a", 2))
 
     end = drain_to_the_end(server, long_job)
 
@@ -100,10 +98,7 @@ def test_a_kill_around_the_end_of_a_turn_repeats_one_item_at_most(
     """P2: between the close of a job that makes way and its settling, and after it."""
     taking_turns = msgspec.structs.replace(long_job, turn=0.0)
     push(taking_turns, numbered("ab", 1))
-    with child(taking_turns, stops=[point]) as holder:
-        holder.wait_at(point.removesuffix(" 2").removesuffix(" 4"))
-        push(taking_turns, numbered("a", 2))
-        holder.kill()
+    kill_at(taking_turns, point, jobs=numbered("a", 2))
 
     end = drain_to_the_end(server, taking_turns)
 
@@ -115,20 +110,14 @@ def test_a_kill_around_the_end_of_a_turn_repeats_one_item_at_most(
 def test_a_recovery_of_a_started_job_can_be_killed_too(server: Server, long_job: Scenario) -> None:
     """E-20: its cursor is where it was, and nobody is blamed."""
     push(long_job, numbered("a", 1))
-    with child(long_job, stops=["in item 3"]) as holder:
-        holder.wait_at("in item")
-        holder.kill()
+    kill_at(long_job, "in item 3")
     for point in ("after acquire", "before start", "after start", "in item", "before checkpoint"):
         wait_until_free(server, long_job)
-        with child(long_job, stops=[point]) as recovering:
-            recovering.wait_at(point)
-            recovering.kill()
+        kill_at(long_job, point)
         if point == "after start":
             # Lone, and no save since: a strike, which its next save takes back.
             wait_until_free(server, long_job)
-            with child(long_job, stops=["after checkpoint"]) as saving:
-                saving.wait_at("after checkpoint")
-                saving.kill()
+            kill_at(long_job, "after checkpoint")
 
     end = drain_to_the_end(server, long_job)
 

@@ -7,7 +7,17 @@ from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION
 from tests.chaos.child import upgraded_script
 from tests.chaos.scenario import Scenario
-from tests.chaos.steps import child, drain_to_the_end, journal_of, numbered, push, shard_of, state_of, wait_until_free
+from tests.chaos.steps import (
+    child,
+    drain_to_the_end,
+    journal_of,
+    kill_at,
+    numbered,
+    push,
+    shard_of,
+    state_of,
+    wait_until_free,
+)
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
 
@@ -38,10 +48,7 @@ def test_the_next_version_takes_over_from_one_that_was_killed(server: Server, sc
     """It recovers what the old version had in flight, and performs what both of them pushed."""
     with child(scenario, "push", jobs=numbered(IDS, 1, 2)) as producer:
         producer.ended()
-    with child(scenario, stops=[point]) as holder:
-        holder.wait_at(point)
-        push(scenario, numbered(IDS, 3))
-        holder.kill()
+    kill_at(scenario, point, jobs=numbered(IDS, 3))
 
     check(server, scenario)
 
@@ -51,10 +58,7 @@ def test_a_deploy_can_be_taken_back(server: Server, scenario: Scenario, point: s
     """The old version takes over from the next one in the same way."""
     with child(scenario, "push", jobs=numbered(IDS, 1, 2), upgraded=True) as producer:
         producer.ended()
-    with child(scenario, stops=[point], upgraded=True) as holder:
-        holder.wait_at(point)
-        push(scenario, numbered(IDS, 3))
-        holder.kill()
+    kill_at(scenario, point, jobs=numbered(IDS, 3), upgraded=True)
 
     check(server, scenario)
 

@@ -21,6 +21,7 @@ from tests.chaos.steps import (
     disturbed,
     drain_to_the_end,
     journal_of,
+    kill_at,
     numbered,
     opened,
     push,
@@ -50,9 +51,7 @@ def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
 def make_suspect(server: Server, scenario: Scenario) -> None:
     """Push an id whose process dies while it runs, so that it runs alone next."""
     push(scenario, numbered("a", 1))
-    with child(scenario, stops=["in handler"]) as holder:
-        holder.wait_at("in handler")
-        holder.kill()
+    kill_at(scenario, "in handler")
     wait_until_free(server, scenario)
 
 

@@ -12,26 +12,18 @@ from lowkiq_lambda.store.shard.codec import dump_json
 from tests.kit.desk import Desk
 from tests.kit.started import Starter, put_off
 
-HALFWAY = JobProgress(
-    cursor=dump_json(["eu", 61_204]),
-    items=61_204,
-    failures=1,
-    interruptions=3,
-    seconds=212.5,
-    started_at=1_700_000_000.0,
-    total=100_000,
-    reason="out of time",
-)
-SHOWN = ProgressView(
-    cursor=["eu", 61_204],
-    items=61_204,
-    failures=1,
-    interruptions=3,
-    seconds=212.5,
-    started_at=1_700_000_000.0,
-    total=100_000,
-    reason="out of time",
-)
+CURSOR = ["eu", 61_204]
+COUNTED: dict[str, Any] = {
+    "items": 61_204,
+    "failures": 1,
+    "interruptions": 3,
+    "seconds": 212.5,
+    "started_at": 1_700_000_000.0,
+    "total": 100_000,
+    "reason": "out of time",
+}
+HALFWAY = JobProgress(cursor=dump_json(CURSOR), **COUNTED)
+SHOWN = ProgressView(cursor=CURSOR, **COUNTED)
 
 
 def test_a_started_job_shows_its_progress_in_each_list(desk: Desk) -> None:
