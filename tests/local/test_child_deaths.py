@@ -54,7 +54,7 @@ def test_p2_what_a_killed_child_held_runs_again_at_once_and_what_another_holds_g
 
     assert again["pid"] != pids[0]
     assert before == lease(server, shard(queue_name, 1))
-    released = f'the leases of a child that died are released child=0 shards=["{queue_name} 0"]'
+    released = f'the leases that a child left are released child=0 shards=["{queue_name} 0"]'
     eventually(lambda: released in daemon.log)
     for job_id in (lost, kept):
         stage.release(job_id)

@@ -1,4 +1,4 @@
-"""The leases of children that died, released by the parent: it alone knows that their processes are gone."""
+"""The leases that children leave when they end: released by the parent, as it alone knows that the process is gone."""
 
 import logging
 from threading import Thread
@@ -42,8 +42,8 @@ class DeadLeases:
             # Later it would be of no use: the leases have ended by themselves.
             freed = release_dead(app.backend, shards, child.nonce_prefix, app.config.lease_ttl)
         except LowkiqError as error:
-            logger.warning("the leases of a child that died end by themselves: %s", error)
+            logger.warning("the leases that a child left end by themselves: %s", error)
             return
         if freed:
             named = [f"{shard.queue_name} {shard.index}" for shard in freed]
-            logger.info("the leases of a child that died are released", extra={"child": child.number, "shards": named})
+            logger.info("the leases that a child left are released", extra={"child": child.number, "shards": named})

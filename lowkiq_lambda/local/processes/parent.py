@@ -82,5 +82,5 @@ def _pass_on(supervisor: ProcessSupervisor, signal: Signal | None) -> None:
         supervisor.tell("quiet")
     elif signal == SIGTTIN:
         for child in supervisor.children:
-            logger.info("child", extra=child.fields())
+            logger.info("state of a child", extra=child.fields())
         supervisor.tell("traces")
