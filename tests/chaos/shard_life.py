@@ -166,9 +166,9 @@ class ShardLife:
             # The answer to a repeat: the lease is no longer its own.
             return
 
-    def _release_dead(self) -> None:
-        # The answer tells it from a repeat.
-        release_dead(self.holders.backend, [self._shard], self._holder.nonce_prefix, RETRY_FOR)
+    def _release_dead(self) -> list[int]:
+        freed = release_dead(self.holders.backend, [self._shard], self._holder.nonce_prefix, RETRY_FOR)
+        return [shard.index for shard in freed]
 
     def _die(self) -> None:
         self.clock.advance(TTL + 1.0)

@@ -320,11 +320,11 @@ class StoreMachine(DisturbedMachine):
     def die(self, data: st.DataObject) -> None:
         """One who holds the shard, or held it, is known to be dead; perhaps that is told twice."""
         late = data.draw(st.sampled_from([*self.former[-3:], self.holder]), label="late")
-        held = self.model.until > 0 and late is self.holder
+        held = late is self.holder and (self.model.until > 0 or self.model.dead)
         assert held == late.is_dead()
         if held:
             self.model.release_dead()
-        assert not late.is_dead()
+        assert held == late.is_dead()
 
     @disturbance(seconds=st.sampled_from([0.5, 6.0, 40.0]))
     def wait(self, seconds: float) -> None:

@@ -130,6 +130,7 @@ class Model:
     lease_key: bool = False
     window: Claimed | None = None
     abandoned: bool = False
+    dead: bool = False
     evicted: bool = False
     paused_until: float = 0.0
     to_trim: bool = False
@@ -173,7 +174,7 @@ class Model:
         due = any(job.perform_in <= self.due_by for job in self.waiting.values())
         if not (self.flight or due or self.suspects):
             return "empty"
-        self.evicted, former = False, self.holder
+        self.evicted, self.dead, former = False, False, self.holder
         self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
         self._recover(former)
         self.go_on(limits)
@@ -250,7 +251,7 @@ class Model:
 
     def release_dead(self) -> None:
         """Who took the shard last is gone, and nothing more is heard of it."""
-        self.holder, self.until, self.lease_key = object(), 0.0, False
+        self.holder, self.dead, self.until, self.lease_key = object(), True, 0.0, False
 
     def survive(self, holder: object, id_: str) -> None:
         """One who could not settle lives: what was taken for its death is taken back."""

@@ -37,10 +37,9 @@ class DeadLeases:
 
     def _release(self, child: ChildProcess) -> None:
         app = self._app
-        shards = [shard for worker in app.workers for shard in app.queue_of(worker).shards]
         try:
             # Later it would be of no use: the leases have ended by themselves.
-            freed = release_dead(app.backend, shards, child.nonce_prefix, app.config.lease_ttl)
+            freed = release_dead(app.backend, app.drainer.shards(), child.nonce_prefix, app.config.lease_ttl)
         except LowkiqError as error:
             logger.warning("the leases that a child left end by themselves: %s", error)
             return

@@ -2,16 +2,17 @@
 --! needs shard free_memory_first let_go
 -- A process is surely gone, and so are the handlers of its holder: the shard is free at once. What it left in flight stays
 -- there for the next holder to recover, as after any death. What of its calls is still under way is refused.
--- Harmless to repeat.
 -- ARGV[4]  prefix  what the nonces of that process begin with, and no others
--- Returns {'FREED'}; {'GONE'} where no holder of that process has the shard; or a refusal.
+-- Returns {'FREED'}, to a repeat too; {'GONE'} where no holder of that process has the shard; or a refusal.
 local refused = refusal()
 if refused then return refused end
 local prefix = ARGV[4]
 
 local nonce, held_until = unpack(call('HMGET', meta, 'nonce', 'until'))
 -- One that was evicted, or abandoned what it had, has a word before its nonce.
-if not (nonce and nonce:find(prefix, 1, true)) or tonumber(held_until) == 0 then return {'GONE'} end
+if not (nonce and nonce:find(prefix, 1, true)) then return {'GONE'} end
+if nonce:sub(1, 5) == 'dead ' then return {'FREED'} end
+if tonumber(held_until) == 0 then return {'GONE'} end
 free_memory_first()
 call('HSET', meta, 'nonce', 'dead ' .. nonce)
 let_go()
