@@ -65,7 +65,7 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
         which = "this app already" if bound_to is app else "another app: declare a subclass for this one"
         raise DeclarationError(f"{worker.__name__} is bound to {which}.")
     # A name that a bound parent got from its class is not handed down: the child is a queue of its own.
-    owner = next((one for one in inspect.getmro(worker) if one.__dict__.get("queue_name")), None)
+    owner = next((base for base in inspect.getmro(worker) if base.__dict__.get("queue_name")), None)
     names_itself = owner is None or (owner is not worker and owner.__dict__.get("app") is not None)
     if names_itself:
         worker.queue_name = worker.__name__
@@ -121,8 +121,8 @@ def check_declaration(worker: type[Worker]) -> None:
 def _check_handlers(worker: type[Worker], name: str) -> None:
     handlers = [method for method in ("perform", "perform_job") if _defines(worker, method)]
     if len(handlers) != 1:
-        found = "both" if handlers else "neither"
-        raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {found}.")
+        which = "both" if handlers else "neither"
+        raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {which}.")
     for method in (*handlers, "retry_in", "retries_exhausted"):
         _check_function(worker, method, _ARGUMENTS[method])
 
@@ -187,13 +187,13 @@ def _check_function(worker: type[Worker], method: str, *arguments: str) -> None:
     except (TypeError, ValueError):
         # Not everything that is written in C tells what it takes.
         return
-    given = arguments if is_bound else ("self", *arguments)
+    call_arguments = arguments if is_bound else ("self", *arguments)
     try:
-        signature.bind(*given)
+        signature.bind(*call_arguments)
     except TypeError as error:
         taken = ", ".join(signature.parameters)
-        given_as = f"{method}({', '.join(given)})"
-        raise DeclarationError(f"{where}({taken}) cannot be called as {given_as}: {error}.") from error
+        called_as = f"{method}({', '.join(call_arguments)})"
+        raise DeclarationError(f"{where}({taken}) cannot be called as {called_as}: {error}.") from error
 
 
 def _defines(worker: type[Worker], method: str) -> bool:

@@ -147,8 +147,8 @@ def signature(error: BaseException | str) -> str:
 def loggable(error: BaseException) -> BaseException:
     """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
     left = LONGEST_LOGGED
-    for number, one in enumerate(_related(error)):
-        text, broken = call_safely(_all_text, one)
+    for number, related in enumerate(_related(error)):
+        text, broken = call_safely(_all_text, related)
         left -= len(text or "")
         if broken or left < 0 or number >= _RELATED:
             return Shortened(headline(error)).with_traceback(error.__traceback__)
@@ -164,9 +164,9 @@ def _type_and_message(error: BaseException) -> str:
 
 def _type_and_cause(leaf: BaseException) -> str:
     texts = []
-    for one in islice(_chain(leaf), 1 + _CAUSES):
-        message, _ = call_safely(str, one)
-        texts.append(f"{type(one).__qualname__}: {message}")
+    for link in islice(_chain(leaf), 1 + _CAUSES):
+        message, _ = call_safely(str, link)
+        texts.append(f"{type(link).__qualname__}: {message}")
     return "\n".join(texts)
 
 
@@ -183,19 +183,19 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
     """The errors of a group, and of groups in it; of any other error itself."""
     left = [error]
     while left:
-        one = left.pop()
-        if isinstance(one, BaseExceptionGroup):
-            left += reversed(one.exceptions)
+        member = left.pop()
+        if isinstance(member, BaseExceptionGroup):
+            left += reversed(member.exceptions)
         else:
-            yield one
+            yield member
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error, what it was caused by, and so on; it may go on for ever."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = _cause(one)
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = _cause(link)
 
 
 def _cause(error: BaseException) -> BaseException | None:
@@ -207,16 +207,16 @@ def _cause(error: BaseException) -> BaseException | None:
 
 def _related(error: BaseException) -> Iterator[BaseException]:
     """All that a traceback of the error prints, each once."""
-    left, seen = [error], set[int]()
+    left, visited = [error], set[int]()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        related = left.pop()
+        if id(related) in visited:
             continue
-        seen.add(id(one))
-        yield one
-        cause = _cause(one)
+        visited.add(id(related))
+        yield related
+        cause = _cause(related)
         left += [] if cause is None else [cause]
-        left += one.exceptions if isinstance(one, BaseExceptionGroup) else []
+        left += related.exceptions if isinstance(related, BaseExceptionGroup) else []
 
 
 def _frames(error: BaseException) -> Iterable[str]:

@@ -18,8 +18,8 @@ def expected(kind: object) -> str:
 
 def _alternatives(info: inspect.Type) -> Iterator[str]:
     if isinstance(info, inspect.UnionType):
-        for one in info.types:
-            yield from _alternatives(one)
+        for alternative in info.types:
+            yield from _alternatives(alternative)
     elif isinstance(info, inspect.IntType):
         yield f"a whole number{_bounds(info)}"
     elif isinstance(info, inspect.FloatType):

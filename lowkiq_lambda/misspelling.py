@@ -47,7 +47,7 @@ def unknown_variables(names: Iterable[str], *settings: type[EnvSettings]) -> lis
     >>> unknown_variables(["LOWKIQ_LEASE_TLL", "PATH"], Config)
     ['LOWKIQ_LEASE_TLL is unknown and has no effect: did you mean LOWKIQ_LEASE_TTL?']
     """
-    known = {variable_of(name) for one in settings for name in one.kinds()}.union(_OTHER_VARIABLES)
+    known = {variable_of(name) for kind in settings for name in kind.kinds()}.union(_OTHER_VARIABLES)
     unknown = sorted(name for name in names if name.startswith("LOWKIQ_") and name not in known)
     return [f"{name} is unknown and has no effect: {_instead(name, known)}" for name in unknown]
 

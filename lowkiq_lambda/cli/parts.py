@@ -70,12 +70,12 @@ def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_
 
     def convert(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
         try:
-            found = finite_number(tokens[0].value)
+            value = finite_number(tokens[0].value)
         except ValueError:
-            found = math.nan
-        if not (least < found < most or (found == least and is_least_allowed) or (found == most and is_most_allowed)):
+            value = math.nan
+        if not (least < value < most or (value == least and is_least_allowed) or (value == most and is_most_allowed)):
             raise ValueError(f"give a number {bounds}")
-        return found
+        return value
 
     return convert
 
@@ -83,9 +83,9 @@ def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_
 def finite_number(text: str) -> float:
     """The number that a text is. Raises ValueError."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a finite number")
-    return found
+    return value

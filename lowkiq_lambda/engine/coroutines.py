@@ -128,11 +128,11 @@ def _first_leaf(error: BaseException) -> BaseException:
 
 
 def _came_of_cancelling(error: BaseException) -> bool:
-    seen: set[int] = set()
+    visited: set[int] = set()
     before: BaseException | None = error
-    while before is not None and id(before) not in seen:
+    while before is not None and id(before) not in visited:
         if isinstance(before, asyncio.CancelledError):
             return True
-        seen.add(id(before))
+        visited.add(id(before))
         before = before.__context__
     return False

@@ -43,13 +43,13 @@ class HandlerLoop:
 
     def get(self) -> AbstractEventLoop:
         """Where handlers run now. Raises RuntimeError for a loop that cannot run them."""
-        given = _callers_loop.get() or self._given
-        if given is None:
+        loop = _callers_loop.get() or self._given
+        if loop is None:
             return self._running()
-        if given.is_closed() or not given.is_running():
-            state = "closed" if given.is_closed() else "not running"
+        if loop.is_closed() or not loop.is_running():
+            state = "closed" if loop.is_closed() else "not running"
             raise RuntimeError(f"The event loop that handlers are to run on is {state}: give another to app.use_loop.")
-        return given
+        return loop
 
     def check(self) -> None:
         """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""

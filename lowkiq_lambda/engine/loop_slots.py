@@ -47,8 +47,8 @@ class LoopSlots:
     ) -> Callable[[], object]:
         """Perform the batch on the loop; what is returned cancels it."""
         call = LoopCall(self._loop.get())
-        plain = [one for one in self._middlewares if not iscoroutinefunction(one)]
-        rest = [one for one in self._middlewares if iscoroutinefunction(one)]
+        plain = [middleware for middleware in self._middlewares if not iscoroutinefunction(middleware)]
+        rest = [middleware for middleware in self._middlewares if iscoroutinefunction(middleware)]
         if plain:
             self._threads.start(
                 lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)

@@ -70,7 +70,7 @@ class Survivors:
             # Two threads may do so for one holder: to say it twice is harmless, and no thread waits for another's call.
             session.survive(retry_for=0.0)
             with self._lock:
-                left = [one for one in self._unheard.get(shard, ()) if one is not session]
+                left = [other for other in self._unheard.get(shard, ()) if other is not session]
                 if left:
                     self._unheard[shard] = left
                 else:

@@ -45,7 +45,7 @@ class Group:
             with ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
                 schedules = list(looks.map(self._get, own))
         return DeployedGroup(
-            self.name, exists=True, names=names, own=tuple(one for one in schedules if one is not None)
+            self.name, exists=True, names=names, own=tuple(schedule for schedule in schedules if schedule is not None)
         )
 
     def enabled(self) -> list[str]:

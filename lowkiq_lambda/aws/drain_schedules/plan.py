@@ -88,7 +88,7 @@ def _in_order(prefix: str, schedules: Iterable[Schedule]) -> tuple[Schedule, ...
 
 def _refused_queues(prefix: str, surplus: Sequence[Schedule], stranded: Sequence[Stranded]) -> list[str]:
     losing = {index_of(prefix, schedule.name): schedule.name for schedule in surplus}
-    return [f"{one.sentence}{_losses(losing, one)}" for one in stranded]
+    return [f"{queue.sentence}{_losses(losing, queue)}" for queue in stranded]
 
 
 def _losses(losing: Mapping[int | None, str], stranded: Stranded) -> str:

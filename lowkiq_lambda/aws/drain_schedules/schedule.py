@@ -81,7 +81,7 @@ def wanted_schedule(prefix: str, index: int, like: Schedule) -> Schedule:
 
 def differences(wanted: Schedule, deployed: Schedule) -> tuple[FieldDifference, ...]:
     """What sets the found one apart, but for what is left to the operator."""
-    pairs = [(one.name, getattr(deployed, one.name), getattr(wanted, one.name)) for one in fields(Schedule)]
+    pairs = [(field.name, getattr(deployed, field.name), getattr(wanted, field.name)) for field in fields(Schedule)]
     return tuple(
         FieldDifference(name, there, here)
         for name, there, here in pairs

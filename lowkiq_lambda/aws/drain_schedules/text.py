@@ -38,7 +38,7 @@ def _foreign(names: Sequence[str]) -> list[tuple[str, str, str]]:
 
 def _rows_of(change: Update) -> list[tuple[str, str, str]]:
     name = change.schedule.name
-    lines = [f"{one.field}: {_shown(one.found)} -> {_shown(one.wanted)}" for one in change.differences]
+    lines = [f"{each.field}: {_shown(each.found)} -> {_shown(each.wanted)}" for each in change.differences]
     return [("update" if first else "", name if first else "", line) for first, line in _firsts(lines)]
 
 
@@ -50,7 +50,7 @@ def _ranges(what: str, schedules: Iterable[Schedule], why: str) -> list[tuple[st
     """One row for schedules whose numbers follow one another: hundreds that stay would hide the one that goes."""
     numbered = [(int(_number(schedule)), schedule) for schedule in schedules]
     rows = []
-    for _, run in groupby(enumerate(sorted(numbered, key=lambda one: one[0])), lambda one: one[1][0] - one[0]):
+    for _, run in groupby(enumerate(sorted(numbered, key=lambda pair: pair[0])), lambda pair: pair[1][0] - pair[0]):
         names = [schedule.name for _, (_, schedule) in run]
         rows.append((what, names[0] if len(names) == 1 else f"{names[0]} to {_NUMBER.findall(names[-1])[0]}", why))
     return rows
@@ -69,14 +69,14 @@ def _refusals(sentences: Sequence[str]) -> list[str]:
     columns = min(shutil.get_terminal_size((100, 24)).columns, 120)
     wrapped = (
         textwrap.fill(
-            one,
+            sentence,
             columns,
             initial_indent="REFUSED  ",
             subsequent_indent="         ",
             break_long_words=False,
             break_on_hyphens=False,
         )
-        for one in sentences
+        for sentence in sentences
     )
     return ["", *wrapped, ""] if sentences else []
 

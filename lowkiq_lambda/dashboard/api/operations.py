@@ -123,12 +123,12 @@ def _has_lone_surrogate(body: bytes) -> bool:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_name = dict(pairs)
+    if len(by_name) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = ", ".join(sorted({repr(name) for name in names if names.count(name) > 1}))
         raise _bad_body(f"repeated keys: {repeated}.")
-    return found
+    return by_name
 
 
 def _bad_body(why: str) -> ApiError:

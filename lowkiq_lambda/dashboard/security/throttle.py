@@ -87,9 +87,9 @@ def _counted(caller: Caller, known_account: str | None) -> list[str]:
     return [f"from {_network_of(caller.address)}", _ALL, *([of_proxy] if caller.proxy else [])]
 
 
-def _too_many(one: int, every: int, of_proxy: int = 0) -> bool:
-    # The count of one address includes this attempt, so 1 means no failure before.
-    return one > FROM_ONE or (one > 1 and every > FROM_ALL) or of_proxy > THROUGH_ONE
+def _too_many(of_address: int, of_all: int, of_proxy: int = 0) -> bool:
+    # The count of an address includes this attempt, so 1 means no failure before.
+    return of_address > FROM_ONE or (of_address > 1 and of_all > FROM_ALL) or of_proxy > THROUGH_ONE
 
 
 def _network_of(address: str) -> str:

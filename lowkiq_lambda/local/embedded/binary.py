@@ -45,21 +45,21 @@ def find_binary(*, family: str | None = None, oldest: Version = OLDEST) -> Serve
 
     One of `family`, which wrote the data that is there, comes before the others. EmbeddedServerError: none fits.
     """
-    found: list[ServerBinary] = []
+    fitting: list[ServerBinary] = []
     refused: list[str] = []
     for look in _PLACES:
         try:
-            found.append(_examined(look(), oldest))
+            fitting.append(_examined(look(), oldest))
         except _UnfitError as why:
             level = logging.DEBUG if isinstance(why, _AbsentError) else logging.INFO
             logger.log(level, "Embedded server: %s.", why)
             refused.append(str(why))
-    for binary in found:
+    for binary in fitting:
         if binary.family == family:
             return binary
-    if not found:
+    if not fitting:
         raise _none_fits(refused, oldest)
-    return found[0]
+    return fitting[0]
 
 
 def _on_path(name: str) -> Path:

@@ -95,9 +95,9 @@ def numbers(metrics: Metrics) -> Numbers:
 def in_total(each: Sequence[Numbers]) -> Numbers:
     """Sums, and the largest lag; zeros where there is nothing."""
     return {
-        "length": sum(one["length"] for one in each),
-        "morgue_length": sum(one["morgue_length"] for one in each),
-        "lag": max((one["lag"] for one in each), default=0.0),
+        "length": sum(queue["length"] for queue in each),
+        "morgue_length": sum(queue["morgue_length"] for queue in each),
+        "lag": max((queue["lag"] for queue in each), default=0.0),
     }
 
 

@@ -53,13 +53,13 @@ class Mender:
         if self._in_vain.get(shard, -math.inf) > now - LOOK_AGAIN:
             return False
         try:
-            found = self.repair(shard)
+            damaged = self.repair(shard)
         except LowkiqError as error:
             logger.warning("shard %s of %s could not be repaired: %s", shard.index, shard.queue_name, error)
             return False
-        if not found:
+        if not damaged:
             self._in_vain[shard] = now
-        return found > 0
+        return damaged > 0
 
     def read_again(self, error: Exception, shard: ShardRef, read: Callable[[], Result]) -> Result:
         """What is read after the shard was mended. Raises the error, where that tells of no damage, or ShardDamaged."""
@@ -80,19 +80,19 @@ class Mender:
         Raises BackendError, QueueMismatch.
         """
         part, cursor, recounts = b"", b"", b""
-        found = 0
+        damaged = 0
         while True:
             args = [self._lease_ttl, part, cursor, recounts]
             step = RepairReply.of(self._step(shard, args, self._lease_ttl))
             part, cursor, recounts, notes = step.part, step.cursor, step.recounts, step.notes
-            found += step.damaged
+            damaged += step.damaged
             for at in range(0, len(notes), 4):
                 _tell(shard, *notes[at : at + 4])
             if step.damaged > len(notes) // 4:
                 more = step.damaged - len(notes) // 4
                 logger.warning("%s more damaged records: shard %s of %s", more, shard.index, shard.queue_name)
             if not part:
-                return found
+                return damaged
 
 
 def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, kept: bytes) -> None:

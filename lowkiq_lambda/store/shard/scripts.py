@@ -120,12 +120,12 @@ class Linker:
         parts = [*parts[:-1], *map(self.include, late), part]
         named = {key for each in parts for key in each.own_keys()}
         keys = tuple(key for key in key_names(features) if key in named)
-        asked = [feature for feature, own in FEATURES.items() if named & {*own}]
-        missing = [key for feature in asked if feature not in features for key in FEATURES[feature] if key in named]
+        relevant = [feature for feature, own in FEATURES.items() if named & {*own}]
+        missing = [key for feature in relevant if feature not in features for key in FEATURES[feature] if key in named]
         source = "\n".join(
             [
                 "local call = redis.call",
-                *(f"local has_{feature} = {str(feature in features).lower()}" for feature in asked),
+                *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *(each.text for each in parts[: len(early)]),
@@ -145,16 +145,16 @@ class Linker:
 
     def _in_order(self, names: Iterable[str], features: Iterable[str]) -> list[str]:
         """These includes and all that they need, each once and behind what it needs itself."""
-        found: dict[str, bool] = {}
+        is_placed: dict[str, bool] = {}
 
         def add(name: str) -> None:
-            if found.get(name) is False:
+            if is_placed.get(name) is False:
                 raise ValueError(f"The include {name!r} needs itself.")
-            if name not in found:
-                found[name] = False
+            if name not in is_placed:
+                is_placed[name] = False
                 for needed in self.include(name).needs(features):
                     add(needed)
-                found[name] = True
+                is_placed[name] = True
                 order.append(name)
 
         order: list[str] = []
