@@ -51,6 +51,11 @@ COUNTERS: Final = (
 
 def stored(client: redis.Redis, shard: ShardRef) -> State:
     """The shard in Redis; AssertionError if its keys contradict each other."""
+    return stored_and_seen(client, shard)[0]
+
+
+def stored_and_seen(client: redis.Redis, shard: ShardRef) -> tuple[State, float]:
+    """As `stored`, and the latest time that a call came with, as the shard has noted it: in one round trip."""
     pipe = client.pipeline(transaction=True)
     for name in _ZSETS:
         pipe.zrange(shard.key(name), 0, -1, withscores=True)
@@ -77,7 +82,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
     assert not started.keys() & flight.keys(), "what a started job was handed is in one place"
     _check_seen(hashes["seen"], box)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
-    return {
+    state: State = {
         "waiting": waiting,
         "flight": flight,
         "progress": {
@@ -101,11 +106,7 @@ def stored(client: redis.Redis, shard: ShardRef) -> State:
         "lease": (int(meta.get("token", 0)), float(meta.get("until", 0)), bool(lease_key)),
         "flight_since": float(meta["flight_since"]) if flight else None,
     }
-
-
-def seen_at(client: redis.Redis, shard: ShardRef) -> float:
-    """The latest time that a call came with, as the shard has noted it."""
-    return float(client.hget(shard.key("meta"), "now") or 0)
+    return state, float(meta.get("now", 0))
 
 
 def entry_of(stored_entry: bytes) -> Entry:

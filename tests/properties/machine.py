@@ -13,7 +13,7 @@ from lowkiq_lambda.store.server.connection import Client
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Checkpoint, StopRequest, Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, MorgueLimits, Next
 from tests.kit.servers import Server
-from tests.kit.stored import entry_of, seen_at, stored
+from tests.kit.stored import entry_of, stored_and_seen
 from tests.properties.disturbing import DisturbedMachine, disturbance
 from tests.properties.model import Claimed, Limits, Model, NewJob, OutcomeRecord
 from tests.properties.observed import expected, in_numbers
@@ -87,11 +87,11 @@ class StoreMachine(DisturbedMachine):
     @invariant()
     def store_is_as_the_model(self) -> None:
         """The whole shard is as the model says."""
-        known, found = expected(self.model), stored(self.server.admin, self.shard.ref)
+        known, (found, after) = expected(self.model), stored_and_seen(self.server.admin, self.shard.ref)
         for state in (known, found):
             state["trouble"] = in_numbers(state["trouble"])
         assert known == found
-        before, after = self.model.seen_at, seen_at(self.server.admin, self.shard.ref)
+        before = self.model.seen_at
         assert after in {before, self.model.now}
         assert after >= before or before > self.model.now + 1, "only what is wrong by more than a second is set back"
         self.model.seen_at = after
