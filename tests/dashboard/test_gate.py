@@ -603,10 +603,13 @@ def test_a_wrong_password_takes_as_long_as_a_right_one(clock: ManualClock) -> No
     scope: dict[str, Any] = {"headers": []}
     took = {}
     for password in (first, second, "neither of them"):
-        auth.sign_in(scope, password, clock.time())
-        began = time.process_time()
-        auth.sign_in(scope, password, clock.time())
-        took[password] = time.process_time() - began
+        times = list[float]()
+        for _ in range(3):
+            began = time.process_time()
+            auth.sign_in(scope, password, clock.time())
+            times.append(time.process_time() - began)
+        # Load makes some of them longer, and none shorter.
+        took[password] = min(times)
 
     assert max(took.values()) < 3 * min(took.values())
 

@@ -1,7 +1,6 @@
 """A daemon told by signals: to stop, to be quiet, to say what it is doing."""
 
 import signal
-from time import monotonic
 
 import pytest
 
@@ -30,14 +29,12 @@ def test_l72_term_waits_for_running_jobs(stage: Stage) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_l72_an_idle_daemon_stops_at_once(stage: Stage, number: signal.Signals) -> None:
-    """L-72: where nothing runs the exit does not wait for the poll interval."""
-    daemon = stage.daemon(poll_interval=NEVER)
+    """L-72: where nothing runs the exit waits neither for the poll interval nor for the time to shut down."""
+    daemon = stage.daemon(poll_interval=NEVER, shutdown_timeout=NEVER)
     stage.await_told("on_heartbeat")
-    told_at = monotonic()
     daemon.send(number)
 
     assert 0 == daemon.exit_code()
-    assert monotonic() - told_at < 10
 
 
 def test_nothing_new_starts_after_term(stage: Stage) -> None:

@@ -98,7 +98,7 @@ def test_l73_traces_name_each_thread() -> None:
 
     thread = threading.Thread(target=linger, name="lingering")
     thread.start()
-    assert ready.wait(5)
+    assert ready.wait(30)
     traces = thread_traces()
     go_on.set()
     thread.join()

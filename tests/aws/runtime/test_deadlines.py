@@ -20,8 +20,9 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: FunctionS
         stage.push(ids, do, 1)
         stage.push(ids, "note", 2)
     environment = stage.environment()
-    running = environment.begin({"shard": 0}, timeout=2.0)
+    running = environment.begin({"shard": 0}, timeout=PLENTY)
     stage.await_told("begin", id="g")
+    environment.time_out()
     killed = running.outcome()
     assert isinstance(killed, Killed)
     assert {} != stage.state()["flight"]
@@ -49,7 +50,11 @@ def test_what_a_killed_run_had_done_is_in_its_metrics(stage: FunctionStage) -> N
     """Metrics are flushed after every batch: of the batches before the one that was killed none is missing."""
     stage.push(BEFORE)
     stage.push("g", "hang once")
-    killed = stage.environment().invoke({"shard": 0}, timeout=2.0)
+    environment = stage.environment()
+    running = environment.begin({"shard": 0}, timeout=PLENTY)
+    stage.await_told("begin", id="g")
+    environment.time_out()
+    killed = running.outcome()
 
     assert isinstance(killed, Killed)
     assert len(BEFORE) == stage.state()["counters"]["done"] == sum(killed.metric("done"))
@@ -72,17 +77,20 @@ def test_an_invocation_right_after_the_kill_finds_the_shard_held(stage: Function
     """The lease of the dead runs to its end: nobody performs what may still be performed."""
     stage.push("g", "hang once")
     environment = stage.environment(lease_ttl=30.0)
-    assert isinstance(environment.invoke({"shard": 0}, timeout=1.0), Killed)
+    running = environment.begin({"shard": 0}, timeout=PLENTY)
+    stage.await_told("begin", id="g")
+    environment.time_out()
 
+    assert isinstance(running.outcome(), Killed)
     assert "held" == reason_of(environment.begin({"shard": 0}, timeout=PLENTY).result())
     assert 1 == len(stage.told("begin"))
 
 
-@pytest.mark.parametrize("left", [1.0, 2.5])
+@pytest.mark.parametrize("left", [5.0, 12.0])
 def test_p5_an_event_that_comes_late_starts_nothing(stage: FunctionStage, left: float) -> None:
     """P5: with less time than the reserve nothing is started, claimed or lost, and the reason is said."""
     stage.push(ALL)
-    environment = stage.environment(reserve=3.0)
+    environment = stage.environment(reserve=15.0)
 
     late = environment.begin({"shard": 0}, timeout=left).result()
     assert "out of time" == reason_of(late)
@@ -98,11 +106,11 @@ def test_p5_more_work_than_time_is_left_to_the_next_invocations(make_stage: Make
     """P5: no run is killed, each ends by itself before its deadline, and none leaves a lease or a job in flight."""
     stage = make_stage(batch_size=1)
     stage.push(string.ascii_letters[:30], "take a tenth")
-    environment = stage.environment(reserve=0.5)
+    environment = stage.environment(reserve=2.5)
 
     reasons = []
     while stage.state()["waiting"]:
-        result = environment.begin({"shard": 0}, timeout=1.5).result()
+        result = environment.begin({"shard": 0}, timeout=3.5).result()
         reasons.append(reason_of(result))
         assert {} == stage.state()["flight"]
         assert not stage.state()["lease"][2]

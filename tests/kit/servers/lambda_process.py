@@ -82,6 +82,12 @@ class LambdaProcess:
         self._send(signal.SIGKILL)
         assert self._gone.wait(_EXIT_TIMEOUT)
 
+    def time_out(self) -> None:
+        """End it now as one whose time is over."""
+        with self._lock:
+            assert self._current
+            self._kill_if_late(self._current)
+
     def close(self) -> None:
         """End it: between invocations as one that finds nobody to ask, so that it can write what it measured."""
         if self._current is None:

@@ -63,6 +63,11 @@ class LambdaEnvironment:
         """As `begin`, and wait for the end."""
         return self.begin(event, timeout, request_id=request_id).outcome()
 
+    def time_out(self) -> None:
+        """Let the time of the invocation be over now."""
+        assert self._process
+        self._process.time_out()
+
     def freeze(self) -> None:
         """Stop the process in its tracks, in the middle of an invocation too."""
         assert self._process
