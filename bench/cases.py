@@ -12,6 +12,8 @@ from bench.latency import handovers, latencies
 
 BASE = "batch 100"
 """The case that the others are compared with."""
+MANY_SHARDS = "1,000 shards"
+MORE_JOBS = "ten times the jobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ def cases(jobs: int) -> list[Case]:
         Case(BASE, Load(jobs), idle=True),
         Case("1 shard", Load(jobs, shards=1), idle=True),
         Case("100 shards", Load(jobs, shards=100), idle=True),
-        Case("1,000 shards", Load(jobs, shards=1_000), idle=True),
-        Case("ten times the jobs", Load(10 * jobs)),
+        Case(MANY_SHARDS, Load(jobs, shards=1_000), idle=True),
+        Case(MORE_JOBS, Load(10 * jobs)),
     ]
 
 

@@ -62,8 +62,10 @@ def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
     return drained
 
 
-def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> Any:  # noqa: ANN401 - a reply
-    return _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")[5]
+def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> Any:  # noqa: ANN401 - a part of a reply
+    """The first window; None where the shard has none, as few jobs leave some of many shards empty."""
+    status, *granted = _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")
+    return granted[4] if status == b"OK" else None
 
 
 def _nonce(shard: ShardRef) -> str:

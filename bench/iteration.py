@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -19,7 +18,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from bench.table import ratio, spread
+from bench.here import DrainedHere, drain_here, new_queue
+from bench.table import goals, ratio, spread
 from lowkiq_lambda import BatchJob, Config, Lowkiq, Worker
 from lowkiq_lambda.cli.tables import markdown, whole
 from tests.kit.servers import Server
@@ -27,8 +27,12 @@ from tests.kit.servers import Server
 ITEM: Final = 0.002
 """Seconds of an item where processes are killed."""
 LEASE: Final = 1.0
+ITEMS: Final = 150_000.0
+SAVE: Final = 600.0
+"""Microseconds."""
+REPEATED: Final = 0.06
+"""Seconds of work: what was done since the last save, which is due after 0.05."""
 MICROSECONDS: Final = 1_000_000.0
-_numbers: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +58,38 @@ def main(arguments: list[str] | None = None) -> None:
             print(repeat + 1, samples[-1], file=sys.stderr, flush=True)
         repeated = repeated_items(server.url, options.kills)
     print(table(samples, repeated))
+    print()
+    print(goals(targets(samples, repeated)))
 
 
 def measure(server: Server, items: int) -> IterationSample:
     """A job that saves as often as usual, and one a twentieth as long that saves at each item."""
     usual, saved = items, max(1, items // 20)
-    seconds = _drain(server, usual, Config().ack_interval)
-    server.admin.config_resetstat()
+    seconds = _drain(server, usual, Config().ack_interval).seconds
     saving = _drain(server, saved, 0.0)
-    scripts = server.admin.info("commandstats")["cmdstat_evalsha"]
-    save = saving / saved - seconds / usual
-    return IterationSample(usual / seconds, save * MICROSECONDS, scripts["usec_per_call"])
+    save = saving.seconds / saved - seconds / usual
+    return IterationSample(usual / seconds, save * MICROSECONDS, saving.server)
 
 
-def _drain(server: Server, items: int, ack_interval: float) -> float:
-    """Seconds that a job of so many empty items takes."""
+def _drain(server: Server, items: int, ack_interval: float) -> DrainedHere:
+    """What a job of so many empty items takes."""
     app = Lowkiq(Config(redis_url=server.url, ack_interval=ack_interval))
 
     @app.worker
     class Counting(Worker):
-        queue_name = f"iteration-{next(_numbers)}"
+        queue_name = new_queue("iteration")
         shards_count = 1
 
         def perform_job(self, job: BatchJob) -> Iterator[int]:
             yield from range(0 if job.cursor is None else job.cursor + 1, items)
 
     Counting.perform_async([{"id": 1}])
-    began_at = time.perf_counter()
-    counts = app.drain(600)
-    seconds = time.perf_counter() - began_at
-    if counts != {"done": 1}:
-        raise RuntimeError(f"the job did not end: {counts}")
-    return seconds
+    return drain_here(app, 1, server.admin)
 
 
 def repeated_items(url: str, kills: int) -> list[int]:
     """How many items each killed process had done that the next one did again."""
-    context, rng, name = get_context("spawn"), Random(kills), f"killed-{next(_numbers)}"
+    context, rng, name = get_context("spawn"), Random(kills), new_queue("killed")
     items = 200 * (kills + 1)
     with TemporaryDirectory() as folder:
         done = Path(folder) / "done"
@@ -153,6 +152,16 @@ def table(samples: Sequence[IterationSample], repeated: Sequence[int]) -> str:
             ["the same in seconds, ack_interval 0.05", ratio(median(share)) if share else ""],
         ],
     )
+
+
+def targets(samples: Sequence[IterationSample], repeated: Sequence[int]) -> Iterator[tuple[str, str, str, bool]]:
+    """What is to be reached: items and saves that cost little, and of the work no more again than a kill may cost."""
+    rate, save = median(sample.rate for sample in samples), median(sample.save for sample in samples)
+    yield "empty items", f"{whole(ITEMS)}/s", f"{whole(rate)}/s", rate >= ITEMS
+    yield "a save", f"at most {whole(SAVE)} µs", f"{whole(save)} µs", save <= SAVE
+    if repeated:
+        again = ITEM * median(repeated)
+        yield "repeated after a kill", f"at most {ratio(REPEATED)} s", f"{ratio(again)} s", again <= REPEATED
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Samples to markdown: medians with their spread, ratios within a repeat."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -24,6 +24,7 @@ _HEAD = (
     "idle p50 ms",
     "idle p99 ms",
     "LPUSH to BRPOP p50 ms",
+    "its p99 ms",
 )
 
 
@@ -45,13 +46,13 @@ class Results:
         """How fast the case was drained, against another case of the same repeat."""
         return [one.drain / other.drain for one, other in zip(self.of(case), self.of(base), strict=False)]
 
-    def latency(self, case: str) -> tuple[float, float, float] | None:
-        """Of all repeats together, in milliseconds: the median, the 99th percentile, and the median of a bare list."""
+    def latency(self, case: str) -> tuple[float, float, float, float] | None:
+        """Of all repeats together, in milliseconds: the median and the 99th percentile, and those of a bare list."""
         found = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.latencies]
         bare = [MILLISECONDS * seconds for sample in self.of(case) for seconds in sample.handovers]
         if len(found) < 2:
             return None
-        return median(found), quantiles(found, n=100, method="inclusive")[98], median(bare)
+        return median(found), _p99(found), median(bare), _p99(bare)
 
 
 def table(results: Results) -> str:
@@ -67,9 +68,19 @@ def spread(values: Sequence[float], text: Callable[[float], str]) -> str:
     return middle if len(values) == 1 else f"{middle} ({text(min(values))} to {text(max(values))})"
 
 
+def goals(lines: Iterable[tuple[str, str, str, bool]]) -> str:
+    """A line for each target: its name, what is to be reached, what was measured, and whether that is enough."""
+    told = [(what, goal, found, "reached" if reached else "**short**") for what, goal, found, reached in lines]
+    return markdown(("target", "to reach", "measured", ""), told)
+
+
 def ratio(value: float) -> str:
     """With two decimals."""
     return f"{value:.2f}"
+
+
+def _p99(values: Sequence[float]) -> float:
+    return quantiles(values, n=100, method="inclusive")[98]
 
 
 def _line(results: Results, name: str) -> list[str]:
@@ -87,5 +98,5 @@ def _line(results: Results, name: str) -> list[str]:
         f"{median(sample.reads for sample in samples):.4f}",
         f"{median(sample.commands for sample in samples):.3f}",
         *(ratio(value) for value in idle or ()),
-        *(() if idle else ("", "", "")),
+        *(() if idle else ("", "", "", "")),
     ]

@@ -40,6 +40,12 @@ def reset(admin: redis.Redis) -> None:
     admin.config_resetstat()
 
 
+def scripts(admin: redis.Redis) -> tuple[int, float]:
+    """Calls of scripts by their hash, and the microseconds of one, on the average."""
+    stat = _info(admin, "commandstats").get("cmdstat_evalsha", {"calls": 0, "usec_per_call": 0.0})
+    return int(stat["calls"]), float(stat["usec_per_call"])
+
+
 def used_memory(admin: redis.Redis) -> int:
     """Bytes."""
     return int(_info(admin, "memory")["used_memory"])

@@ -8,20 +8,24 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from statistics import median
 from typing import Any, Final
 
-from bench.table import ratio, spread
+from bench.here import drain_here, new_queue
+from bench.table import goals, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli.tables import markdown, whole
 from tests.kit.servers import Server
 
 WAIT: Final = 0.05
 """Seconds of a job."""
+BUSY: Final = 0.9
+CALLS: Final = 0.06
+MANY: Final = 20
+"""The concurrency from which on calls of scripts are to be few."""
 KINDS: Final = ("threads", "coroutines")
-_numbers: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +52,17 @@ def main(arguments: list[str] | None = None) -> None:
                 samples[kind, concurrency].append(measure(server, kind, concurrency, jobs))
                 print(repeat + 1, kind, concurrency, samples[kind, concurrency][-1], file=sys.stderr, flush=True)
     print(table(samples))
+    print()
+    print(goals(targets(samples)))
 
 
 def measure(server: Server, kind: str, concurrency: int, jobs: int) -> WaitingSample:
     """One drain of so many jobs."""
     app = Lowkiq(Config(redis_url=server.url))
-    name = f"waiting-{next(_numbers)}"
-    worker = app.worker(queue_name=name, shards_count=1, concurrency=concurrency)(HANDLERS[kind])
+    worker = app.worker(queue_name=new_queue("waiting"), shards_count=1, concurrency=concurrency)(HANDLERS[kind])
     worker.perform_async([{"id": number} for number in range(jobs)])
-    server.admin.config_resetstat()
-    began_at = time.perf_counter()
-    done = app.drain(600)
-    seconds = time.perf_counter() - began_at
-    if done != {"done": jobs}:
-        raise RuntimeError(f"not all was done: {done}")
-    scripts = server.admin.info("commandstats").get("cmdstat_evalsha", {})
-    return WaitingSample(jobs / seconds, scripts["calls"] / jobs)
+    drained = drain_here(app, jobs, server.admin)
+    return WaitingSample(jobs / drained.seconds, drained.calls / jobs)
 
 
 def _wait(_batch: object) -> None:
@@ -89,6 +88,18 @@ def table(samples: Mapping[tuple[str, int], Sequence[WaitingSample]]) -> str:
         for (kind, concurrency), found in samples.items()
     ]
     return markdown((f"jobs of {WAIT * 1_000:.0f} ms, one shard", "ids/s", "busy", "calls an id"), rows)
+
+
+def targets(samples: Mapping[tuple[str, int], Sequence[WaitingSample]]) -> Iterator[tuple[str, str, str, bool]]:
+    """What is to be reached where handlers run side by side: busy slots, and few calls for each id from 20 on."""
+    for (kind, concurrency), found in samples.items():
+        if concurrency > 1:
+            busy = median(sample.rate * WAIT / concurrency for sample in found)
+            yield f"busy, {kind}, concurrency {concurrency}", ratio(BUSY), ratio(busy), busy >= BUSY
+        if concurrency >= MANY:
+            calls = median(sample.calls for sample in found)
+            goal = f"at most {ratio(CALLS)}"
+            yield f"calls an id, {kind}, concurrency {concurrency}", goal, ratio(calls), calls <= CALLS
 
 
 if __name__ == "__main__":

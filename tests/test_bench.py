@@ -58,15 +58,25 @@ def test_the_use_of_cores_is_measured_beside_the_bare_loop() -> None:
 
 def test_what_concurrency_brings_is_measured() -> None:
     """A handler that waits, in threads and as a coroutine, with one call at once and with several."""
-    printed = run("bench.waiting", "--jobs=40", "--repeats=1", "--concurrency", "1", "10").splitlines()
-    assert 6 == len(printed)
-    assert "coroutines, concurrency 10" in printed[-1]
+    measured, targets = run("bench.waiting", "--jobs=40", "--repeats=1", "--concurrency", "1", "20").split("\n\n")
+
+    assert 6 == len(measured.splitlines())
+    assert "coroutines, concurrency 20" in measured.splitlines()[-1]
+    assert 4 == len(targets.splitlines()[2:])
 
 
 def test_jobs_with_a_cursor_are_measured() -> None:
-    """Items, saves, and what is repeated after a kill: five lines with numbers."""
-    printed = run("bench.iteration", "--repeats=1", "--items=200", "--kills=2")
+    """Items, saves, and what is repeated after a kill: five lines with numbers, and three targets."""
+    measured, targets = run("bench.iteration", "--repeats=1", "--items=200", "--kills=2").split("\n\n")
 
-    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in printed.splitlines()[2:]]
+    lines = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in measured.splitlines()[2:]]
     assert 5 == len(lines)
-    assert all(float(measured.replace(",", "").split()[0]) >= 0 for _, measured in lines)
+    assert all(float(found.replace(",", "").split()[0]) >= 0 for _, found in lines)
+    assert 3 == len(targets.splitlines()[2:])
+
+
+def test_many_shards_are_measured_beside_their_own_floor() -> None:
+    """Shards that got no job are passed over, by the floor too; the target stands below the table."""
+    printed = run("bench", "--jobs=200", "--repeats=1", "--trials=3", "--only=1,000 shards")
+
+    assert "| 1,000 shards beside their own floor | 0.80 | " in printed
