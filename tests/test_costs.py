@@ -365,6 +365,15 @@ def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert [] == [one for one in examples if "frankfurt" not in one and "| ---" not in printed(capsys, *one.split())]
 
 
+def test_what_concurrency_saves_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A million jobs that wait 50 ms: their time on Lambda one by one, 10 and 50 side by side; nothing without jobs."""
+    *_, told = printed(capsys, "--job-seconds=0.05").splitlines()
+
+    costs = "$0.333 with concurrency 1, $0.035 with concurrency 10, $0.012 with concurrency 50"
+    assert f"The handlers' time on Lambda costs {costs}." == told
+    assert "The handlers' time" not in printed(capsys, "--jobs=0")
+
+
 def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """The table and the sentences below it, as `lowkiq costs` prints them."""
     assert printed(capsys) in (ROOT / "README.md").read_text()

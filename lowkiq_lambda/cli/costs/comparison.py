@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.cli.costs.bills import REDIS, Bill, Month, Redis, container_bill, dollars, lambda_bill, sqs_bill
+from lowkiq_lambda.cli.costs.bills import (
+    MEGABYTES,
+    REDIS,
+    Bill,
+    Month,
+    Redis,
+    container_bill,
+    dollars,
+    lambda_bill,
+    sqs_bill,
+)
 from lowkiq_lambda.cli.costs.prices import Prices
 from lowkiq_lambda.cli.tables import markdown, whole
 
@@ -26,6 +36,8 @@ ROWS: Final = (
     "Logs",
     "Metrics and alarms",
 )
+CONCURRENCY: Final = (1, 10, 50)
+"""What is told beside the month's own."""
 MOST_JOBS: Final = 10**12
 MOST_SHARDS: Final = 10_000
 """So far is looked for the point from which a container is cheaper."""
@@ -70,7 +82,20 @@ class Comparison:
         return (
             f"The cheapest is {cheapest}, with {_cell(totals[cheapest])}.\n"
             f"A container costs less than Lambda's visits {_from(jobs, 'job')}, and {_from(shards, 'shard')}."
+            f"{self._side_by_side()}"
         )
+
+    def _side_by_side(self) -> str:
+        """What the handlers' time costs as they run one by one, and side by side."""
+        if not self.month.work:
+            return ""
+        told = ", ".join(f"${self._time(number):,.3f} with concurrency {number}" for number in CONCURRENCY)
+        return f"\nThe handlers' time on Lambda costs {told}."
+
+    def _time(self, concurrency: int) -> float:
+        gigabytes = self.month.memory / MEGABYTES
+        seconds = replace(self.month, concurrency=concurrency).running
+        return self.prices["lambda_gigabyte_seconds"].of(seconds * gigabytes, free_tier=self.free_tier)
 
     def _container_is_cheaper(self, month: Month) -> bool:
         container, visits = (sum(self._dollars(way, month).values()) for way in (container_bill, lambda_bill))
