@@ -179,7 +179,7 @@ class ShardVisit:
             else:
                 self._settings.timing.observe_run(ended - begun)
             self._shard.note_batch(ended - begun, ahead + begun - batch[0].perform_in)
-            if isinstance(self._exit, KeyboardInterrupt):
+            if self._exit is not None and isinstance(self._exit, KeyboardInterrupt):
                 break
             if left and ended - settled >= self._settings.ack_interval:
                 self._shard.settle("part")

@@ -184,7 +184,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
     trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
     deliveries, numbers = [], 0.0
     for id_, record in pairs(window.records):
-        progress, at = _progress(record)
+        progress, at = _progress(record) if record[_KIND] == _STARTED else (b"", _KIND)
         perform_in, retry_count = _HEAD.unpack_from(record)
         numbers += perform_in + retry_count
         trouble = trouble_of.get(id_, _NO_TROUBLE) if trouble_of else _NO_TROUBLE
@@ -223,9 +223,7 @@ def _pace(dumped: bytes) -> str:
 
 
 def _progress(record: bytes) -> tuple[bytes, int]:
-    """How far a started job has come, empty for any other, and where the payloads begin."""
-    if record[_KIND] != _STARTED:
-        return b"", _KIND
+    """How far a started job has come, and where the payloads begin."""
     end = _KIND + 5 + int.from_bytes(record[_KIND + 1 : _KIND + 5])
     return record[_KIND + 5 : end], end
 
