@@ -32,8 +32,14 @@ async def run(
     around: Callable[[AsyncHandler], AsyncHandler],
     deliveries: Sequence[Delivery],
     context: DrainContext,
+    is_cancelled: Callable[[], bool],
 ) -> BatchResult:
-    """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler."""
+    """As `Performer.run`; `around` puts the server middlewares, coroutine functions all, around a handler.
+
+    Raises CancelledError where it was cancelled before it began.
+    """
+    if is_cancelled():
+        raise asyncio.CancelledError
     payloads, broken = performer.decode(deliveries)
     result = BatchResult(failed=broken)
     if not payloads:

@@ -7,10 +7,12 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from lowkiq_lambda.protocols import LoopFactory
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 1.0
 """Seconds until a coroutine that does not heed its cancellation is logged."""
+STANDSTILL: Final = 1.0
+"""Seconds for which a loop may stand still: between two tests, for example, that share it."""
 
 _callers_loop: ContextVar[AbstractEventLoop | None] = ContextVar("lowkiq_callers_loop", default=None)
 """Of who awaits the drain in whose context this is."""
@@ -82,7 +86,11 @@ class LoopCall:
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._task: Task | None = None
-        self._is_cancelled = False
+        self._stands_since: float | None = None
+        self.is_cancelled = False
+        """Whether `cancel` was called: a loop that was blocked since hears of it only when it has begun the task."""
+        self.broken: str | None = None
+        """Why a thread that waited for it gave up."""
 
     def start(
         self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
@@ -92,16 +100,29 @@ class LoopCall:
 
     def cancel(self) -> None:
         """Cancel it, be it begun or not."""
-        self._is_cancelled = True
+        self.is_cancelled = True
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._cancel)
+
+    def fault(self) -> str | None:
+        """Why it may never end: its loop is closed, or has stood still for some time. To be asked again."""
+        if self._loop.is_running():
+            self._stands_since = None
+            return None
+        now = time.monotonic()
+        self._stands_since = now if self._stands_since is None else self._stands_since
+        if self._loop.is_closed():
+            return "The event loop of handlers was closed while they ran: their jobs are given back."
+        if now - self._stands_since < STANDSTILL:
+            return None
+        return "The event loop of handlers was stopped while they ran: their jobs are given back."
 
     def _start(
         self, call: Callable[[], Coroutine[Any, Any, object]], variables: Context, on_done: Callable[[Task], object]
     ) -> None:
         self._task = self._loop.create_task(call(), context=variables)
         self._task.add_done_callback(on_done)
-        if self._is_cancelled:
+        if self.is_cancelled:
             self._cancel()
 
     def _cancel(self) -> None:
@@ -135,18 +156,23 @@ async def drain_beside(drain: Callable[[], Result], stop: Callable[[], object]) 
 
     def run() -> None:
         try:
-            result = variables.run(drain)
+            tell = partial(ended.set_result, variables.run(drain))
         except BaseException as error:  # noqa: BLE001 - raised by who awaits it
-            loop.call_soon_threadsafe(ended.set_exception, error)
-        else:
-            loop.call_soon_threadsafe(ended.set_result, result)
+            tell = partial(ended.set_exception, error)
+        try:
+            loop.call_soon_threadsafe(tell)
+        except RuntimeError:
+            logger.exception("a drain ended when the event loop of its caller was closed")
 
     threading.Thread(target=run, name="lowkiq-adrain", daemon=True).start()
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
         stop()
-        await asyncio.wait([ended])
+        while not ended.done():
+            # A cancel scope of anyio cancels again and again until it is left.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([ended])
         if ended.exception() is not None:
             error = ended.exception()
             logger.error("the drain that was cancelled ended with an error", exc_info=error)  # noqa: TRY400 - it is another one that is raised

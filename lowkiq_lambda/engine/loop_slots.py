@@ -1,20 +1,20 @@
 """Slots for coroutine handlers: tasks on their event loop, or, within plain middlewares, threads that wait for them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from inspect import iscoroutinefunction
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import msgspec
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.coroutines import AsyncHandler, call_handler, run, told
-from lowkiq_lambda.engine.event_loop import HandlerLoop, LoopCall, Task
+from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, DrainContext, Performer
-from lowkiq_lambda.engine.slots import Ended, OnEnd
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotCall
 from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.protocols import ServerMiddleware, compose
@@ -44,8 +44,8 @@ class LoopSlots:
 
     def begin(
         self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> Callable[[], object]:
-        """Perform the batch on the loop; what is returned cancels it."""
+    ) -> SlotCall:
+        """Perform the batch on the loop."""
         call = LoopCall(self._loop.get())
         plain = [middleware for middleware in self._middlewares if not iscoroutinefunction(middleware)]
         rest = [middleware for middleware in self._middlewares if iscoroutinefunction(middleware)]
@@ -53,17 +53,22 @@ class LoopSlots:
             self._threads.start(
                 lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)
             )
-            return call.cancel
+            return _CallInThread(call)
         began_at = self._clock.monotonic()
-        coroutine = partial(run, self._performer, partial(compose, rest), deliveries, context)
-        call.start(coroutine, variables, partial(self._tell_end, deliveries, began_at, on_end))
-        return call.cancel
+        coroutine = partial(
+            run, self._performer, partial(compose, rest), deliveries, context, lambda: call.is_cancelled
+        )
+        call.start(coroutine, variables, partial(self._tell_end, call, deliveries, began_at, on_end))
+        return call
 
-    def _tell_end(self, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task) -> None:
+    def _tell_end(
+        self, call: LoopCall, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task
+    ) -> None:
         if task.cancelled():
-            # Before it began: nothing of it ran.
+            # Before it began: nothing of it ran. Where it was ours, that says nothing of the ids.
             ids = [delivery.id for delivery in deliveries]
-            result = BatchResult(returned=ids, exited_ids=ids, exit=asyncio.CancelledError())
+            exited_ids = [] if call.is_cancelled else ids
+            result = BatchResult(returned=ids, exited_ids=exited_ids, exit=asyncio.CancelledError())
             on_end(Ended(result, began_at, self._clock.monotonic()))
         elif error := task.exception():
             on_end(error)
@@ -91,7 +96,23 @@ class LoopSlots:
         except BaseException as error:  # noqa: BLE001 - raised by the visit, in its own thread
             on_end(error)
         else:
-            on_end(Ended(result, began_at, self._clock.monotonic()))
+            ended = Ended(result, began_at, self._clock.monotonic())
+            on_end(ended if call.broken is None else LoopEnded(call.broken))
+
+
+class _CallInThread:
+    """A batch within plain middlewares, in a thread that sees by itself when its loop runs no more."""
+
+    def __init__(self, call: LoopCall) -> None:
+        self._call = call
+
+    def cancel(self) -> None:
+        """Cancel what runs on the loop."""
+        self._call.cancel()
+
+    def fault(self) -> str | None:
+        """Its thread ends in any case."""
+        return None
 
 
 class _Awaited:
@@ -106,15 +127,26 @@ class _Awaited:
         """What the handler returns or raises."""
         ended: SimpleQueue[Task] = SimpleQueue()
         self._call.start(lambda: self._awaited(batch), copy_context(), ended.put)
-        task = ended.get()
-        if task.cancelled():
+        task = self._ended(ended)
+        if task is None or task.cancelled():
             raise asyncio.CancelledError
         outcome = task.result()
         if isinstance(outcome, BaseException):
             raise outcome
         return None
 
+    def _ended(self, ended: "SimpleQueue[Task]") -> "asyncio.Task[object] | None":
+        while True:
+            try:
+                return ended.get(timeout=STANDSTILL)
+            except Empty:
+                self._call.broken = self._call.fault()
+                if self._call.broken:
+                    return None
+
     async def _awaited(self, batch: Batch) -> BaseException | None:
+        if self._call.is_cancelled:
+            return asyncio.CancelledError()
         # What it raises is handed over: an exit must not leave the loop's thread.
         try:
             await self._handle(self._worker, batch)

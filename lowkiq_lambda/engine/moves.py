@@ -12,6 +12,9 @@ Move: TypeAlias = Literal["begin", "more", "part", "wait", "end"]
 FIRST_LOOK: Final = 0.1
 LONGEST_LOOK: Final = 1.0
 """Seconds between two looks for more while a slot is free: from the first, doubled up to the longest."""
+TURN_BATCHES: Final = 20
+LONGEST_TURN: Final = 5.0
+"""A turn lasts so many times as long as a batch, but not longer than so many seconds: slots have to fill up first."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -47,3 +50,8 @@ def next_look(looks: int, now: float, due_in: float | None) -> float:
     """When to look for more after so many looks (1 or more) that found nothing; `due_in` seconds a job is due."""
     rest = doubled(FIRST_LOOK, looks - 1, LONGEST_LOOK)
     return now + (rest if due_in is None else max(FIRST_LOOK, min(rest, due_in)))
+
+
+def turn_of(mean: float | None) -> float:
+    """For how many seconds, at least, a visit goes on claiming whose batches take `mean`, while other shards wait."""
+    return min(LONGEST_TURN, TURN_BATCHES * (mean or 0.0))

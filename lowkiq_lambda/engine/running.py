@@ -1,6 +1,6 @@
-"""A batch that runs in a slot: what its handler may know, and what its visit keeps of it."""
+"""Batches that run in slots: what their handlers may know, and what their visit keeps of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lowkiq_lambda.engine.batch import HandlerContext
@@ -9,6 +9,7 @@ from lowkiq_lambda.job import Delivery
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.cancelling import Cause
     from lowkiq_lambda.engine.iteration_run import IterationRun
+    from lowkiq_lambda.engine.slots import SlotCall
 
 
 class RunMaker(HandlerContext, Protocol):
@@ -29,15 +30,16 @@ class RunningBatch:
         self.deliveries = deliveries
         self.waited = waited
         """Seconds for which its first id had been due when it began."""
-        self.ask_to_end: Callable[[], object] = bool
-        """Has it cancelled by its slot."""
+        self.call: SlotCall | None = None
+        """Its slot's."""
         self.cancelled: Cause | None = None
 
     def cancel(self, cause: "Cause") -> None:
         """Cancel it, once, as far as it can be."""
         if self.cancelled is None:
             self.cancelled = cause
-            self.ask_to_end()
+            if self.call is not None:
+                self.call.cancel()
 
     @property
     def token(self) -> int:
@@ -49,8 +51,8 @@ class RunningBatch:
         return self._visit.remaining()
 
     def stopping(self) -> bool:
-        """Whether the handler should come to an end."""
-        return self._visit.stopping()
+        """Whether the handler should come to an end: also where it went on though it was cancelled."""
+        return self.cancelled is not None or self._visit.stopping()
 
     def run_of(self, job_id: str) -> "IterationRun":
         """The run of this job, which has a cursor."""
@@ -72,3 +74,24 @@ class RunningBatch:
     def broken(self) -> BaseException | None:
         """What went wrong below the user's code."""
         return None if self._run is None else self._run.broken
+
+
+class RunningBatches(set[RunningBatch]):
+    """Those of a visit."""
+
+    def ids(self) -> list[str]:
+        """Of all of them; may be asked from another thread."""
+        return [job_id for running in list(self) for job_id in running.ids]
+
+    def cancel(self, cause: "Cause") -> None:
+        """Cancel each, as far as it can be."""
+        for running in self:
+            running.cancel(cause)
+
+    def fault(self) -> str | None:
+        """Why one of them may never end, or None."""
+        return next((fault for running in self if running.call and (fault := running.call.fault())), None)
+
+    def have_ended(self) -> bool:
+        """Whether none is left that may come to its end."""
+        return all(running.call and running.call.fault() for running in self)

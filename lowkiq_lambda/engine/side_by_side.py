@@ -4,35 +4,37 @@ The visit's own thread is the coordinator: it alone talks to Redis and keeps wha
 calls to its inbox, and it makes them one after the other.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 from itertools import chain
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final, Literal
 
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.cancelling import CancelWatch
 from lowkiq_lambda.engine.flight import Flight
+from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.leased_shard import DrainSettings
-from lowkiq_lambda.engine.moves import Standing, next_look, next_move
-from lowkiq_lambda.engine.running import RunningBatch
-from lowkiq_lambda.engine.slots import Ended, Slots
+from lowkiq_lambda.engine.moves import Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.perform import about
+from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
+from lowkiq_lambda.engine.slot_saves import SlotSaves
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.store.shard.lease_replies import Checkpoint, Window
+from lowkiq_lambda.store.shard.lease_replies import Window
 from lowkiq_lambda.store.shard.session import LeaseSession
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration_run import IterationRun
 
+logger = logging.getLogger(__name__)
+
 LONGEST_WAIT: Final = 0.1
 """Seconds after which the coordinator looks up at the latest: whether to cancel what runs."""
-TURN_BATCHES: Final = 20
-LONGEST_TURN: Final = 5.0
-"""A turn lasts so many times as long as a batch, but not longer than so many seconds: slots have to fill up first."""
 
 
 class ConcurrentVisit(ShardVisit):
@@ -45,39 +47,43 @@ class ConcurrentVisit(ShardVisit):
         slots.check()
         self._slots = slots
         self._variables = copy_context()
-        self._inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._running: set[RunningBatch] = set()
+        self._concurrency = settings.worker.concurrency
+        self._inbox = Inbox()
+        self._running = RunningBatches()
         self._flight = Flight()
+        self._saves = SlotSaves(self._shard, self._flight, self._inbox)
         self._exited: list[Delivery] = []
         self._began_at = settings.clock.monotonic()
         self._cancel_watch = CancelWatch(budget, self._shard.lease, settings.clock, settings.shutdown_timeout)
+        self._has_lost_loop = False
         self._unsettled_since: float | None = None
         self._may_claim = True
         self._look_at = 0.0
         self._empty_looks = 0
-        self._is_closing = False
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
-        return self._is_closing or isinstance(self._exit, KeyboardInterrupt) or super().stopping()
+        return self._saves.is_closed or isinstance(self._exit, KeyboardInterrupt) or super().stopping()
+
+    def running_jobs(self) -> dict[str, object]:
+        """The ids of all batches that run."""
+        return about(self._settings.worker, ids) if (ids := self._running.ids()) else {}
 
     def new_run(self, job_id: str, *, is_suspect: bool) -> "IterationRun":
         """A run of a job with a cursor, in a slot; what it saves, the coordinator writes."""
         from lowkiq_lambda.engine.iteration_run import IterationRun  # noqa: PLC0415 - imported lazily: cold start
 
         run = IterationRun(self._shard, self._budget, job_id, self._others_wait_for_slot, is_suspect=is_suspect)
-        run.save = self._save_from_slot
+        run.save = self._saves.save
         return run
 
     def _against_claim(self) -> StopReason | None:
-        timing, clock = self._settings.timing, self._settings.clock
-        reason = super()._against_claim()
-        turn = min(LONGEST_TURN, TURN_BATCHES * (timing.mean or 0.0))
-        return None if reason == "turn over" and clock.monotonic() - self._began_at < turn else reason
+        reason, took = super()._against_claim(), self._settings.clock.monotonic() - self._began_at
+        return None if reason == "turn over" and took < turn_of(self._settings.timing.mean) else reason
 
     def _seconds_until_free(self) -> float:
-        # What could not be waited for still runs: nobody else may have the shard before the lease ends.
-        return self._settings.lease.ttl if self._running else super()._seconds_until_free()
+        # What could not be waited for may still run: nobody else may have the shard before the lease ends.
+        return self._settings.lease.ttl if self._running or self._has_lost_loop else super()._seconds_until_free()
 
     def _run_batches(self, window: Window) -> None:
         self._runs_alone, self._may_claim = window.lone_suspect, not window.lone_suspect
@@ -110,7 +116,7 @@ class ConcurrentVisit(ShardVisit):
         return Standing(
             waiting=len(self._left),
             running=len(self._running),
-            concurrency=self._settings.worker.concurrency,
+            concurrency=self._concurrency,
             unsettled_since=self._unsettled_since,
             look_at=self._look_at,
             may_claim=self._may_claim and self._reason is None,
@@ -132,11 +138,26 @@ class ConcurrentVisit(ShardVisit):
             return
         if self._runs_alone:
             self._shard.start(batch[0].id)
-        self._budget.note_batch()
         running = RunningBatch(self, batch, self._shard.now() - batch[0].perform_in, is_suspect=self._runs_alone)
-        on_end = partial(self._post_end, running)
-        running.ask_to_end = self._slots.begin(batch, running, self._variables.copy(), on_end)
+        # Before it begins: whatever happens meanwhile, it is waited for.
         self._running.add(running)
+        on_end: OnEnd = lambda ended: self._inbox.post(partial(self._note_end, running, ended))  # noqa: E731 - called in the slot
+        try:
+            running.call = self._slots.begin(batch, running, self._variables.copy(), on_end)
+        except Exception as error:
+            self._running.discard(running)
+            if not (isinstance(error, NoSlot) and self._running):
+                raise
+            self._make_do(batch, error)
+        else:
+            self._budget.note_batch()
+
+    def _make_do(self, batch: list[Delivery], error: NoSlot) -> None:
+        """There is no slot for the batch: it waits for one of those that there are."""
+        self._left.appendleft(batch)
+        self._concurrency = len(self._running)
+        text = "%s: no more than %s calls run side by side: %s"
+        logger.warning(text, self._settings.worker.queue_name, self._concurrency, error)
 
     def _give_back(self, deliveries: Sequence[Delivery]) -> None:
         self._shard.pending.give_back(deliveries)
@@ -145,25 +166,21 @@ class ConcurrentVisit(ShardVisit):
     def _wait(self, seconds: float) -> None:
         """Make the calls that slots have posted; wait for the first."""
         if cause := self._cancel_watch.cause():
-            for running in self._running:
-                running.cancel(cause)
+            self._running.cancel(cause)
         try:
-            self._inbox.get(timeout=max(0.0, min(seconds, LONGEST_WAIT)))()
-            while True:
-                self._inbox.get_nowait()()
-        except Empty:
-            pass
+            has_calls = self._inbox.wait(max(0.0, min(seconds, LONGEST_WAIT)))
         except KeyboardInterrupt as error:
             # It came to this thread, and no handler knows of it: they are let end.
-            self._exit = error
-
-    def _post_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
-        """In the slot."""
-        self._inbox.put(partial(self._note_end, running, ended))
+            self._interrupt(error)
+            return
+        # One that comes in a call ends the visit: nobody knows how far that got.
+        self._inbox.make_calls()
+        if not has_calls and (fault := self._running.fault()):
+            raise LoopEnded(fault)
 
     def _note_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
         self._running.discard(running)
-        if self._is_closing:
+        if self._saves.is_closed:
             return
         if isinstance(ended, BaseException):
             raise ended
@@ -188,8 +205,15 @@ class ConcurrentVisit(ShardVisit):
     def _note_exit(self, running: RunningBatch, error: BaseException | None, ids: Sequence[str]) -> None:
         if error is None or running.cancelled:
             return
-        self._exit = self._exit if isinstance(self._exit, KeyboardInterrupt) else error
+        if isinstance(error, KeyboardInterrupt):
+            self._interrupt(error)
+        elif not isinstance(self._exit, KeyboardInterrupt):
+            self._exit = error
         self._exited_ids.update(ids if len(ids) == 1 else ())
+
+    def _interrupt(self, error: KeyboardInterrupt) -> None:
+        self._exit = error
+        self._reason = self._reason or "exited"
 
     def _settle_beside(self, move: Literal["more", "part"]) -> None:
         """Write what has ended, while others run; claim more beside them where that is the move."""
@@ -209,42 +233,20 @@ class ConcurrentVisit(ShardVisit):
             due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
 
-    def _save_from_slot(self, job_id: str, progress: bytes, *, clears: bool) -> Checkpoint:
-        """In the slot: have the coordinator save it, and wait for the answer."""
-        answers: SimpleQueue[Checkpoint | BaseException] = SimpleQueue()
-        self._inbox.put(partial(self._save, answers, job_id, progress, clears=clears))
-        answer = answers.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
-
-    def _save(
-        self, answers: "SimpleQueue[Checkpoint | BaseException]", job_id: str, progress: bytes, *, clears: bool
-    ) -> None:
-        if self._is_closing:
-            answers.put(LeaseLost("The visit ends: nothing more is saved."))
-            return
-        try:
-            saved = self._shard.save(job_id, progress, clears=clears, left_since=self._flight.oldest_without(job_id))
-            self._flight.since[job_id] = self._shard.now()
-        except BaseException as error:
-            answers.put(error)
-            raise
-        answers.put(saved)
-
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
         """In the slot: whether others wait for a job to make way, here where no slot is free, or in other shards."""
-        is_full = len(self._running) >= self._settings.worker.concurrency
+        is_full = len(self._running) >= self._concurrency
         return (is_full and self._others_wait(other_due)) or self._budget.turn_over()
 
     def _close(self, error: BaseException) -> None:
-        """Wait for all that runs: the process may take the shard again only then. What comes of it is dropped."""
-        self._is_closing = True
+        """Wait for all that can end, and drop what comes of it: the process may take the shard again only then."""
+        self._saves.is_closed = True
+        self._has_lost_loop = isinstance(error, LoopEnded)
         if isinstance(error, LeaseLost):
             self._shard.lease.lose()
         self._left.clear()
-        for running in self._running:
-            self._cut_short += running.ids
-            running.cancel("others")
-        while self._running:
-            self._inbox.get()()
+        self._cut_short += self._running.ids()
+        self._running.cancel("others")
+        while not self._running.have_ended():
+            self._inbox.wait(LONGEST_WAIT)
+            self._inbox.make_calls()

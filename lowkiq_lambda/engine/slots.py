@@ -22,6 +22,26 @@ OnEnd: TypeAlias = Callable[[Ended | BaseException], object]
 """Called in the slot, once, when the batch has ended: with what came of it, or with a fault of the library."""
 
 
+class NoSlot(RuntimeError):
+    """The system has no further thread."""
+
+
+class LoopEnded(RuntimeError):
+    """The event loop of handlers has ended under them: what they did not end may go on if it is run again."""
+
+
+class SlotCall(Protocol):
+    """A batch that was begun in a slot."""
+
+    def cancel(self) -> None:
+        """Ask it to end, where it can be asked."""
+        ...
+
+    def fault(self) -> str | None:
+        """Why it may never end, or None. It is waited for only where there is no such reason."""
+        ...
+
+
 class Slots(Protocol):
     """Performs batches without waiting for their end. Used by one thread for each visit."""
 
@@ -31,6 +51,6 @@ class Slots(Protocol):
 
     def begin(
         self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> Callable[[], object]:
-        """Perform the batch with these context variables; what is returned asks for its cancellation."""
+    ) -> SlotCall:
+        """Perform the batch with these context variables. Raises NoSlot, and nothing of it runs then."""
         ...

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.perform import DrainContext, Performer
-from lowkiq_lambda.engine.slots import Ended, OnEnd
+from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd
 from lowkiq_lambda.job import Delivery
 
 
@@ -20,7 +20,7 @@ class SlotThreads:
         self._forget()
 
     def start(self, call: Callable[[], object]) -> None:
-        """Make the call, which must not raise, in a thread of its own."""
+        """Make the call, which must not raise, in a thread of its own. Raises NoSlot where there can be none."""
         with self._lock:
             if self._pid != os.getpid():
                 # After a fork the threads are not alive in the child.
@@ -30,8 +30,11 @@ class SlotThreads:
                 return
             self._count += 1
             name = f"lowkiq-slot-{self._count}"
-        self._calls.put(call)
-        threading.Thread(target=_work, args=(self._calls, self._idle), name=name, daemon=True).start()
+        thread = threading.Thread(target=_work, args=(call, self._calls, self._idle), name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise NoSlot(str(error)) from error
 
     def _forget(self) -> None:
         self._pid = os.getpid()
@@ -40,10 +43,24 @@ class SlotThreads:
         self._count = 0
 
 
-def _work(calls: "SimpleQueue[Callable[[], object]]", idle: threading.Semaphore) -> None:
+def _work(call: Callable[[], object], calls: "SimpleQueue[Callable[[], object]]", idle: threading.Semaphore) -> None:
     while True:
-        calls.get()()
+        call()
+        # What it had of its batch is not kept until the next one.
+        del call
         idle.release()
+        call = calls.get()
+
+
+class ThreadCall:
+    """A batch in a thread, which cannot be stopped, and ends by itself."""
+
+    def cancel(self) -> None:
+        """Nothing asks a thread to end but `batch.stopping`."""
+
+    def fault(self) -> str | None:
+        """Nothing keeps it from ending."""
+        return None
 
 
 class ThreadSlots:
@@ -59,10 +76,10 @@ class ThreadSlots:
 
     def begin(
         self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> Callable[[], object]:
-        """Perform the batch in a thread. What is returned does nothing: a thread cannot be stopped."""
+    ) -> ThreadCall:
+        """Perform the batch in a thread."""
         self._threads.start(lambda: variables.run(self._perform, deliveries, context, on_end))
-        return _cannot_cancel
+        return ThreadCall()
 
     def _perform(self, deliveries: Sequence[Delivery], context: DrainContext, on_end: OnEnd) -> None:
         began_at = self._clock.monotonic()
@@ -72,7 +89,3 @@ class ThreadSlots:
             on_end(error)
         else:
             on_end(Ended(result, began_at, self._clock.monotonic()))
-
-
-def _cannot_cancel() -> None:
-    pass

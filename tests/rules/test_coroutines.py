@@ -3,51 +3,22 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from lowkiq_lambda import Batch, BatchJob, ConfigError, DeclarationError, Later, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT, wait_for
+from tests.kit.coroutines import Handle, declare_async, running_loop, visit
 from tests.kit.deaths import outlive, stop_renewing
 from tests.kit.handlers import Broken, Notes
 from tests.kit.looks import look
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare, jobs_of
-
-Handle: TypeAlias = Callable[[Batch], Awaitable[object]]
-
-
-def declare_async(app: Lowkiq, queue_name: str, handle: Handle, **fields: Any) -> type[Worker]:
-    """A worker whose `perform` awaits the handler."""
-
-    async def perform(_self: Worker, batch: Batch) -> None:
-        await handle(batch)
-
-    return declare(app, queue_name, Notes(), **{"perform": perform, **fields})
-
-
-def visit(app: Lowkiq, worker: type[Worker], budget: Budget) -> DrainResult:
-    """Visit its only shard."""
-    return app.drainer.visit(app.queue_of(worker).shards[0], budget)
-
-
-@contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop of the test's own that runs in a thread."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(TIMEOUT)
-    loop.close()
 
 
 def test_all_handlers_share_one_loop(app: Lowkiq, queue_name: str) -> None:

@@ -9,18 +9,8 @@ from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
+from tests.kit.recording import EventRecorder
 from tests.kit.workers import declare, jobs_of
-
-
-class EventRecorder:
-    """An observer that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.events: list[SettledEvent] = []
-
-    def settled(self, event: SettledEvent) -> None:
-        """Keep it."""
-        self.events.append(event)
 
 
 @pytest.fixture

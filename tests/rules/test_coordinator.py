@@ -1,0 +1,136 @@
+"""The thread that leads what runs side by side: what becomes of all when it is interrupted, or gets no further slot."""
+
+import logging
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.store.shard.session import LeaseSession
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.beside import Crowd, Gathering, declare_threads, wait_for
+from tests.kit.deaths import outlive
+from tests.kit.iterating import Items, declare_items
+from tests.kit.looks import left_behind
+from tests.kit.recording import EventRecorder
+from tests.kit.waiting import eventually
+from tests.kit.workers import jobs_of
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_p2_an_interruption_while_progress_is_saved_loses_no_job(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """P2: Ctrl-C comes in the call itself; nobody knows whether it was applied, so no other may follow."""
+    app = make_app(ack_interval=0.0)
+    save = LeaseSession.checkpoint
+
+    def interrupted(session: LeaseSession, *given: Any, **options: Any) -> object:
+        if when == "after":
+            save(session, *given, **options)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LeaseSession, "checkpoint", interrupted)
+    items = Items(3, lambda _job, _item: clock.advance(0.1))
+    worker = declare_items(app, queue_name, items, concurrency=2)
+    worker.perform_async(jobs_of("ab"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    outlive(app, clock, worker)
+
+    assert 2 == app.drain()["done"]
+    assert {job_id: {0, 1, 2} for job_id in "ab"} == {job_id: {*items.of(job_id)} for job_id in "ab"}
+    assert {} == left_behind(app, worker)
+
+
+def test_an_interruption_claims_nothing_more_while_others_end(make_app: MakeApp, queue_name: str) -> None:
+    """What waits in the shard stays there: it is not claimed, and returned, again and again meanwhile."""
+    app = make_app(ack_interval=0.0)
+    recorder = EventRecorder()
+
+    def interrupt(batch: Batch) -> None:
+        gather(batch)
+        if "a" in batch:
+            raise KeyboardInterrupt
+        eventually(lambda: batch.stopping and recorder.events)
+
+    gather = Gathering(2)
+    app.observers.append(recorder)
+    worker = declare_threads(app, queue_name, interrupt, concurrency=2)
+    worker.perform_async(jobs_of("abcdefgh"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+
+    assert {"returned": 1, "done": 1} == dict(sum((Counter(event.counts) for event in recorder.events), Counter[str]()))
+
+
+def test_p1_no_more_threads_means_fewer_at_once(
+    make_app: MakeApp, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """P1: the system gives no third thread: two run at once, all is performed once, and the log says so."""
+    app, start = make_app(), threading.Thread.start
+    slots: list[str] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith("lowkiq-slot"):
+            if len(slots) == 2:
+                raise RuntimeError("can't start new thread")
+            slots.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    crowd = Crowd(Gathering(2))
+    declare_threads(app, queue_name, crowd).perform_async(jobs_of("abcdefgh"))
+    with caplog.at_level(logging.WARNING):
+        counts = app.drain()
+
+    assert ({"done": 8}, 2, []) == (counts, crowd.most, crowd.overlaps)
+    assert sorted("abcdefgh") == sorted(crowd.begun)
+    assert "can't start new thread" in caplog.text
+
+
+def test_p1_without_any_thread_nothing_begins(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: the drain says why, the jobs are as they were, and none of them begins later."""
+    app, crowd = make_app(), Crowd()
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    worker = declare_threads(app, queue_name, crowd)
+    worker.perform_async(jobs_of("ab"))
+    app.drainer._renewer._ensure_thread()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        app.drain()
+    monkeypatch.undo()
+    assert [] == crowd.begun
+    outlive(app, clock, worker)
+
+    assert 2 == app.drain()["done"]
+    assert sorted("ab") == sorted(crowd.begun)
+
+
+def test_all_that_runs_is_named(app: Lowkiq, queue_name: str) -> None:
+    """A process that is stopped by force says which jobs it leaves: of each batch that runs, and of nothing else."""
+    told: list[dict[str, Any]] = []
+
+    def tell(batch: Batch) -> None:
+        gather(batch)
+        if "a" in batch:
+            told.extend(app.drainer.running_jobs())
+            named.set()
+        wait_for(named)
+
+    named, gather = threading.Event(), Gathering(3)
+    worker = declare_threads(app, queue_name, tell, concurrency=3)
+    worker.perform_async(jobs_of("abc"))
+    app.drain()
+
+    assert [(queue_name, 3, ["a", "b", "c"])] == [(one["queue"], one["count"], sorted(one["ids"])) for one in told]
+    assert [] == app.drainer.running_jobs()
