@@ -1,0 +1,177 @@
+"""A race from its start to its judgement.
+
+`python -m tests.chaos.race.course --processes 20 --seconds 120` is a long one.
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.chaos.race import actors
+from tests.chaos.race.actors import SHARDS, Track
+from tests.chaos.race.judge import Judge
+from tests.chaos.race.mutants import CHANGES
+from tests.chaos.race.notes import RaceNotes
+from tests.kit.apps import close_app
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
+
+KINDS: Final = ("threads", "coroutines", "items")
+BACKLOG: Final = 150
+"""Ids that may wait."""
+_processes: Final = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([actors.__name__])
+
+
+class Race:
+    """A context manager, at whose end no process is left."""
+
+    def __init__(self, track: Track, server: Server, processes: int, seed: int) -> None:
+        self._track = track
+        self._server = server
+        self._rng = random.Random(seed)
+        self._notes = RaceNotes(track.path)
+        self._app = msgspec.structs.replace(track, mutant="").app()
+        self._worker = self._app.workers[0]
+        self._shards = [ShardRef(track.queue_name, SHARDS, index) for index in range(SHARDS)]
+        self._pushed: dict[str, int] = {}
+        self._pause = threading.Event()
+        self._app.queue_of(self._worker)
+        self._drains = [self._start() for _ in range(processes)]
+        self.faults = 0
+
+    def run(self, seconds: float) -> None:
+        """Push, and disturb who drains."""
+        ends_at, disturbs_at = time.monotonic() + seconds, 0.0
+        harms = self._harms()
+        while time.monotonic() < ends_at:
+            self._push()
+            self._pause.wait(0.01)
+            if time.monotonic() >= disturbs_at:
+                harms.pop()()
+                harms = harms or self._harms()
+                self.faults += 1
+                disturbs_at = time.monotonic() + self._rng.uniform(0.1, 0.6)
+
+    def finish(self, timeout: float) -> Judge:
+        """Wait until all is worked off, and judge it."""
+        keys = [shard.key(name) for shard in self._shards for name in ("due", "flight")]
+        actions = self._app.actions(self._worker)
+
+        def is_worked_off() -> bool:
+            actions.morgue_queue_up_all_jobs()
+            return not self._server.admin.exists(*keys)
+
+        eventually(is_worked_off, timeout=timeout, what="the end of all jobs")
+        # What was settled last is noted by those who go on to look for more.
+        self._pause.wait(0.2)
+        return self.judge()
+
+    def judge(self) -> Judge:
+        """What the notes say until now."""
+        return Judge(self._notes.read(), self._track.lease_ttl)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._drains:
+            process.kill()
+            process.join()
+        self._notes.close()
+        close_app(self._app)
+
+    def _start(self) -> ForkServerProcess:
+        process = _processes.Process(target=actors.drain, args=(self._track,), daemon=True)
+        process.start()
+        return process
+
+    def _push(self) -> None:
+        if sum(self._server.admin.hlen(shard.key("jobs")) for shard in self._shards) > BACKLOG:
+            return
+        jobs: list[dict[str, Any]] = []
+        numbers: dict[str, list[int]] = {}
+        for _ in range(self._rng.randint(1, 30)):
+            # A few ids are hot: most pushes meet them in flight.
+            job_id = f"id{int(self._rng.expovariate(0.05))}"
+            number = self._pushed[job_id] = self._pushed.get(job_id, 0) + 1
+            jobs.append({"id": job_id, "payload": number, "score": number})
+            numbers.setdefault(job_id, []).append(number)
+        for what in ("pushing", "pushed"):
+            for job_id, given in numbers.items():
+                self._notes.tell(what, job_id=job_id, numbers=given)
+            if what == "pushing":
+                self._app.push(self._worker, jobs)
+
+    def _harms(self) -> list[Callable[[], None]]:
+        """One after the other, in any order."""
+        return self._rng.sample([self._kill, self._kill, self._leave, self._evict, self._hold], 5)
+
+    def _kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _leave(self) -> None:
+        """As a daemon does whose time to stop is over: what it has in flight is abandoned."""
+        self._end(signal.SIGUSR1)
+
+    def _end(self, number: signal.Signals) -> None:
+        at = self._rng.randrange(len(self._drains))
+        pid = self._drains[at].pid or 0
+        self._notes.tell("killing", pid=pid)
+        os.kill(pid, number)
+        self._drains[at].join(10.0)
+        self._drains[at] = self._start()
+
+    def _evict(self) -> None:
+        shard = self._rng.choice(self._shards)
+        token: Any = self._server.admin.hget(shard.key("meta"), "token")
+        job_id = next(f"id{number}" for number in range(99) if shard_for(f"id{number}", SHARDS) == shard.index)
+        self._notes.tell("evicting", job_id=job_id, token=int(token or 0))
+        self._app.actions(self._worker).evict(shard, int(token or 0))
+
+    def _hold(self) -> None:
+        actions = self._app.actions(self._worker)
+        actions.pause(60.0)
+        self._pause.wait(0.1)
+        actions.resume()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one, and tell what was found."""
+    parser = argparse.ArgumentParser("python -m tests.chaos.race.course", description=__doc__)
+    parser.add_argument("--kind", choices=KINDS, default=KINDS[0])
+    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--ttl", type=float, default=2.0)
+    parser.add_argument("--mutant", choices=["", *CHANGES], default="")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, Server() as server:
+        track = Track(server.url, "race", Path(folder) / "notes", options.kind, options.ttl, options.mutant)
+        with Race(track, server, options.processes, options.seed) as race:
+            race.run(options.seconds)
+            judge = race.finish(timeout=300.0)
+        found = judge.found + judge.losses()
+        told = f"{options}: {judge.runs} runs, at most {judge.most} at once, {race.faults} faults, {len(found)} found"
+        sys.stdout.write("\n".join([told, *found[:20]]) + "\n")
+
+
+if __name__ == "__main__":
+    main()
