@@ -68,8 +68,9 @@ def main(text: str) -> None:
 
 def visit(orders: Orders, reach: Reach) -> Ended:
     """Visit the first shard once."""
-    drainer = orders.scenario.app(reach).drainer
-    return Ended.of(drainer.visit(drainer.shards()[0], Budget(SystemClock(), orders.scenario.visit_seconds)))
+    drainer, budget = orders.scenario.app(reach).drainer, Budget(SystemClock(), orders.scenario.visit_seconds)
+    budget.is_hard = orders.scenario.is_hard
+    return Ended.of(drainer.visit(drainer.shards()[0], budget))
 
 
 def push(orders: Orders, reach: Reach) -> Ended:

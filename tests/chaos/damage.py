@@ -356,6 +356,7 @@ _TROUBLES: Final = {
     "counts of no payload": msgspec.msgpack.encode({"retry_counts": ["x", 2]}),
     "a payload without a count": msgspec.msgpack.encode({"retry_counts": [1]}),
     "endless counts": msgspec.msgpack.encode({"retry_counts": [1, float("inf")]}),
+    "a probation that is no truth value": msgspec.msgpack.encode({"group": "", "failed_probation": {}}),
     "counts that are none": msgspec.msgpack.encode({"retry_counts": "x"}),
 }
 
@@ -429,6 +430,7 @@ def _without_partners() -> Iterator[Kind]:
     gone = _hset("trouble", msgspec.msgpack.encode({"retry_counts": [999, 2]}), b"gone")
     yield Kind("failures of payloads that are gone are counted", gone)
     yield Kind("the shard has no generation", _hdel("meta", b"generation"))
+    yield Kind("the dead holder had them on probation", _hset("meta", b"PROBATION", b"window_kind"))
     yield Kind("the lease has no end", lambda admin, key: admin.set(key("lease"), "1"))
 
 

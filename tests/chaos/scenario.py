@@ -1,5 +1,6 @@
 """What a test and its child processes share: a queue, its worker, and a journal of what the handlers did."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,8 +57,10 @@ class Journal:
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A queue of one shard. `handler`: "note" what it is given, "fail" each id, or "heed" the stop.
 
-    Where there are `items`, each job has a cursor and so many of them, each of which takes `item_seconds`, in turns of
-    `turn`; the id "short" has one. `dies_at` is the one at which the process of the id "poison" ends.
+    `is_async`: the handler is a coroutine; "heed" then waits until it is cancelled. `is_hard`: what runs is cancelled
+    when the visit's time is over. Where there are `items`, each job has a cursor and so many of them, each of which
+    takes `item_seconds`, in turns of `turn`; the id "short" has one. `dies_at` is the one at which the process of the
+    id "poison" ends.
     """
 
     url: str
@@ -72,6 +75,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     ack_interval: float = 0.0
     concurrency: int = 1
     visit_seconds: float = 30.0
+    is_async: bool = False
+    is_hard: bool = False
     items: int = 0
     item_seconds: float = 0.0
     turn: float = 5.0
@@ -110,13 +115,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             def perform(self, batch: Batch) -> None:
                 scenario.perform(batch, reach)
 
+        class NotingCoroutines(Noting):
+            batch_size = scenario.batch_size
+
+            async def perform(self, batch: Batch) -> None:
+                await scenario.perform_awaited(batch, reach)
+
         class NotingItems(Noting):
             turn = scenario.turn
 
             def perform_job(self, job: BatchJob) -> Iterator[int]:
                 yield from scenario.perform_items(job, reach)
 
-        app.worker(NotingItems if self.items else NotingBatches)
+        app.worker(NotingItems if self.items else NotingCoroutines if self.is_async else NotingBatches)
         return app
 
     def note(self, line: Line) -> None:
@@ -136,6 +147,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             for job_id in batch:
                 batch.fail(job_id, "told to fail")
         reach("after handler")
+
+    async def perform_awaited(self, batch: Batch, reach: Reach) -> None:
+        """The handler that is a coroutine."""
+        for line in self._lines("begin", batch):
+            self.note(line)
+        reach("in handler")
+        try:
+            await asyncio.sleep(30.0 if self.handler == "heed" else 0.0)
+        finally:
+            reach("in cleanup")
+            for line in self._lines("end", batch):
+                self.note(line)
 
     def perform_items(self, job: BatchJob, reach: Reach) -> Iterator[int]:
         """The handler of jobs with a cursor; each item that is done is in the journal, with the retry_count."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
@@ -12,13 +14,15 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.session import ClaimLimits
 from lowkiq_lambda.store.shard.waking import unwake, wake
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.holders import RETRY_FOR, Holders
+from tests.kit.holders import LIMITS, RETRY_FOR, Holders
 from tests.kit.servers import Server
 
 TTL = 30.0
 LATER = 600.0
+TOGETHER = msgspec.structs.replace(LIMITS, concurrency=4)
 
 
 class Step(NamedTuple):
@@ -57,11 +61,21 @@ class ShardLife:
 
     def steps(self) -> Iterator[Step]:
         """All of it, in order; each step is to be taken before the next is asked for."""
+        yield from self.crashing()
         yield from self.producing()
         yield from self.waking()
         yield from self.working()
         yield from self.operating()
         yield from self.finishing()
+
+    def crashing(self) -> Iterator[Step]:
+        """A holder of several batches dies; what it left runs once more together, for the next, which lives."""
+        yield self._push(("p", 1), ("q", 1))
+        yield self._take(TOGETHER)
+        self._die()
+        yield self._take(TOGETHER)
+        yield self._write("part", ("p", "done"))
+        yield self._write("claim")
 
     def producing(self) -> Iterator[Step]:
         """Payloads arrive, some under one id, some equal, some for later."""
@@ -144,9 +158,9 @@ class ShardLife:
         given = [dict(zip(fields, job, strict=False)) for job in jobs]
         return Step("enqueue", lambda: self.holders.push(given))
 
-    def _take(self) -> Step:
+    def _take(self, limits: ClaimLimits = LIMITS) -> Step:
         self._holder = self.holders.new()
-        return Step("acquire", self._holder.take)
+        return Step("acquire", partial(self._holder.acquire, "somebody", limits, RETRY_FOR))
 
     def _write(self, next_step: Any, *outcomes: tuple[Any, ...]) -> Step:
         return Step("settle", lambda: self._holder.write(outcomes, next_step))

@@ -3,9 +3,24 @@
 import msgspec
 import pytest
 
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.shard.scripts import script
 from tests.chaos.scenario import Scenario
-from tests.chaos.steps import child, drain_to_the_end, journal_of, kill_at, numbered, push, state_of, wait_until_free
-from tests.kit.servers import Server
+from tests.chaos.steps import (
+    child,
+    disturbed,
+    drain_to_the_end,
+    journal_of,
+    kill_at,
+    numbered,
+    push,
+    shard_of,
+    state_of,
+    wait_until_free,
+)
+from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 
 IDS = [f"id{number}" for number in range(60)]
@@ -36,9 +51,12 @@ def test_a_kill_repeats_nothing_that_was_written(server: Server, many: Scenario,
     assert {} == end["morgue"] == end["trouble"] == end["suspects"]
 
 
-def test_p1_a_holder_that_was_frozen_with_twenty_calls_writes_nothing(server: Server, many: Scenario) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+def test_p1_a_holder_that_was_frozen_with_twenty_calls_writes_nothing(
+    server: Server, many: Scenario, *, is_async: bool
+) -> None:
     """E-8: thawed after a takeover, all of its calls are told to stop, and it ends when the last of them has."""
-    many = msgspec.structs.replace(many, handler="heed")
+    many = msgspec.structs.replace(many, handler="heed", is_async=is_async)
     push(many, numbered(IDS[:20], 1))
     with child(many) as frozen:
         eventually(lambda: len(journal_of(many).lines("begin")) == 20, timeout=30.0)
@@ -51,3 +69,65 @@ def test_p1_a_holder_that_was_frozen_with_twenty_calls_writes_nothing(server: Se
     assert ("lease lost", {}) == (ended.reason, ended.counts)
     assert 20 == end["counters"]["done"]
     assert [True] * 20 == [line.stopping for line in journal_of(many).lines("end")[-20:]]
+
+
+def test_a_kill_while_a_cancelled_call_cleans_up_loses_nothing(server: Server, many: Scenario) -> None:
+    """P2: time was over, twenty calls were cancelled, and the process died before any of them had cleaned up."""
+    many = msgspec.structs.replace(many, handler="heed", is_async=True, is_hard=True, visit_seconds=1.0)
+    push(many, numbered(IDS[:20], 1))
+    kill_at(many, "in cleanup")
+    in_flight = len(state_of(server, many)["flight"])
+    end = drain_to_the_end(server, msgspec.structs.replace(many, handler="note"))
+
+    assert {*IDS[:20]} == {*journal_of(many).performed()}
+    assert (20, in_flight) == (end["counters"]["done"], end["counters"]["recovered"])
+    assert in_flight > 0
+    assert {} == end["morgue"] == end["trouble"] == end["suspects"]
+
+
+def test_p6_a_kill_on_probation_buries_nobody(server: Server, many: Scenario) -> None:
+    """P2, P6: what a death left runs once more side by side; after another death then, each runs alone, to its end."""
+    waiting = msgspec.structs.replace(many, handler="heed")
+    push(many, numbered(IDS[:20], 1))
+    for kind in (b"DUE", b"PROBATION"):
+        kill_at(waiting, "in handler 20")
+        assert kind == server.admin.hget(shard_of(many).key("meta"), "window_kind")
+        assert {*IDS[:20]} == state_of(server, many)["flight"].keys()
+        wait_until_free(server, many)
+    push(many, numbered(IDS[20:], 1))
+    end = drain_to_the_end(server, many)
+    performed = journal_of(many).lines("end")
+
+    assert sorted(IDS[:20]) == sorted(line.id for line in performed[:20])
+    assert {*IDS} == {line.id for line in performed}
+    assert {} == end["morgue"] == end["trouble"] == end["suspects"]
+
+
+def test_p1_a_lost_reply_of_a_claim_beside_starts_nothing_twice(many: Scenario, fault_proxy: FaultProxy) -> None:
+    """P1: the repeat is answered with all that is in flight, of which most runs already."""
+    many = msgspec.structs.replace(many, url=fault_proxy.url)
+    push(many, numbered(IDS, 1))
+    with disturbed(many, [10], lambda: fault_proxy.drop_reply_after(script("settle").sha.encode())) as app:
+        assert {"done": 60} == app.drain()
+    fault_proxy.wait_dropped()
+
+    assert {1} == {len(runs) for runs in journal_of(many).performed("begin").values()}
+
+
+def test_p2_a_claim_beside_whose_reply_never_comes_loses_nothing(
+    server: Server, many: Scenario, fault_proxy: FaultProxy
+) -> None:
+    """P2: Redis is away from then on: the visit ends with its lease, and the next one performs what was in flight."""
+    away = msgspec.structs.replace(many, url=fault_proxy.url, redis_timeout=0.3)
+    push(many, numbered(IDS, 1))
+
+    def leave() -> None:
+        fault_proxy.drop_reply_after(script("settle").sha.encode(), times=1_000)
+
+    with disturbed(away, [10], leave) as app, pytest.raises(BackendError):
+        app.drainer.visit(app.drainer.shards()[0], Budget(SystemClock(), 30.0))
+    fault_proxy.wait_dropped()
+    end = drain_to_the_end(server, many)
+
+    assert {*IDS} == {*journal_of(many).performed()}
+    assert {} == end["morgue"] == end["trouble"] == end["suspects"]

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchJob, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -23,6 +23,7 @@ from tests.kit.deaths import Mortal, outlive, stop_renewing
 from tests.kit.handlers import Broken, Notes
 from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import look
+from tests.kit.recording import EventRecorder
 from tests.kit.waiting import eventually
 from tests.kit.workers import jobs_of
 
@@ -138,6 +139,11 @@ def test_a_failure_that_hits_all_alike_is_charged_to_all(app: Lowkiq, queue_name
     counts = app.drain()
     assert 10 == counts["retried"]
     assert len(notes.ids) < 11
+
+
+def shard_has_work(app: Lowkiq, worker: type[Worker]) -> bool:
+    """Whether something waits in its only shard."""
+    return bool(app.backend.client.exists(app.queue_of(worker).shards[0].key("due")))
 
 
 def raising_broken(_batch: Batch) -> None:
@@ -412,3 +418,87 @@ def test_p9_a_straggler_counts_for_the_lag(
     app.drain()
 
     assert lags[0] >= 30
+
+
+def test_the_first_try_has_nothing_beside_it(
+    app: Lowkiq, clock: ManualClock, queue_name: str, declare: Declare
+) -> None:
+    """P5: where nothing is predicted to fit one id is tried, whatever the concurrency; the others are returned."""
+    crowd = Crowd()
+    worker = declare(app, queue_name, crowd, batch_size=2)
+    worker.perform_async(jobs_of("abcdef"))
+    shard = app.queue_of(worker).shards[0]
+    app.backend.client.hset(shard.key("meta"), "pace", "60.0 60.0")
+    result = app.drainer.visit(shard, Budget(clock, 10.0))
+
+    assert ("out of time", ["a"]) == (result.reason, crowd.begun)
+    assert [None, *[-1.0] * 5] == [job and job.retry_count for job in (look(app, worker, one) for one in "abcdef")]
+
+
+def test_p8_what_was_claimed_begins_though_the_turn_is_over(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, declare: Declare
+) -> None:
+    """The end of a turn ends claiming: spare ids are performed, and none is returned for it."""
+    app = make_app(ack_interval=0.0)
+
+    def push_more(batch: Batch) -> None:
+        is_over.set()
+        clock.advance(1.0)
+        if "a" in batch:
+            worker.perform_async(jobs_of("xy"))
+
+    crowd, is_over = Crowd(push_more), threading.Event()
+    worker = declare(app, queue_name, crowd, concurrency=2)
+    worker.perform_async(jobs_of("abcdefgh"))
+    shard = app.queue_of(worker).shards[0]
+    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0")
+    reasons = []
+    while shard_has_work(app, worker):
+        result = app.drainer.visit(shard, Budget(clock).for_turn(is_over.is_set))
+        reasons.append((result.reason, result.counts["returned"]))
+        is_over.clear()
+
+    assert [("turn over", 0), ("empty", 0)] == [reasons[0], reasons[-1]]
+    assert [*"abcdefgh", *"xy"] == sorted(crowd.begun)
+
+
+def test_p1_what_is_abandoned_comes_back_begun_or_not(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, declare: Declare
+) -> None:
+    """A process that ends by force marks all that it has in flight: none of it is a suspect."""
+    app = make_app()
+    mortal = Mortal(app)
+
+    def leave(batch: Batch) -> None:
+        gather(batch)
+        if "a" in batch:
+            app.drainer.abandon_all(1.0)
+            mortal.die()
+            gone.set()
+        wait_for(gone)
+
+    gone, gather = threading.Event(), Gathering(4)
+    crowd = Crowd(leave)
+    worker = declare(app, queue_name, crowd)
+    worker.perform_async(jobs_of("abcdef"))
+    mortal.drain()
+    outlive(app, clock, worker)
+    crowd.then = None
+
+    assert {"done": 6, "recovered": 4} == app.drain()
+    assert 4 == crowd.most
+
+
+def test_how_long_a_job_waited_ends_at_its_begin(
+    app: Lowkiq, clock: ManualClock, queue_name: str, declare: Declare
+) -> None:
+    """What was claimed early waits on: observers are told of the time until its handler began."""
+    recorder = EventRecorder()
+    app.observers.append(recorder)
+    worker = declare(app, queue_name, lambda _batch: clock.advance(5), concurrency=1)
+    worker.perform_async(jobs_of("ab", perform_in=clock.time()))
+    shard = app.queue_of(worker).shards[0]
+    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0")
+    app.drain()
+
+    assert [0.0, 5.0] == [round(waited, 1) for event in recorder.events for waited in event.waited]

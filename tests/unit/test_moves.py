@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowkiq_lambda.engine.budget import MAX_IDS, BatchTiming
-from lowkiq_lambda.engine.moves import FIRST_LOOK, LONGEST_LOOK, Move, Standing, next_look, next_move
+from lowkiq_lambda.engine.moves import FIRST_LOOK, LONGEST_LOOK, Move, Standing, next_look, next_move, turn_of
 
 ACK = 0.5
 IDLE = Standing(waiting=0, running=0, concurrency=4, unsettled_since=None, look_at=0.0, may_claim=True)
@@ -109,3 +109,9 @@ def test_spare_ids_last_for_one_interval(mean: float | None, batch_size: int, co
     timing = BatchTiming(mean, 0.0)
 
     assert expected == timing.beside(batch_size, 0.05, concurrency)
+
+
+@pytest.mark.parametrize(("mean", "seconds"), [(None, 0.0), (0.0, 0.0), (0.05, 1.0), (3.0, 5.0)])
+def test_a_turn_lasts_long_enough_to_fill_the_slots(mean: float | None, seconds: float) -> None:
+    """Twenty times as long as a batch, and five seconds at most."""
+    assert seconds == turn_of(mean)
