@@ -58,8 +58,7 @@ class ConcurrentVisit(ShardVisit):
         self._has_lost_loop = False
         self._unsettled_since: float | None = None
         self._may_claim = True
-        self._look_at = 0.0
-        self._empty_looks = 0
+        self._look_at, self._empty_looks = 0.0, 0
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
@@ -95,7 +94,7 @@ class ConcurrentVisit(ShardVisit):
             self._close(error)
             raise
         self._give_back(self._exited)
-        if self._exited or isinstance(self._exit, KeyboardInterrupt):
+        if self._exited:
             self._reason = self._reason or "exited"
         self._exited = []
 
@@ -139,8 +138,7 @@ class ConcurrentVisit(ShardVisit):
         if self._runs_alone:
             self._shard.start(batch[0].id)
         running = RunningBatch(self, batch, self._shard.now() - batch[0].perform_in, is_suspect=self._runs_alone)
-        # Before it begins: whatever happens meanwhile, it is waited for.
-        self._running.add(running)
+        self._running.add(running)  # before it begins: it is waited for, whatever comes between
         on_end: OnEnd = lambda ended: self._inbox.post(partial(self._note_end, running, ended))  # noqa: E731 - called in the slot
         try:
             running.call = self._slots.begin(batch, running, self._variables.copy(), on_end)
