@@ -154,7 +154,8 @@ def test_store_does_what_the_model_does(server: Server) -> None:
     finally:
         OperatedMachine.client.close()
     several = sum(count for flown, count in OperatedMachine.settled.items() if flown > 1)
-    assert several >= OperatedMachine.settled.total() / 5, OperatedMachine.settled
+    # Counts, as shares of a run at random vary: there are some three of the first for each example.
+    assert several >= EXAMPLES, OperatedMachine.settled
     assert {"DUE", "LONE", "PROBATION"} <= OperatedMachine.kinds.keys()
     beside = OperatedMachine.claims_beside
-    assert beside[True] >= beside.total() / 5, beside
+    assert beside[True] >= EXAMPLES / 2, beside
