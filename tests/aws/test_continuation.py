@@ -301,7 +301,7 @@ def test_redis_out_of_reach_at_the_end_is_only_told(
     declare(function.app, queue_name, function.notes).perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})
     gone = Lowkiq(Config(redis_url="redis://127.0.0.1:1"), clock=function.clock)
-    monkeypatch.setattr(function.app, "_client_backend", gone.backend)
+    monkeypatch.setattr(type(function.app), "backend", gone.backend)
 
     assert not function.goes_on({"queue": queue_name}, drain)
     assert caplog.messages[0].startswith("the drain does not go on: Nothing answers at 127.0.0.1:1: ")
