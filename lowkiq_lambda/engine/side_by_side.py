@@ -6,7 +6,6 @@ calls to its inbox, and it makes them one after the other.
 
 import logging
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
@@ -46,7 +45,6 @@ class ConcurrentVisit(ShardVisit):
         super().__init__(settings, session, budget, now)
         slots.check()
         self._slots = slots
-        self._variables = copy_context()
         self._concurrency = settings.worker.concurrency
         self._inbox = Inbox()
         self._running = RunningBatches()

@@ -7,6 +7,7 @@ one call each.
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -51,6 +52,7 @@ class ShardVisit:
         self._settings = settings
         self._budget = budget
         self._shard = LeasedShard(settings, session, budget, now)
+        self._variables = copy_context()
         self._reason: StopReason | None = None
         self._exit: BaseException | None = None
         # These wait for another visit: they go behind all others, so that all others were performed by now.
@@ -215,7 +217,7 @@ class ShardVisit:
             self._shard.start(batch[0].id)
         self._runs_alone, self._run = lone_suspect, None
         self._budget.note_batch()
-        result = self._settings.performer.run(batch, self)
+        result = self._variables.copy().run(self._settings.performer.run, batch, self)
         self._raise_what_broke()
         if result.exit:
             self._exit = result.exit

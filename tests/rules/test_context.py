@@ -1,6 +1,7 @@
 """The context of a handler: its time, its lease and its delivery."""
 
 import threading
+from contextvars import ContextVar
 
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
@@ -87,3 +88,20 @@ def test_token_is_the_lease_and_grows(make_app: MakeApp, queue_name: str) -> Non
 
     assert tokens[::2] == tokens[1::2]
     assert tokens[::2] == sorted(set(tokens))
+
+
+def test_context_variables_of_a_plain_handler_end_with_its_batch(app: Lowkiq, queue_name: str) -> None:
+    """One after the other, too, each batch sees what was set around the drain, and what it sets nobody sees."""
+    variable = ContextVar("variable", default="nothing")
+    seen: list[str] = []
+
+    def note(_batch: Batch) -> None:
+        seen.append(variable.get())
+        variable.set("of another batch")
+
+    declare(app, queue_name, note).perform_async(jobs_of("abc"))
+    variable.set("of the drain")
+    app.drain()
+
+    assert ["of the drain"] * 3 == seen
+    assert "of the drain" == variable.get()
