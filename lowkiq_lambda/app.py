@@ -154,7 +154,7 @@ class Lowkiq:
 
         For handlers that share with other code what is bound to its loop. What runs by then ends where it began.
         """
-        self.drainer.loop.use(loop)
+        self.drainer.slot_pool.loop.use(loop)
 
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         if seconds is not None and math.isnan(seconds):

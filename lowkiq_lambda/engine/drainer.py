@@ -14,14 +14,12 @@ from lowkiq_lambda.engine.budget import BatchTiming, Budget
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.lease import LeaseRenewer
 from lowkiq_lambda.engine.leased_shard import DrainSettings
-from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, PerformIteration, about
+from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED, Survivors
 from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
-from lowkiq_lambda.error_text import call_safely, loggable
+from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
-from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
 from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
@@ -29,12 +27,11 @@ from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
-from lowkiq_lambda.worker import Worker, is_coroutine, is_generator
+from lowkiq_lambda.worker import Worker, is_coroutine
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.engine.event_loop import HandlerLoop
+    from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
-    from lowkiq_lambda.engine.thread_slots import SlotThreads
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +70,7 @@ class Drainer:
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._settings: dict[str, DrainSettings] = {}
         self._running: set[ShardVisit] = set()
-        self._threads: SlotThreads | None = None
-        self._loop: HandlerLoop | None = None
+        self._slot_pool: SlotPool | None = None
         self._lock = threading.RLock()
         self._beginning = threading.RLock()
         self._begun = False
@@ -97,14 +93,14 @@ class Drainer:
                 logger.exception("on_server_init raised")
 
     @property
-    def loop(self) -> "HandlerLoop":
-        """Where coroutine handlers run."""
+    def slot_pool(self) -> "SlotPool":
+        """What runs side by side runs there."""
         with self._lock:
-            if self._loop is None:
-                from lowkiq_lambda.engine.event_loop import HandlerLoop  # noqa: PLC0415 - imported lazily: cold start
+            if self._slot_pool is None:
+                from lowkiq_lambda.engine.slot_pool import SlotPool  # noqa: PLC0415 - imported lazily: cold start
 
-                self._loop = HandlerLoop(self.config.loop_factory)
-            return self._loop
+                self._slot_pool = SlotPool(self.clock, self.config.loop_factory, self._middlewares)
+            return self._slot_pool
 
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
@@ -200,7 +196,7 @@ class Drainer:
         with self._lock:
             if name not in self._settings:
                 load = config.load_payload or load_json
-                iterate = _iterate_for(queue.worker)
+                iterate = iterate_for(queue.worker)
                 performer = Performer(queue.worker, self._chain, load, self._texts.read, iterate)
                 self._settings[name] = DrainSettings(
                     worker=queue.worker,
@@ -216,25 +212,16 @@ class Drainer:
                     claim_payloads=config.claim_payloads,
                     claim_bytes=config.claim_bytes,
                     alone=self._alone,
-                    slots=self._new_slots(performer),
-                    after_burial=partial(self._tell_buried, queue),
+                    slots=self._slots_for(performer),
+                    after_burial=partial(self._tell_buried, queue.worker),
                     after_settling=self._tell_settled,
                 )
             return self._settings[name]
 
-    def _new_slots(self, performer: Performer) -> "Slots | None":
+    def _slots_for(self, performer: Performer) -> "Slots | None":
         """Where batches of the worker run; None where each runs in the thread of its visit."""
-        is_async = is_coroutine(performer.worker)
-        if performer.worker.concurrency == 1 and not is_async:
-            return None
-        from lowkiq_lambda.engine.thread_slots import SlotThreads, ThreadSlots  # noqa: PLC0415 - imported lazily: cold start
-
-        self._threads = self._threads or SlotThreads()
-        if not is_async:
-            return ThreadSlots(performer, self.clock, self._threads)
-        from lowkiq_lambda.engine.loop_slots import LoopSlots  # noqa: PLC0415 - imported lazily: cold start
-
-        return LoopSlots(performer, self.clock, self.loop, self._threads, self._middlewares)
+        worker = performer.worker
+        return self.slot_pool.slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
 
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
         config = self.config
@@ -249,22 +236,10 @@ class Drainer:
             except HOOK_ERRORS as error:
                 logger.error("the observer of settlings raised", exc_info=loggable(error))  # noqa: TRY400 - a cut traceback is logged
 
-    def _tell_buried(self, queue: Queue, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises."""
-        logger.warning("jobs went to the morgue", extra=about(queue.worker, [job_id for job_id, _, _ in buried]))
-        try:
-            in_parent_alone(queue.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
-        except HOOK_ERRORS as error:
-            name = queue.worker.__name__
-            logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
+    def _tell_buried(self, worker: type[Worker], buried: Sequence[tuple[str, bytes, bytes]]) -> None:
+        from lowkiq_lambda.engine.burial import Burial  # noqa: PLC0415 - imported lazily: cold start
 
-    def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
-        payload, broken = call_safely(self.config.load_payload or load_json, entry[PLACE:])
-        if broken:
-            # Whatever the codec raises, the raw bytes are shown.
-            payload = entry[PLACE:]
-        text = self._texts.read(error)
-        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)
+        Burial(worker, self.config.load_payload or load_json, self._texts, self.clock).tell(buried)
 
 
 def _new_visit(settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]) -> ShardVisit:
@@ -273,12 +248,3 @@ def _new_visit(settings: DrainSettings, session: LeaseSession, budget: Budget, n
     from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start
 
     return ConcurrentVisit(settings, session, budget, now, settings.slots)
-
-
-def _iterate_for(worker: type[Worker]) -> PerformIteration | None:
-    """What runs a `perform_job` that is a generator; None where it is not."""
-    if not is_generator(worker):
-        return None
-    from lowkiq_lambda.engine.iteration import perform_iteration  # noqa: PLC0415 - imported lazily: cold start
-
-    return perform_iteration

@@ -16,7 +16,7 @@ from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery, shard_for
 from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.worker import Worker, is_generator
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration, Run
@@ -158,6 +158,15 @@ class Performer(msgspec.Struct, frozen=True):
         if not called:
             return HandlerError(NOT_CALLED), None
         return None, exited
+
+
+def iterate_for(worker: type[Worker]) -> PerformIteration | None:
+    """What runs a `perform_job` that is a generator; None where it is not."""
+    if not is_generator(worker):
+        return None
+    from lowkiq_lambda.engine.iteration import perform_iteration  # noqa: PLC0415 - imported lazily: cold start
+
+    return perform_iteration
 
 
 def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:

@@ -1,0 +1,45 @@
+"""What a worker is told of its ids that just went to the morgue. Imported where one did: most drains bury none."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.perform import HOOK_ERRORS, about
+from lowkiq_lambda.error_text import call_safely, loggable
+from lowkiq_lambda.forks import in_parent_alone
+from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+
+class Burial(msgspec.Struct, frozen=True):
+    """Reads what was buried of one worker."""
+
+    worker: type[Worker]
+    load_payload: Callable[[bytes], object]
+    texts: ErrorText
+    clock: Clock
+
+    def tell(self, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises.
+
+        `buried`: (id, entry, error) of each.
+        """
+        logger.warning("jobs went to the morgue", extra=about(self.worker, [job_id for job_id, _, _ in buried]))
+        try:
+            in_parent_alone(self.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
+        except HOOK_ERRORS as error:
+            name = self.worker.__name__
+            logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
+
+    def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
+        payload, broken = call_safely(self.load_payload, entry[PLACE:])
+        if broken:
+            # Whatever the codec raises, the raw bytes are shown.
+            payload = entry[PLACE:]
+        text = self.texts.read(error)
+        return MorgueJob(job_id, [ScoredPayload(payload, score_of(entry))], self.clock.time(), text)
