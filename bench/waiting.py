@@ -1,7 +1,7 @@
 """What `concurrency` brings a handler that waits: jobs of 50 ms in one shard, in threads and as coroutines.
 
 `python -m bench.waiting`. Each case has a queue and an app of its own, on one server. `busy` is how much of the time
-the slots ran a job, all together. Progress goes to stderr.
+the slots ran a job, all together. Then come many shards with little work each (bench.visits). Progress goes to stderr.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from bench import visits
 from bench.here import drain_here, new_queue
 from bench.table import goals, ratio, spread
 from lowkiq_lambda import Config, Lowkiq
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often all is measured (3)")
     parser.add_argument("--jobs", type=int, default=2_000, metavar="N", help="jobs of each measurement (2,000)")
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 10, 20, 50], metavar="C")
+    parser.add_argument("--shards", type=int, default=24, metavar="N", help="shards with little work each (24)")
     options = parser.parse_args(arguments)
     cases = [(kind, concurrency) for concurrency in options.concurrency for kind in KINDS]
     samples: dict[tuple[str, int], list[WaitingSample]] = {case: [] for case in cases}
@@ -51,9 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
                 jobs = options.jobs * concurrency // max(options.concurrency)
                 samples[kind, concurrency].append(measure(server, kind, concurrency, jobs))
                 print(repeat + 1, kind, concurrency, samples[kind, concurrency][-1], file=sys.stderr, flush=True)
+        visited = [visits.measure(server, options.shards) for _ in range(options.repeats)]
     print(table(samples))
     print()
-    print(goals(targets(samples)))
+    print(visits.table(visited, options.shards))
+    print()
+    print(goals([*targets(samples), *visits.targets(visited)]))
 
 
 def measure(server: Server, kind: str, concurrency: int, jobs: int) -> WaitingSample:

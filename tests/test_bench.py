@@ -57,12 +57,14 @@ def test_the_use_of_cores_is_measured_beside_the_bare_loop() -> None:
 
 
 def test_what_concurrency_brings_is_measured() -> None:
-    """A handler that waits, in threads and as a coroutine, with one call at once and with several."""
-    measured, targets = run("bench.waiting", "--jobs=40", "--repeats=1", "--concurrency", "1", "20").split("\n\n")
+    """A handler that waits, in threads and as a coroutine, one call at once and several; in one shard, and in many."""
+    arguments = ("--jobs=40", "--repeats=1", "--shards=3", "--concurrency", "1", "20")
+    measured, visits, targets = run("bench.waiting", *arguments).split("\n\n")
 
     assert 6 == len(measured.splitlines())
     assert "coroutines, concurrency 20" in measured.splitlines()[-1]
-    assert 4 == len(targets.splitlines()[2:])
+    assert "5 at once, concurrency 5" in visits.splitlines()[-1]
+    assert 4 + 1 == len(targets.splitlines()[2:])
 
 
 def test_jobs_with_a_cursor_are_measured() -> None:

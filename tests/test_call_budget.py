@@ -5,6 +5,7 @@ A bound is what is used today. Lower one that has become too large; think twice 
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
@@ -164,6 +166,19 @@ def test_a_drain_looks_at_all_shards_before_and_after(app: Lowkiq, cost_of: Cost
     cost = cost_of(app.drain)
 
     assert 1 + 5 * 2 + 1 == cost.round_trips
+
+
+def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """P8: draining five shards at the same time costs what it does one after the other; where one is due, that one."""
+    worker = warm_worker(app, nothing, batch_size=100)
+    calls = []
+    for more in (jobs(), jobs(1)):
+        worker.perform_async(more)
+        drain = Drain(app.drainer, app.drainer.shards(), at_once=5)
+        # Not round trips: connections are made as they are needed.
+        calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
+
+    assert [1 + 5 * 2 + 1, 1 + 2 + 1] == calls
 
 
 def test_a_visit_to_an_empty_shard_is_one_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:

@@ -50,7 +50,7 @@ from lowkiq_lambda import Lowkiq
 
 app = Lowkiq()
 
-@app.worker(queue_name="{queue_name}", shards_count=1)
+@app.worker(queue_name="{queue_name}", shards_count=5)
 def nothing(batch):
     pass
 """
@@ -108,6 +108,20 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
     ours = [name for name in found.imported if name.startswith("lowkiq_lambda")]
     assert len(ours) <= MOST_OF_OURS, ours
+
+
+def test_a_drain_with_one_shard_due_loads_nothing_for_several(server: Server, queue_name: str, tmp_path: Path) -> None:
+    """Of five shards one has work: what visits several at once is not imported, nor what runs calls side by side."""
+    module = f"app_{uuid4().hex}"
+    (tmp_path / f"{module}.py").write_text(APP.format(queue_name=queue_name))
+
+    found = loaded(
+        DRAIN.module, module, folder=tmp_path, LOWKIQ_APP=f"{module}:app", LOWKIQ_REDIS_URL=server.url, LOWKIQ_STAY="0"
+    )
+
+    assert {"done": 1} == found.drained
+    several = ("visits", "slot_pool", "slots", "thread_slots", "side_by_side")
+    assert set() == {f"lowkiq_lambda.engine.{name}" for name in several} & {*found.afterwards}
 
 
 def test_the_dispatcher_of_an_app_without_duties_loads_none() -> None:

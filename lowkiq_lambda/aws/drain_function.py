@@ -67,7 +67,7 @@ def handler(event: object, context: Context) -> dict[str, Any]:
         telemetry.cold_start()
     drainer = warm.app.drainer
     drainer.observer = telemetry
-    drain = Drain(drainer, selected(event, drainer.shards()))
+    drain = Drain(drainer, selected(event, drainer.shards()), at_once=warm.app.config.threads_per_node)
     drain.on_first_probe = telemetry.started
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.

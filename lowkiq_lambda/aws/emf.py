@@ -1,10 +1,12 @@
 """Metrics as CloudWatch finds them in a function's log: one line of embedded metric format."""
 
+import json
 import sys
 from collections.abc import Mapping
 from typing import Final
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from lowkiq_lambda.store.shard.keys import escape
 
@@ -36,8 +38,10 @@ def publish(
         metrics.add_metric(name, MetricUnit.Seconds if name in _SECONDS else MetricUnit.Count, value)
     for name, what in said.items():
         metrics.add_metadata(name, what)
-    metrics.flush_metrics()
-    sys.stdout.flush()
+    if not is_metrics_disabled():
+        # The line with its end in one piece, which Powertools does not do: other threads write lines, too.
+        sys.stdout.write(json.dumps(metrics.serialize_metric_set(), separators=(",", ":")) + "\n")
+        sys.stdout.flush()
 
 
 def as_dimension(queue_name: str) -> str:

@@ -65,10 +65,11 @@ class ShardBoard:
         """A drain of so many seconds begins: what may end the process waits until nothing else has work, or longest."""
         self._risks_from = self._clock.monotonic() + min(RISK_PUT_OFF, seconds / 2)
 
-    def next(self, scheduler: Scheduler | None = None) -> ShardRef | None:
+    def next(self, scheduler: Scheduler | None = None, *, beside: bool = False) -> ShardRef | None:
         """The shard to visit now, most lagging first where no scheduler chooses; None where none has work.
 
-        `visited` or `failed` is to be called when the visit is over.
+        `beside`: others are being visited, so that what may end the process waits for them, and what comes after it
+        too. `visited` or `failed` is to be called when the visit is over.
         """
         if scheduler is not None:
             # Outside the lock: a scheduler may be the user's, and whoever notifies must not wait for it.
@@ -76,7 +77,7 @@ class ShardBoard:
             return None if chosen is None else self._take(self._entries[chosen.ref])
         with self._changed:
             entry = self._queue.first(self._clock.monotonic())
-            return None if entry is None else self._taken(entry)
+            return None if entry is None or (beside and entry.risky) else self._taken(entry)
 
     def take(self, scheduler: Scheduler | None = None) -> ShardRef | None:
         """As `next`, but waits for a shard with work; None once the board is closed."""
@@ -104,6 +105,18 @@ class ShardBoard:
         """Whether a shard waits for its turn that nobody visits."""
         with self._changed:
             return self._queue.first(self._clock.monotonic()) is not None
+
+    def may_go_beside(self, shard: ShardRef) -> bool:
+        """Whether another has work now that can be visited at the same time: neither may end the process."""
+        with self._changed:
+            entry = self._queue.first(self._clock.monotonic())
+            return entry is not None and not (entry.risky or self._entries[shard].risky)
+
+    def more_ready_at(self) -> float:
+        """When a shard that has no work now may be visited, as far as is known (monotonic)."""
+        with self._changed:
+            self._queue.first(self._clock.monotonic())
+            return self._queue.next_at()
 
     def is_resting(self, shard: ShardRef) -> bool:
         """Whether the shard is left alone for now."""
@@ -157,7 +170,16 @@ class ShardBoard:
                 # the backlog comes first: what exited waits behind it.
                 entry.put_back(now, 0.0 if result.reason == "turn over" else self._rests.first)
             elif result.token is None or result.reason in _NOT_KEPT:
-                entry.rests_until = now + self._rests.not_acquired
+                entry.rests_until = max(entry.rests_until, now + self._rests.not_acquired)
+            self._queue.put(entry)
+
+    def visit_alone(self, shard: ShardRef) -> None:
+        """The visit that has just ended made way for a suspect of another shard: the next has no other beside it."""
+        with self._changed:
+            entry = self._entries[shard]
+            entry.risky, entry.behind_from = True, self._risks_from
+            if entry.rests_until < math.inf:
+                entry.ready_at = entry.rests_until = self._clock.monotonic()
             self._queue.put(entry)
 
     def failed(self, shard: ShardRef, error: BaseException) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from copy import copy
+from threading import Lock
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -110,8 +111,8 @@ class Budget:
         """Whether what runs when the time is over is cancelled, as far as it can be."""
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
-        # A list, because it is shared with the copies that are made for turns.
-        self._ran = [False]
+        # Taken once, by the first batch; a lock, as it is shared with the copies that are made for visits at once.
+        self._ran = Lock()
 
     def for_turn(self, is_over: Callable[[], bool]) -> "Budget":
         """The same budget for a visit that others wait for: it ends at a claim when that says so."""
@@ -123,13 +124,15 @@ class Budget:
         """Seconds that are left; never below 0."""
         return max(0.0, self._ends_at - self._clock.monotonic())
 
-    def may_try_one(self) -> bool:
-        """Whether one id may be tried though it is not predicted to fit: nothing has been started yet."""
-        return not self._ran[0] and self.remaining() > 0
+    def try_one(self) -> bool:
+        """Whether one id is tried though it is not predicted to fit: nothing has been started yet. True once."""
+        return self.remaining() > 0 and self._ran.acquire(blocking=False)
 
     def note_batch(self) -> None:
         """A batch has been started on this budget."""
-        self._ran[0] = True
+        # For each batch: looking is cheap.
+        if not self._ran.locked():
+            self._ran.acquire(blocking=False)
 
     def against_batch(self, predicted: float) -> StopReason | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""

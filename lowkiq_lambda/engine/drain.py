@@ -1,9 +1,14 @@
-"""A drain of several shards by one thread: a loop with a budget, and the report of what came of it."""
+"""A drain of several shards: a loop with a budget, and the report of what came of it.
+
+One thread runs the loop and writes the report. It makes the visits itself, one after the other; where several may be
+made at once and more than one shard is due, each of them has a thread, and the loop waits for their ends.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
@@ -14,11 +19,18 @@ from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.visits import End, VisitsAtOnce
+
+Visited: TypeAlias = tuple[DrainResult, float | None]
+"""How a visit ended, and in how many seconds its shard has work, where that is known."""
+
 
 class Drain:
     """Fills while it runs; may run again, to go on."""
 
-    def __init__(self, drainer: Drainer, shards: Iterable[ShardRef]) -> None:
+    def __init__(self, drainer: Drainer, shards: Iterable[ShardRef], *, at_once: int = 1) -> None:
+        """`at_once`: how many shards are visited at the same time, at most."""
         config = drainer.config
         self.drainer = drainer
         self.shards: Sequence[ShardRef] = tuple(shards)
@@ -46,6 +58,10 @@ class Drain:
         """When the last probe has told enough (monotonic)."""
         self._unanswered: set[ShardRef] = set()
         """Shards that failed, and that no probe has reached since: a visit would keep the others waiting."""
+        self._slow_queues: set[str] = set()
+        """Of which no further batch is predicted to fit."""
+        self._at_once = max(1, min(at_once, len(self.shards)))
+        self._visits: VisitsAtOnce[Visited] | None = None
 
     @property
     def reason(self) -> StopReason:
@@ -61,11 +77,15 @@ class Drain:
         """Visit shards, the most lagging first, until nothing is due or the budget ends.
 
         Where nothing is due `wait` is called, and the drain goes on if it says so. An error of one shard does not stop
-        the others: it is in the report.
+        the others: it is in the report. Whatever it returns or raises, no visit is under way then.
         """
         self.board.put_off_risk(budget.remaining())
         try:
             self._run(budget, wait)
+        except BaseException:
+            if self._visits:
+                self._visits.break_off()
+            raise
         finally:
             self.drainer.history.flush()
         return self
@@ -84,30 +104,75 @@ class Drain:
         self._note_probe(found, asked)
 
     def to_probe(self) -> list[ShardRef]:
-        """The shards that are worth a probe: all but those that just failed."""
-        return [shard for shard in self.shards if not (shard in self.errors and self.board.is_resting(shard))]
+        """The shards that are worth a probe: all but those that just failed, or are visited."""
+        failed = {shard for shard in self.errors if self.board.is_resting(shard)}
+        return [shard for shard in self.shards if shard not in failed and shard not in self._under_way]
+
+    @property
+    def _under_way(self) -> Collection[ShardRef]:
+        """The shards that other threads visit."""
+        return self._visits.shards if self._visits else ()
 
     def _run(self, budget: Budget, wait: "Wait | None") -> None:
         while not (reason := budget.against_batch(0.0)):
+            if len(self._under_way) >= self._at_once:
+                self._note_ended(budget.remaining())
+                continue
             if self.drainer.clock.monotonic() >= self.stale_at or not all(map(self.board.is_resting, self._unanswered)):
                 self.probe(budget)
-            if shard := self.board.next():
+            if shard := self.board.next(beside=bool(self._under_way)):
                 self._visit(shard, budget)
+            elif self._under_way:
+                self._note_ended(min(self._seconds_until_more(), budget.remaining()))
             elif not (self.has_probed_last or self.is_notified):
                 self.probe(budget)
             elif not (wait and wait(self, budget)):
                 return
+        while self._under_way:
+            self._note_ended()
         self._end(reason)
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
+        turn = budget.for_turn(self.board.turn())
+        may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
+        if not (may_have_thread and self._begin(shard, turn)):
+            self._note_end(shard, partial(self._make_visit, shard, turn))
+
+    def _begin(self, shard: ShardRef, budget: Budget) -> bool:
+        """Have another thread make the visit; where there is none, there will be none later."""
+        if self._visits is None:
+            from lowkiq_lambda.engine.visits import VisitsAtOnce  # noqa: PLC0415 - imported lazily: cold start
+
+            self._visits = VisitsAtOnce(self.drainer.slot_pool.threads)
+        if self._visits.begin(shard, self._make_visit, budget):
+            return True
+        self._at_once = max(1, len(self._under_way))
+        return False
+
+    def _make_visit(self, shard: ShardRef, budget: Budget) -> Visited:
+        result = self.drainer.visit(shard, budget)
+        return result, self.drainer.ready_in(shard, result)
+
+    def _seconds_until_more(self) -> float:
+        """Until a shard may have work that nobody visits: by the clock, or as a probe may tell."""
+        polls_at = max(self.stale_at, self.probed_at + self.drainer.config.poll_interval)
+        return min(self.board.more_ready_at(), polls_at) - self.drainer.clock.monotonic()
+
+    def _note_ended(self, seconds: float | None = None) -> None:
+        """Note the visits that have ended; wait for one so long, or for ever."""
+        for shard, end in self._visits.wait(seconds) if self._visits else ():
+            self._note_end(shard, end, beside=True)
+
+    def _note_end(self, shard: ShardRef, end: "End[Visited]", *, beside: bool = False) -> None:
         self.has_probed_last = False
         try:
-            result = self.drainer.visit(shard, budget.for_turn(self.board.turn()))
-            ready_in = self.drainer.ready_in(shard, result)
+            result, ready_in = end()
         except (BackendError, QueueMismatch) as error:
             self._fail(shard, error)
         else:
             self.board.visited(shard, result, ready_in)
+            if beside and result.reason == "held" and result.token is not None:
+                self.board.visit_alone(shard)
             self._note_visit(shard, result)
 
     def _fail(self, shard: ShardRef, error: LowkiqError) -> None:
@@ -119,16 +184,18 @@ class Drain:
 
     def _note_visit(self, shard: ShardRef, result: DrainResult) -> None:
         self.counts += result.counts
-        self.reasons[shard] = result.reason
+        is_left = result.reason == "turn over" and shard.queue_name in self._slow_queues
+        self.reasons[shard] = "out of time" if is_left else result.reason
         self.errors.pop(shard, None)
         if result.exit is not None:
             self.exits[shard] = result.exit
         elif result.reason == "out of time":
             # No further batch of this queue is predicted to fit; one of another queue may.
+            self._slow_queues.add(shard.queue_name)
             siblings = {one for one in self.shards if one.queue_name == shard.queue_name}
             self.board.exclude(siblings)
             self.reasons.update(dict.fromkeys(self._work.keys() & siblings, result.reason))
-        if result.reason in ("empty", "held", "paused"):
+        if result.reason in ("empty", "paused") or (result.reason == "held" and result.token is None):
             self._work.pop(shard, None)
 
     def _note_probe(self, found: Mapping[ShardRef, ProbeResult | LowkiqError], asked: int) -> None:

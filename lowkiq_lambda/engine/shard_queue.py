@@ -66,6 +66,8 @@ class ShardEntry:
     rests_until: float = -math.inf
     behind_from: float = -math.inf
     risky: bool = False
+    left_at: float = 0.0
+    """When the holder of a risky one left it (Unix seconds): who of several left last may have died of it."""
     failures: int = 0
     updated: int = 0
     notified: int = 0
@@ -96,12 +98,13 @@ class ShardEntry:
             self.failures = 0
         if result.risky:
             self.behind_from = max(self.behind_from, risks_from, -math.inf if self.risky else now)
-        self.risky = result.risky
+        self.risky, self.left_at = result.risky, result.held_until if result.risky else 0.0
         return before != (self.ready_at, self.behind_from)
 
     def put_back(self, now: float, rest: float) -> None:
         """It has work, and is left alone for so many seconds; others come first."""
-        self.rests_until = self.behind_from = now + rest
+        self.behind_from = now + rest
+        self.rests_until = max(self.rests_until, now + rest)
         self.ready_at = min(self.ready_at, now)
 
     def view(self, now: float) -> ShardView:
@@ -109,8 +112,8 @@ class ShardEntry:
         return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since)
 
 
-_Place: TypeAlias = tuple[float, float, int, int, ShardEntry]
-"""In a queue: by time, by `ready_at`, then as dealt; a number that no other place of the entry has."""
+_Place: TypeAlias = tuple[float, float, float, int, int, ShardEntry]
+"""In a queue: by time, by `left_at`, by `ready_at`, then as dealt; a number that no other place of the entry has."""
 
 
 class ShardQueue:
@@ -163,7 +166,7 @@ class ShardQueue:
 
 
 def _place(time: float, entry: ShardEntry) -> _Place:
-    return time, entry.ready_at, entry.position, entry.places, entry
+    return time, entry.left_at, entry.ready_at, entry.position, entry.places, entry
 
 
 def at(now: float, seconds: float | None) -> float:

@@ -200,7 +200,7 @@ class ShardVisit:
             self._reason = self._budget.against_batch(self._settings.timing.slowest)
         if self._reason is None:
             return left.popleft()
-        if self._reason == "out of time" and self._budget.may_try_one():
+        if self._reason == "out of time" and self._budget.try_one():
             text = "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried"
             logger.warning(
                 text, self._settings.worker.queue_name, self._settings.timing.slowest, self._budget.remaining()

@@ -75,6 +75,7 @@ def declare_stage_worker(app: Lowkiq, acts: Mapping[str, Act]) -> None:
         "queue_name": os.environ["STAGE_QUEUE"],
         "shards_count": int(os.environ["STAGE_SHARDS"]),
         "batch_size": int(os.environ["STAGE_BATCH_SIZE"]),
+        "concurrency": int(os.environ.get("STAGE_CONCURRENCY", "1")),
         "perform": perform,
     }
     app.worker(type("Perform", (Worker,), fields))

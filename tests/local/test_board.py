@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Literal
 
@@ -396,3 +397,55 @@ def test_p6_of_risky_shards_the_one_that_waits_longest_comes_first(clock: Manual
     board.update([probed(A, -5.0, risky=True), probed(B, -500.0, risky=True)], board.events)
 
     assert B == board.next()
+
+
+def test_p6_what_may_end_the_process_is_not_taken_beside_others(board: ShardBoard) -> None:
+    """P6: it waits for those that are visited by the same drain, and goes with none of those that wait."""
+    board.update([probed(A, -2.0), probed(B, -1.0, risky=True)], board.events)
+
+    assert A == board.next()
+    assert not board.may_go_beside(A)
+    assert board.next(beside=True) is None
+    assert B == board.next()
+    board.visited(A, SETTLED, -1.0)
+    assert not board.may_go_beside(B)
+
+
+def test_p6_a_shard_that_made_way_for_a_suspect_comes_at_once_and_alone(board: ShardBoard) -> None:
+    """P6: its own suspect needs no rest, only the other's end; what is excluded stays so."""
+    board.update([probed(A, -1.0), probed(B, -1.0)], board.events)
+    board.next(), board.next()
+    board.visited(A, DrainResult("held", token=1), None)
+    assert board.next() is None
+    board.visit_alone(A)
+
+    assert board.next(beside=True) is None
+    assert A == board.next()
+    board.exclude([A])
+    board.visited(A, DrainResult("held", token=1), None)
+    board.visit_alone(A)
+    assert board.next() is None
+
+
+def test_a_shard_that_is_excluded_while_it_is_visited_stays_excluded(board: ShardBoard, clock: ManualClock) -> None:
+    """However the visit ends: a rest does not end what has no end."""
+    ends = [DrainResult("lease lost", token=1), DrainResult("exited", token=1, exit=SystemExit(3))]
+    for shard, result in zip((A, B), ends, strict=True):
+        board.notify([shard])
+        assert shard == board.next()
+        board.exclude([shard])
+        board.visited(shard, result, -1.0)
+
+    clock.advance(3_600)
+    assert [] == [*lags(board)]
+
+
+def test_p6_the_shard_whose_holder_died_last_is_visited_last(clock: ManualClock) -> None:
+    """P6: of several that may end the process the one that may have ended the last one comes behind the others."""
+    board = ShardBoard((A, B), clock, 1.0, Rests.of_drain(1.0))
+    board.put_off_risk(60.0)
+    late = replace(probed(A, -9.0, risky=True), held_until=200.0)
+    early = replace(probed(B, -1.0, risky=True), held_until=100.0)
+    board.update([late, early], board.events)
+
+    assert [B, A] == [board.next(), board.next()]

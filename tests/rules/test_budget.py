@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -109,3 +110,12 @@ def test_d7_a_drain_without_seconds_has_a_limit(app: Lowkiq, queue_name: str) ->
     app.drain()
 
     assert [300.0] == seen
+
+
+def test_p5_one_id_is_tried_on_a_budget_that_several_visits_share(clock: ManualClock) -> None:
+    """P5: whichever asks first has the one try, and none has it once something was started."""
+    budget, started = Budget(clock, 5.0), Budget(clock, 5.0)
+    started.note_batch()
+    visits = [budget.for_turn(bool), budget.for_turn(bool), started.for_turn(bool)]
+
+    assert [True, False, False] == [visit.try_one() for visit in visits]

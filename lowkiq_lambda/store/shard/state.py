@@ -31,6 +31,7 @@ class ProbeResult:
     `obstacle`: why there is no work that could be had; None where there is.
     `is_open`: whether it was opened under a declaration, and not closed since.
     `risky`: its holder died, or jobs are suspected of having ended one: the next that runs may end its process.
+    `held_until`: when the lease of the last holder ended or ends, unless it was released.
     """
 
     ref: ShardRef
@@ -41,6 +42,7 @@ class ProbeResult:
     obstacle: Obstacle | None
     is_open: bool
     risky: bool
+    held_until: float = 0.0
 
 
 class ShardTimesReply(ReplyShape, frozen=True):
@@ -190,6 +192,7 @@ def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
         obstacle=obstacle,
         is_open=bool(state.is_open),
         risky=bool(state.risky),
+        held_until=times.held_until,
     )
 
 

@@ -27,12 +27,12 @@ NOISE: Final = 0.1
 class Neighbours:
     """The four queues, seen from outside, and the functions that know them."""
 
-    def __init__(self, stage: FunctionStage, queue_name: str) -> None:
+    def __init__(self, stage: FunctionStage, queue_name: str, **more: object) -> None:
         self._stage = stage
         self._queue_name = queue_name
         self.app = stage.app
         self.workers = {name: self._worker(name) for name in QUEUES}
-        settings: dict[str, Any] = {"app": APP, "lease_ttl": LEASE_TTL}
+        settings: dict[str, Any] = {"app": APP, "lease_ttl": LEASE_TTL, **more}
         self.drain = stage.environment(**settings)
         self._dispatch = LambdaEnvironment(DISPATCH, stage.variables_with(**settings), stage.folder, name="dispatch")
         self.pushed_at: dict[str, float] = {}
@@ -63,6 +63,10 @@ class Neighbours:
         """How many jobs of a queue came to their end."""
         return len(self._stage.told("end", queue=name))
 
+    def finished(self, name: str) -> set[str]:
+        """The ids of a queue that came to their end."""
+        return {line["id"] for line in self._stage.told("end", queue=name)}
+
     def began(self, name: str) -> list[float]:
         """The retry_counts with which jobs of a queue began."""
         return [line["retry_count"] for line in self._stage.told("begin", queue=name)]
@@ -76,16 +80,38 @@ class Neighbours:
         """End the dispatcher."""
         self._dispatch.close()
 
+    def push_all(self) -> None:
+        """Jobs for each of the queues, those that do harm first."""
+        for name, ids in (("exits", ["x"]), ("kills", ["k"]), ("good", JOBS), ("fine", JOBS)):
+            self.push(name, *ids)
+
 
 @pytest.fixture
 def neighbours(stage: FunctionStage, queue_name: str) -> Iterator[Neighbours]:
-    """The queues, and jobs in them, those that do harm first."""
-    with closing(Neighbours(stage, queue_name)) as made:
-        made.push("exits", "x")
-        made.push("kills", "k")
-        made.push("good", *JOBS)
-        made.push("fine", *JOBS)
+    """The queues, with jobs in them, visited one at a time."""
+    with closing(Neighbours(stage, queue_name, threads_per_node=1)) as made:
+        made.push_all()
         yield made
+
+
+def test_p6_neighbours_that_are_visited_at_once_are_done_one_invocation_later(
+    stage: FunctionStage, queue_name: str
+) -> None:
+    """P6: a death amid several visits has many suspects, which come one by one; the next tells whose it was."""
+    with closing(Neighbours(stage, queue_name)) as neighbours:
+        neighbours.push_all()
+        outcomes: list[Outcome] = []
+        while not outcomes or not isinstance(outcomes[-1], Result):
+            assert len(outcomes) < 30
+            outcomes.append(neighbours.drain.invoke({"shard": 0}, timeout=PLENTY))
+            neighbours.ages()
+            if len(outcomes) == 3:
+                # What had ended and was not yet acknowledged has ended twice.
+                assert [{*JOBS}] * 2 == [neighbours.finished(name) for name in ("good", "fine")]
+
+        assert 1 + STRIKES == sum(isinstance(outcome, Crashed) for outcome in outcomes)
+        assert (["x"], ["k"]) == (list(neighbours.buried("exits")), list(neighbours.buried("kills")))
+        assert [{}, {}] == [neighbours.buried(name) for name in ("good", "fine")]
 
 
 def test_p6_p9_neighbours_of_what_exits_and_of_what_kills_are_done_and_the_alarm_knows(neighbours: Neighbours) -> None:
