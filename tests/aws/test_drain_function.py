@@ -76,7 +76,7 @@ def test_the_most_lagging_shard_comes_first(
     drain: DrainFunction, make_app: MakeApp, clock: ManualClock, queue_name: str
 ) -> None:
     """DESIGN 6: whatever the order of declaration, what has waited longest is drained first."""
-    app, notes = make_app(), Notes()
+    app, notes = make_app(threads_per_node=1), Notes()
     for name, waited in (("a", 5), ("b", 50), ("c", 20)):
         declare(app, f"{queue_name}-{name}", notes).perform_async([{"id": name, "perform_in": clock.time() - waited}])
     drain.install(app)
