@@ -2,18 +2,45 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
+from zlib import crc32
 
+from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.job import id_text, is_number
 from lowkiq_lambda.schedules.misfire import Missed
-from lowkiq_lambda.schedules.times import Times
+from lowkiq_lambda.schedules.times import Times, parse_times, seconds_of
 
 Overlap: TypeAlias = Literal["merge", "skip"]
-"""What a firing does while the id waits or is in flight: it merges into the job, or pushes nothing."""
+"""What a firing does while its id waits or is in flight: the payload joins the others, or nothing is pushed."""
+
+_TEXTS: Final = (
+    ("queue_name", 1, 65_536),
+    ("name", 1, 200),
+    ("id", 1, 65_536),
+    ("description", 0, 1_000),
+)
+_CHOICES: Final = (("missed", get_args(Missed)), ("overlap", get_args(Overlap)))
+_NUMBERS: Final = (("grace", 60, 366 * 86_400), ("jitter", 0, 86_400))
+"""Seconds. A tick comes once a minute, so a smaller grace would miss firings while all goes well."""
+_OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "description")
+
+
+class EntryOptions(TypedDict, total=False):
+    """What an entry has beside its queue, its times and the id of its job."""
+
+    name: str
+    payload: object
+    missed: Missed
+    grace: float | timedelta
+    overlap: Overlap
+    jitter: float | timedelta
+    description: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleEntry:
-    """Queue and name identify it. Raises DeclarationError where a field cannot work, naming it and its value."""
+    """An entry, known by its queue and its name. Raises DeclarationError, naming field and value, if it cannot work."""
 
     queue_name: str
     name: str
@@ -23,11 +50,15 @@ class ScheduleEntry:
     payload: object = ""
     missed: Missed = "once"
     grace: float = 3_600.0
-    """Seconds by which a firing may be late."""
+    """Seconds by which a firing may be late, where `missed` is not "skip"."""
     overlap: Overlap = "merge"
     jitter: float = 0.0
-    """Seconds over which the starts of many entries are spread."""
+    """Seconds within which the job starts after its planned time, so that not all start at once."""
     description: str = ""
+
+    def __post_init__(self) -> None:
+        if problem := self._problem():
+            raise DeclarationError(f"Entry {self.name!r} of {self.queue_name!r}: {problem}.")
 
     @property
     def tz(self) -> str:
@@ -35,33 +66,70 @@ class ScheduleEntry:
         return self.times.tz
 
     def jitter_of(self, planned: float) -> float:
-        """Seconds by which the job of this planned time starts later; the same whoever asks."""
-        raise NotImplementedError
+        """Seconds by which the job of this planned time starts later; the same, whoever asks and how often."""
+        milliseconds = int(self.jitter * 1_000)
+        return crc32(f"{self.name}:{planned!r}".encode()) % milliseconds / 1_000 if milliseconds else 0.0
 
     def check(self) -> None:
-        """Raises DeclarationError where the times cannot work; evaluates them, as a declaration does not."""
-        raise NotImplementedError
+        """Evaluate the times, which a declaration does not. Raises DeclarationError if they cannot work."""
+        try:
+            self.times.check()
+        except DeclarationError as error:
+            raise DeclarationError(f"Entry {self.name!r} of {self.queue_name!r}: {error}") from None
 
     def definition(self) -> dict[str, Any]:
-        """What a definition at run time stores: kind, text, tz, id, payload, missed, grace, overlap, jitter, description."""
-        raise NotImplementedError
+        """What makes the entry anew under its queue and name, for JSON if the payload is."""
+        times = {"kind": self.times.kind, "text": self.times.text, "tz": self.tz}
+        return {**times, "id": self.id, **{option: getattr(self, option) for option in _OPTIONS}}
 
     @classmethod
     def from_definition(cls, queue_name: str, name: str, definition: Mapping[str, Any]) -> "ScheduleEntry":
-        """The entry of a stored definition. Raises DeclarationError where it cannot be one."""
-        raise NotImplementedError
+        """The entry of a definition; fields that it does not have are as by default. Raises DeclarationError."""
+        try:
+            times = parse_times(definition.get("kind"), definition.get("text"), definition.get("tz", "UTC"))
+        except DeclarationError as error:
+            raise DeclarationError(f"Entry {name!r} of {queue_name!r}: {error}") from None
+        options = {option: definition[option] for option in _OPTIONS if option in definition}
+        return cls(queue_name=queue_name, name=name, times=times, id=definition.get("id", ""), **options)
+
+    def _problem(self) -> str | None:
+        """What is wrong with its fields, of which any may have come from a file or from Redis."""
+        for field, least, most in _TEXTS:
+            if not _is_text(value := getattr(self, field), least, most):
+                return f"{field} must be a text of {least} to {most:,} characters, not {value!r}"
+        if not self.name.isprintable():
+            return f"name must have printable characters only, not {self.name!r}"
+        for field, choices in _CHOICES:
+            if (value := getattr(self, field)) not in choices:
+                return f"{field} must be one of {', '.join(choices)}, not {value!r}"
+        for field, least, most in _NUMBERS:
+            if not is_number(value := getattr(self, field)) or not least <= value <= most:
+                return f"{field} must be a timedelta or seconds from {least:,} to {most:,}, not {value!r}"
+        return None
 
 
 def new_entry(
     queue_name: str,
     times: Times,
     *,
-    id: object,  # noqa: A002
-    name: object = None,
-    **options: Any,
+    id: object,
+    **options: Unpack[EntryOptions],
 ) -> ScheduleEntry:
-    """An entry as code declares it: `id` a str, int or UUID, `name` the id's text where none is given.
+    """An entry as code declares it: `id` is a str, an int or a UUID, and its text the name where none is given.
 
-    `options`: payload, missed, grace, overlap, jitter, description. Raises DeclarationError.
+    Raises DeclarationError.
     """
-    raise NotImplementedError
+    try:
+        job_id = id_text(id)
+    except JobError as error:
+        raise DeclarationError(f"An entry of {queue_name!r}: id {error.reason}.") from None
+    fields: dict[str, Any] = {"name": job_id, **options}
+    fields |= {field: seconds_of(fields[field]) for field in ("grace", "jitter") if field in fields}
+    return ScheduleEntry(queue_name=queue_name, times=times, id=job_id, **fields)
+
+
+def _is_text(value: object, least: int, most: int) -> bool:
+    # Surrogates cannot be written as UTF-8.
+    return (
+        isinstance(value, str) and least <= len(value) <= most and not any("\ud800" <= one <= "\udfff" for one in value)
+    )

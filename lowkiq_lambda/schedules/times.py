@@ -1,149 +1,167 @@
-"""Planned times: values that say which moments (Unix seconds) come after a given one.
-
-`cronsim` evaluates expressions, and is imported when the first one is: a drain declares entries and evaluates none.
-"""
+"""Planned times: values that say which moments (Unix seconds) come after a given one."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
-from hashlib import sha1
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
-from lowkiq_lambda.schedules.expression import FIELDS, check_zone, fields_of
-
-if TYPE_CHECKING:
-    from cronsim import CronSim
-
-Kind: TypeAlias = Literal["cron", "every", "at"]
+from lowkiq_lambda.schedules.cron import EARLIEST, LATEST, Cron
+from lowkiq_lambda.schedules.digests import digest_of
+from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
 
 SHORTEST: Final = 1.0
 LONGEST: Final = 366 * 86_400.0
 """Seconds of a period."""
-EARLIEST: Final = 1_000_000_000.0
-LATEST: Final = 253_402_300_800.0
-"""September 2001 and the year 10000: what lies outside is not in seconds."""
-_MINUTE: Final = 60.0
 
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """The moments of a cron expression by the clocks of a zone; `parse_cron` makes one."""
-
-    text: str
-    tz: str = "UTC"
-
-    kind: ClassVar[Kind] = "cron"
-
-    def __post_init__(self) -> None:
-        fields_of(self.text)
-        check_zone(self.tz)
-
-    def after(self, moment: float) -> Iterator[float]:
-        """The planned times after the moment, strictly ascending. Raises DeclarationError as `check` does."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Raises DeclarationError where a field or the zone cannot work, or no day ever fits."""
-        raise NotImplementedError
-
-    @property
-    def digest(self) -> str:
-        """Equal for equal planned times, however they are written. Raises DeclarationError as `check` does."""
-        raise NotImplementedError
-
-    def explain(self) -> str:
-        """The expression in English. Raises DeclarationError as `check` does."""
-        raise NotImplementedError
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A moment in each period, counted from 1970 and not from the start of a process: no restart moves it."""
+    """One moment in each period, counted from 1970 and not from the start of a process: no restart moves it."""
 
     period: float
     offset: float = 0.0
     tz: str = "UTC"
     """The zone in which people are shown its times."""
 
-    kind: ClassVar[Kind] = "every"
+    kind: ClassVar[Literal["every"]] = "every"
+
+    def __post_init__(self) -> None:
+        check_zone_name(self.tz)
+        if not is_number(self.period) or not SHORTEST <= self.period <= LONGEST:
+            bounds = f"from {SHORTEST:g} to {LONGEST:,.0f}"
+            raise DeclarationError(f"every must be a timedelta or seconds {bounds}, not {self.period!r}.")
+        if not is_number(self.offset) or not 0 <= self.offset < self.period:
+            raise DeclarationError(f"offset must be from 0 to less than the period, not {self.offset!r}.")
 
     @property
     def text(self) -> str:
-        """Seconds of the period, and of the offset if there is one: "600", "600+30"."""
-        raise NotImplementedError
+        """Seconds of the period, and of an offset: "600", "600+30"."""
+        return "+".join(_plain(number) for number in (self.period, self.offset) if number)
 
     def after(self, moment: float) -> Iterator[float]:
         """The planned times after the moment, strictly ascending, without end."""
-        raise NotImplementedError
+        # A division of floats may be one off.
+        count = math.floor((moment - self.offset) / self.period) - 1
+        while True:
+            planned = self.offset + count * self.period
+            if planned > moment:
+                yield planned
+            count += 1
 
     def check(self) -> None:
-        """Raises DeclarationError where the zone does not exist."""
-        raise NotImplementedError
+        """Raises DeclarationError where the zone is unknown."""
+        zone_of(self.tz)
 
     @property
     def digest(self) -> str:
         """Equal for equal planned times."""
-        raise NotImplementedError
+        return digest_of(self.kind, self.text)
 
     def explain(self) -> str:
         """In English."""
-        raise NotImplementedError
+        offset = f", {_duration(self.offset)} after its beginning" if self.offset else ""
+        return f"Every {_duration(self.period)}{offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One moment, once (Unix seconds)."""
+    """One moment (Unix seconds), once."""
 
     moment: float
     tz: str = "UTC"
     """The zone in which people are shown it."""
 
-    kind: ClassVar[Kind] = "at"
+    kind: ClassVar[Literal["at"]] = "at"
+
+    def __post_init__(self) -> None:
+        check_zone_name(self.tz)
+        if not is_number(self.moment) or not EARLIEST <= self.moment < LATEST:
+            raise DeclarationError(
+                f"at must be a datetime that names its zone, of the years 2002 to 9999, not {self.moment!r}."
+            )
 
     @property
     def text(self) -> str:
-        """The moment in ISO 8601, in UTC: "2026-12-31T23:00:00Z"."""
-        raise NotImplementedError
+        """The moment in ISO 8601 and UTC: "2026-12-31T23:00:00+00:00"."""
+        return datetime.fromtimestamp(self.moment, UTC).isoformat()
 
     def after(self, moment: float) -> Iterator[float]:
         """The moment, where it comes after the given one."""
-        raise NotImplementedError
+        if self.moment > moment:
+            yield self.moment
 
     def check(self) -> None:
-        """Raises DeclarationError where the zone does not exist."""
-        raise NotImplementedError
+        """Raises DeclarationError where the zone is unknown."""
+        zone_of(self.tz)
 
     @property
     def digest(self) -> str:
         """Equal for equal moments."""
-        raise NotImplementedError
+        return digest_of(self.kind, self.text)
 
     def explain(self) -> str:
         """In English."""
-        raise NotImplementedError
+        return f"Once, at {self.text}"
 
 
 Times: TypeAlias = Cron | Every | At
 
 
-def parse_cron(text: object, tz: object = "UTC") -> Cron:
+def parse_cron(text: object, tz: str = "UTC") -> Cron:
     """The value of an expression, of which only the form is checked. Raises DeclarationError."""
-    raise NotImplementedError
+    return Cron(" ".join(text.split()) if isinstance(text, str) else text, tz)  # type: ignore[arg-type]  # refuses it
 
 
-def parse_every(period: object, offset: object = 0.0, tz: object = "UTC") -> Every:
-    """The value of a period and an offset, each in seconds or a timedelta. Raises DeclarationError."""
-    raise NotImplementedError
+def parse_every(period: object, offset: object = 0.0, tz: str = "UTC") -> Every:
+    """The value of a period and an offset, each a timedelta or seconds. Raises DeclarationError."""
+    return Every(seconds_of(period), seconds_of(offset), tz)  # type: ignore[arg-type]  # refuses what is none
 
 
-def parse_at(moment: object, tz: object = "UTC") -> At:
+def parse_at(moment: object, tz: str = "UTC") -> At:
     """The value of a datetime that names its zone, or of Unix seconds. Raises DeclarationError."""
-    raise NotImplementedError
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise DeclarationError(f"at must name its zone, as in datetime(..., tzinfo=UTC), not {moment.isoformat()}.")
+        return At(moment.timestamp(), tz)
+    return At(seconds_of(moment), tz)  # type: ignore[arg-type]  # refuses what is none
 
 
-def parse_times(kind: object, text: object, tz: object = "UTC") -> Times:
-    """The value whose `kind`, `text` and `tz` these are. Raises DeclarationError."""
-    raise NotImplementedError
+def parse_times(kind: object, text: object, tz: str = "UTC") -> Times:
+    """The value that has this `kind`, `text` and `tz`. Raises DeclarationError."""
+    if not isinstance(text, str):
+        raise DeclarationError(f"the text of an entry's times must be a text, not {text!r}.")
+    try:
+        if kind == "cron":
+            return parse_cron(text, tz)
+        if kind == "every":
+            period, _, offset = text.partition("+")
+            return parse_every(float(period), float(offset or 0.0), tz)
+        if kind == "at":
+            return parse_at(datetime.fromisoformat(text), tz)
+    except ValueError:
+        raise DeclarationError(f"{text!r} is not the text of times of the kind {kind!r}.") from None
+    raise DeclarationError(f"the kind of an entry's times must be cron, every or at, not {kind!r}.")
+
+
+def seconds_of(value: object) -> object:
+    """The seconds of a timedelta, a number as a float; anything else as it is."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _plain(number: float) -> str:
+    return repr(float(number)).removesuffix(".0")
+
+
+def _duration(seconds: float) -> str:
+    parts = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count:.0f} {unit}"] * bool(count)
+    return " ".join([*parts, *[f"{_plain(seconds)} s"] * bool(seconds)])

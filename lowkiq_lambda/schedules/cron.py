@@ -1,0 +1,104 @@
+"""The planned times of cron expressions.
+
+`cronsim` is imported when times are asked for: a drain declares entries, and asks for no times.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.schedules.digests import digest_of
+from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
+from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
+
+if TYPE_CHECKING:
+    from cronsim import CronSim
+
+EARLIEST: Final = 1_000_000_000.0
+"""September 2001: what is smaller is not a date that anybody plans for."""
+LATEST: Final = 253_402_300_800.0
+"""The year 10000: what is larger is in milliseconds."""
+
+_MINUTE: Final = 60.0
+_ANY_MOMENT: Final = datetime(2001, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """The moments of an expression of five fields, or of six with seconds first, by the clocks of a zone.
+
+    A number or a list in minute and hour goes by the wall clock: each planned time of a day comes once, and one that
+    the clocks leave out comes when they go on. A star in minute or hour goes by real time: what the clocks leave out
+    does not come, and what they repeat comes twice.
+    """
+
+    text: str
+    tz: str = "UTC"
+
+    kind: ClassVar[Literal["cron"]] = "cron"
+
+    def __post_init__(self) -> None:
+        fields_of(self.text)
+        check_zone_name(self.tz)
+
+    def after(self, moment: float) -> Iterator[float]:
+        """The planned times after the moment, strictly ascending. Raises DeclarationError as `check` does."""
+        if moment >= LATEST:
+            return
+        last = moment
+        seconds = sorted(self._evaluated().seconds)
+        # The minute of the moment itself may have later seconds.
+        start = math.floor(moment / _MINUTE) * _MINUTE - _MINUTE
+        for minute in self._minutes(datetime.fromtimestamp(start, zone_of(self.tz))):
+            for second in seconds:
+                # Asked in the second pass of an hour that the clocks repeat, cronsim answers with the first.
+                if minute + second > last:
+                    last = minute + second
+                    yield last
+
+    def check(self) -> None:
+        """Raises DeclarationError where a field cannot be, the zone is unknown, or no moment ever fits."""
+        zone_of(self.tz)
+        if next(self.after(EARLIEST), None) is None:
+            raise DeclarationError(f"cron {self.text!r} never comes: no day fits it.")
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal planned times, however their fields are written. Raises DeclarationError as `check` does."""
+        found = self._evaluated()
+        weekdays = {0 if day == 7 else day for day in found.weekdays}  # noqa: PLR2004 - Sunday has two numbers
+        sets = (found.seconds, found.minutes, found.hours, found.days, found.months, weekdays)
+        by_real_time = any(field.startswith("*") for field in found.parts[1:3])
+        return digest_of(
+            self.kind, *(sorted(map(str, values)) for values in sets), found.day_and, by_real_time, self.tz
+        )
+
+    def explain(self) -> str:
+        """The expression in English. Raises DeclarationError as `check` does."""
+        return self._evaluated().explain()
+
+    def _minutes(self, start: datetime) -> Iterator[float]:
+        """The minutes that fit, seconds left out: cronsim heeds the changes of clocks for five fields alone."""
+        minutes = _simulation(self.text, fields_of(self.text)[-5:], start)
+        try:
+            for minute in minutes:
+                yield minute.timestamp()
+        except OverflowError:
+            # The year 9999 has ended.
+            return
+
+    def _evaluated(self) -> "CronSim":
+        return _simulation(self.text, fields_of(self.text), _ANY_MOMENT)
+
+
+def _simulation(text: str, fields: list[str], start: datetime) -> "CronSim":
+    from cronsim import CronSim, CronSimError  # noqa: PLC0415 - imported lazily: cold start
+
+    try:
+        return CronSim(" ".join(fields), start)
+    except CronSimError as error:
+        name = str(error).removeprefix("Bad ")
+        raise DeclarationError(refused_field(text, name, fields[FIELDS.index(name) - len(FIELDS)])) from None

@@ -1,0 +1,27 @@
+"""Time zones by their names."""
+
+import re
+from datetime import UTC, tzinfo
+from typing import Final
+
+from lowkiq_lambda.errors import DeclarationError
+
+_FORM: Final = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*", re.ASCII)
+
+
+def check_zone_name(name: object) -> None:
+    """Raises DeclarationError for what cannot be the name of a zone; whether there is one is not looked up."""
+    if not isinstance(name, str) or not _FORM.fullmatch(name):
+        raise DeclarationError(f"tz must be the name of a time zone, such as 'Europe/Berlin', not {name!r}.")
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone of that name. Raises DeclarationError."""
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - imported lazily: cold start
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise DeclarationError(f"tz {name!r} is not a time zone that is known here, such as 'Europe/Berlin'.") from None

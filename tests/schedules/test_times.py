@@ -1,0 +1,226 @@
+"""Planned times of periods and moments, and what is refused as planned times."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.schedules.expression import ALIASES
+from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every, parse_times
+from tests.schedules.moments import at, utc
+
+
+def test_a_period_is_counted_from_1970() -> None:
+    """X-22, X-21: neither a start nor a deploy moves it, so every 48 hours come also where deploys are daily."""
+    two_days = parse_every(timedelta(days=2), offset=timedelta(minutes=5))
+    foretold = [utc(moment) for moment in islice(two_days.after(at("2026-01-01")), 3)]
+
+    assert ["2026-01-01 00:05", "2026-01-03 00:05", "2026-01-05 00:05"] == foretold
+    assert "2026-01-05 00:05" == utc(next(two_days.after(at("2026-01-03 17:11"))))
+
+
+@settings(deadline=None)
+@given(
+    period=st.floats(1.0, 1e6),
+    part=st.floats(0.0, 0.99),
+    moment=st.floats(0.0, 4e9),
+)
+def test_a_period_leaves_no_moment_out(period: float, part: float, moment: float) -> None:
+    """The times after any moment begin within a period, ascend by it, and do not depend on where one asks."""
+    every = parse_every(period, period * part)
+
+    found = [*islice(every.after(moment), 3)]
+
+    assert moment < found[0]
+    assert found[0] - period <= moment or found[0] - period == pytest.approx(moment)
+    assert [pytest.approx(period, abs=1e-5)] * 2 == [later - one for one, later in pairwise(found)]
+    assert found[1:] == [*islice(every.after(found[0]), 2)]
+
+
+def test_a_moment_comes_once() -> None:
+    """It comes after any earlier moment, and not after itself."""
+    year = parse_at(datetime(2026, 12, 31, 23, tzinfo=UTC))
+
+    assert [at("2026-12-31 23:00")] == list(year.after(0.0))
+    assert [] == list(year.after(at("2026-12-31 23:00")))
+
+
+@pytest.mark.parametrize(
+    ("text", "tz", "sentence"),
+    [
+        (
+            "0 4 * *",
+            "UTC",
+            "cron '0 4 * *' is not an expression: it must have five fields, such as '0 4 * * MON-FRI', ",
+        ),
+        ("0 0 0 4 * * *", "UTC", "is not an expression"),
+        ("", "UTC", "cron '' is not an expression"),
+        ("every day at five", "UTC", "cron 'every day at five' is not an expression: it must have five fields"),
+        ("every day at five o'clock", "UTC", "is not an expression"),
+        ("@reboot", "UTC", "cron '@reboot' is refused: entries belong to an app, not to a process."),
+        ("@dayly", "UTC", "cron '@dayly' is not an alias: there are @hourly, @daily, @weekly, @monthly, @yearly."),
+        ("0 4 * * * Europe/Berlin", "UTC", "names a zone: give it as tz instead, not as 'Europe/Berlin'."),
+        ("CRON_TZ=UTC 0 4 * * *", "UTC", "names a zone: give it as tz instead, not as 'CRON_TZ=UTC'."),
+        ("0 4 ? * *", "UTC", "cron '0 4 ? * *' cannot have '?' as its day-of-month."),
+        ("0 MON * * *", "UTC", "cron '0 MON * * *' cannot have 'MON' as its hour."),
+        (4, "UTC", "cron must be a text of five fields"),
+        ("0 4 * * *", "", "tz must be the name of a time zone, such as 'Europe/Berlin', not ''."),
+        ("0 4 * * *", "../etc/passwd", "tz must be the name of a time zone"),
+        ("0 4 * * *", None, "tz must be the name of a time zone"),
+    ],
+)
+def test_a_declaration_refuses_what_has_not_the_form(text: object, tz: str, sentence: str) -> None:
+    """X-3: natural language, a zone in the line and @reboot are refused, in a sentence, and nothing is evaluated."""
+    with pytest.raises(DeclarationError) as refused:
+        parse_cron(text, tz)
+
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "tz", "sentence"),
+    [
+        ("61 4 * * *", "UTC", "cron '61 4 * * *' cannot have '61' as its minute."),
+        ("60 0 4 * * *", "UTC", "cron '60 0 4 * * *' cannot have '60' as its second."),
+        ("0 4 * * FOO", "UTC", "cron '0 4 * * FOO' cannot have 'FOO' as its day-of-week."),
+        ("0 4 * * FRI-MON", "UTC", "cannot have 'FRI-MON' as its day-of-week."),
+        ("*/0 4 * * *", "UTC", "cannot have '*/0' as its minute."),
+        ("0 0 30 2 *", "UTC", "cron '0 0 30 2 *' cannot have '30' as its day-of-month."),
+        ("0 0 * 2 MON#5", "Mars/Olympus", "tz 'Mars/Olympus' is not a time zone that is known here"),
+        ("0 4 * * *", "Europe", "tz 'Europe' is not a time zone that is known here"),
+    ],
+)
+def test_a_check_refuses_what_cannot_work(text: str, tz: str, sentence: str) -> None:
+    """X-8: what has the form may still have a wrong number, an unknown zone, or no day that fits."""
+    cron = parse_cron(text, tz)
+
+    with pytest.raises(DeclarationError) as refused:
+        cron.check()
+
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["0 0 29 2 *", "0 0 * 2 MON#5", "0 0 31 1,2 *", *ALIASES])
+def test_a_check_takes_what_comes_seldom(text: str) -> None:
+    """Days that only leap years have, and aliases, are not refused."""
+    parse_cron(text).check()
+
+
+@pytest.mark.parametrize(
+    ("period", "offset", "sentence"),
+    [
+        (0, 0, "every must be a timedelta or seconds from 1 to 31,622,400, not 0.0."),
+        (True, 0, "not True."),
+        ("10", 0, "not '10'."),
+        (float("nan"), 0, "not nan."),
+        (timedelta(days=400), 0, "not 34560000.0."),
+        (60, 60, "offset must be from 0 to less than the period, not 60.0."),
+        (60, -1, "offset must be from 0 to less than the period, not -1.0."),
+    ],
+)
+def test_a_period_is_a_number_of_seconds(period: object, offset: object, sentence: str) -> None:
+    """It has a least and a most, and an offset within it."""
+    with pytest.raises(DeclarationError) as refused:
+        parse_every(period, offset)
+
+    assert sentence in str(refused.value)
+
+
+def test_a_moment_names_its_zone() -> None:
+    """A datetime of no zone would mean another moment on each machine; a number must be in seconds."""
+    with pytest.raises(DeclarationError, match="at must name its zone"):
+        parse_at(datetime(2026, 12, 31, 23))  # noqa: DTZ001 - it is refused for that
+    for moment in (1e12, 86_400, "2026-12-31"):
+        with pytest.raises(DeclarationError, match="at must be a datetime that names its zone"):
+            parse_at(moment)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("00 4 * * *", "0 4 * * *"),
+        ("0 4 * * 7", "0  4 * * sun"),
+        ("@daily", "0 0 * * *"),
+        ("*/20 * * * *", "*/20 */1 * * *"),
+        ("0 0 4 * * *", "0 4 * * *"),
+        ("0 0 1 jan *", "@yearly"),
+    ],
+)
+def test_the_same_times_have_the_same_digest(one: str, other: str) -> None:
+    """An expression that is only written in another way is not another entry."""
+    assert parse_cron(one).digest == parse_cron(other).digest
+
+
+def test_other_times_have_another_digest() -> None:
+    """So do another zone, a star where clocks change, and days that must both fit instead of either."""
+    values: list[Times] = [
+        parse_cron("0 4 * * *"),
+        parse_cron("0 4 * * *", "Europe/Berlin"),
+        parse_cron("0,30 4 * * *"),
+        parse_cron("*/30 4 * * *"),
+        parse_cron("0 4 1 * 1"),
+        parse_cron("0 4 1-31 * 1"),
+        parse_cron("0 4 * * 1"),
+        parse_cron("0 4 L * 1"),
+        parse_every(600),
+        parse_every(600, 30),
+        parse_at(at("2026-01-01")),
+    ]
+
+    assert len(values) == len({value.digest for value in values})
+
+
+def test_the_zone_of_a_period_is_for_people() -> None:
+    """It changes no planned time, so it changes no digest."""
+    assert parse_every(600, tz="Europe/Berlin").digest == parse_every(600).digest
+
+
+@pytest.mark.parametrize(
+    ("times", "text", "explained"),
+    [
+        (parse_cron("0 9 * * MON#1"), "0 9 * * MON#1", "At 09:00 on the first Monday of the month"),
+        (parse_every(600), "600", "Every 10 min"),
+        (parse_every(90_061.5, 30), "90061.5+30", "Every 1 d 1 h 1 min 1.5 s, 30 s after its beginning"),
+        (
+            parse_at(datetime(2026, 12, 31, 23, tzinfo=UTC)),
+            "2026-12-31T23:00:00+00:00",
+            "Once, at 2026-12-31T23:00:00+00:00",
+        ),
+    ],
+)
+def test_a_value_comes_back_from_its_text(times: Times, text: str, explained: str) -> None:
+    """Kind, text and zone are the value: Redis and files keep these."""
+    found = parse_times(times.kind, text)
+
+    assert times == found
+    assert (text, explained) == (found.text, found.explain())
+
+
+@settings(deadline=None)
+@given(st.floats(1.0, 1e7), st.floats(0.0, 0.99))
+def test_any_period_comes_back_from_its_text(period: float, part: float) -> None:
+    """To the last digit, so that the digest stays."""
+    every = parse_every(period, period * part)
+
+    assert every == parse_times("every", every.text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        ("daily", "0 4 * * *", "the kind of an entry's times must be cron, every or at, not 'daily'."),
+        ("every", "ten", "'ten' is not the text of times of the kind 'every'."),
+        ("at", "tomorrow", "'tomorrow' is not the text of times of the kind 'at'."),
+        ("cron", 4, "the text of an entry's times must be a text, not 4."),
+        ("at", "2026-12-31T23:00:00", "at must name its zone"),
+    ],
+)
+def test_a_text_of_no_times_is_refused(kind: object, text: object, sentence: str) -> None:
+    """Whatever stands in a file or in Redis, the error is a sentence."""
+    with pytest.raises(DeclarationError) as refused:
+        parse_times(kind, text)
+
+    assert sentence in str(refused.value)
