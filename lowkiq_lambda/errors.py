@@ -24,7 +24,7 @@ class ForDevelopment(ConfigError):
 
 
 class DeclarationError(LowkiqError):
-    """A worker is declared in a way that cannot work: correct the declaration."""
+    """A worker or a schedule entry is declared in a way that cannot work: correct the declaration."""
 
 
 class JobError(LowkiqError, ValueError):
