@@ -14,7 +14,7 @@ from lowkiq_lambda.errors import LowkiqError
 _LOOKS_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6
 """Of a call that AWS throttles, or that fails on its way, with growing pauses between them."""
-_RIGHTS: Final = "The docs (schedules.md) list the rights that this command needs."
+_RIGHTS: Final = "The docs (drain-schedules.md) list the rights that this command needs."
 _HINTS: Final = {
     **dict.fromkeys(("AccessDenied", "AccessDeniedException"), _RIGHTS),
     **dict.fromkeys(("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId"), "Sign in again."),

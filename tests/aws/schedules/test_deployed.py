@@ -234,7 +234,7 @@ def test_a_missing_right_is_said_in_a_sentence(aws: Front, group: str, prefix: s
 
     assert str(refusal.value) == (
         f"The schedule group {group!r} could not be read: AccessDeniedException: as the test says "
-        "The docs (schedules.md) list the rights that this command needs."
+        "The docs (drain-schedules.md) list the rights that this command needs."
     )
 
 
