@@ -46,6 +46,9 @@ PLANTED: Final = (
     # Who runs one process does not load what runs several.
     Planted("lowkiq_lambda.local.dealing", "lowkiq_lambda.local.processes.helping"),
     Planted("lowkiq_lambda.local.processes.memory", "lowkiq_lambda.local.processes.supervisor"),
+    # One module evaluates expressions, and it belongs to nobody's cold start.
+    Planted("lowkiq_lambda.schedules.times", "cronsim"),
+    Planted("lowkiq_lambda.schedules.times", "lowkiq_lambda.schedules.entry"),
     # Values know of no part that works with them.
     Planted("lowkiq_lambda.job", "lowkiq_lambda.store.shard.codec"),
     Planted("lowkiq_lambda.config", "lowkiq_lambda.app"),

@@ -98,6 +98,7 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "local",
         "dashboard",
         "iterate",
+        "schedules",
         "testing",
         "store.inspect",
         "store.shard.notifications",

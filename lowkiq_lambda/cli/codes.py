@@ -6,6 +6,8 @@ DONE: Final = 0
 """The command did what was asked for."""
 FAILED: Final = 1
 """It did not work: something is out of reach, was refused, or was given back unfinished."""
+DIFFERENT: Final = 1
+"""Two things that were compared are not the same, as `diff` says it too."""
 MISUSED: Final = 2
 """The command line, the settings or the app cannot work."""
 NOT_APPLIED: Final = 3

@@ -42,6 +42,11 @@ _COMMANDS: Final = {
     ),
     "redis": (_MACHINE, "lowkiq_lambda.cli.embedded:redis", "Print the URL of the embedded server."),
     "reset": (_MACHINE, "lowkiq_lambda.cli.embedded:reset", "Remove a queue from the embedded server."),
+    "schedules": (
+        _MACHINE,
+        "lowkiq_lambda.cli.schedules.command:command",
+        "Tell when the entries of an app fire, without Redis: next, load, diff, dump.",
+    ),
     "invoke": (_AWS, "lowkiq_lambda.cli.invoke:command", "Play an event against a function's handler, without AWS."),
     "drain-schedules": (
         _AWS,

@@ -71,10 +71,13 @@ class Cron:
         found = self._evaluated()
         weekdays = {0 if day == 7 else day for day in found.weekdays}  # noqa: PLR2004 - Sunday has two numbers
         sets = (found.seconds, found.minutes, found.hours, found.days, found.months, weekdays)
-        by_real_time = any(field.startswith("*") for field in found.parts[1:3])
-        return digest_of(
-            self.kind, *(sorted(map(str, values)) for values in sets), found.day_and, by_real_time, self.tz
-        )
+        fields = [sorted(map(str, values)) for values in sets]
+        return digest_of(self.kind, fields, found.day_and, self.by_real_time, self.tz)
+
+    @property
+    def by_real_time(self) -> bool:
+        """Whether minute or hour begins with a star, so that each minute or hour counts that really passes."""
+        return any(field.startswith("*") for field in fields_of(self.text)[-5:-3])
 
     def explain(self) -> str:
         """The expression in English. Raises DeclarationError as `check` does."""

@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda.cli import main
 
 ROOT: Final = Path(__file__).parents[2]
-COMMANDS: Final = ("run", "redis", "reset", "invoke", "drain-schedules", "costs")
+COMMANDS: Final = ("run", "redis", "reset", "schedules", "invoke", "drain-schedules", "costs")
 
 WITHOUT: Final = """
 import sys

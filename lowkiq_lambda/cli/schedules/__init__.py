@@ -1,0 +1,1 @@
+"""`lowkiq schedules`: what the entries of an app will do, without Redis."""

@@ -1,0 +1,74 @@
+"""Moments and lengths of time, as the command line takes and prints them."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.schedules.zones import zone_of
+
+EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
+LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
+"""What zones did long ago, or will do in a century, is not what anybody asks."""
+DAY: Final = 86_400.0
+
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_EXAMPLES: Final = "2026-10-25, 2026-10-25T02:30 (UTC) or 2026-10-25T02:30+02:00"
+
+
+def moment_of(text: str) -> float:
+    """The moment that a text is, UTC where it names no zone. Raises ValueError."""
+    try:
+        found = datetime.fromisoformat(text)
+        moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        moment = 0.0
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError(f"give a moment from 2020 to 2199, such as {_EXAMPLES}")
+    return moment
+
+
+def moment_option(option: str, text: str | None) -> float | None:
+    """The moment that an option names; None where it is not given. Raises ConfigError."""
+    try:
+        return None if text is None else moment_of(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text} is refused: {error}.") from None
+
+
+def span_option(option: str, text: str | None) -> tuple[float, float] | None:
+    """The two moments that an option names with a slash between; None where it is not given. Raises ConfigError."""
+    if text is None:
+        return None
+    try:
+        start, end = map(moment_of, text.split("/", 1)) if "/" in text else (0.0, 0.0)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text} is refused: {error}.") from None
+    if start >= end:
+        raise ConfigError(f"{option} {text} is refused: give two moments, such as 2026-10-25T02:00/2026-10-25T05:00.")
+    return start, end
+
+
+def day_of(moment: float) -> float:
+    """The beginning of its day in UTC."""
+    return moment - moment % DAY
+
+
+def utc(moment: float) -> str:
+    """The moment in UTC, to the second."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def local(moment: float, tz: str) -> str:
+    """The moment by the clocks of the zone, with the day of the week and what they are ahead of UTC."""
+    found = datetime.fromtimestamp(moment, zone_of(tz)).isoformat(sep=" ", timespec="seconds")
+    day = datetime.fromtimestamp(moment, zone_of(tz)).strftime("%a")
+    return f"{day} {found[:19]} {found[19:]}"
+
+
+def length(seconds: float) -> str:
+    """A length of time in its two largest units: "3 h 30 min"."""
+    left, parts = round(seconds), []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        parts += [f"{count} {unit}"] if count else []
+    return " ".join(parts[:2]) or "0 s"
