@@ -53,7 +53,10 @@ def remarks(times: Times, start: float, end: float) -> list[Remark]:
     """What happens to planned times after the start, up to the end, where the clocks of their zone change."""
     if not isinstance(times, Cron):
         return []
-    return [remark for change in clock_changes(times.tz, start, end) for remark in _remarks_of(times, change)]
+    # What the clocks repeat lies on both sides of a change.
+    changes = clock_changes(times.tz, start - _DAY, end + _DAY)
+    found = [remark for change in changes for remark in _remarks_of(times, change)]
+    return [remark for remark in found if start < remark.at <= end]
 
 
 def _remarks_of(cron: Cron, change: ClockChange) -> Iterator[Remark]:

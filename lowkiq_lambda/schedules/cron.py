@@ -23,7 +23,8 @@ LATEST: Final = 253_402_300_800.0
 """The year 10000: what is larger is in milliseconds."""
 
 _MINUTE: Final = 60.0
-_ANY_MOMENT: Final = datetime(2001, 1, 1, tzinfo=UTC)
+_ANY_MOMENT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_CHECKED_FROM: Final = _ANY_MOMENT.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Cron:
     def check(self) -> None:
         """Raises DeclarationError where a field cannot be, the zone is unknown, or no moment ever fits."""
         zone_of(self.tz)
-        if next(self.after(EARLIEST), None) is None:
+        if next(self.after(_CHECKED_FROM), None) is None:
             raise DeclarationError(f"cron {self.text!r} never comes: no day fits it.")
 
     @property

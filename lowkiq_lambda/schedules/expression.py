@@ -22,7 +22,7 @@ _FORMS: Final = {
     "day-of-week": re.compile(r"[0-9A-Z*][0-9A-Z*,/#-]*"),
 }
 _FIRST: Final = re.compile(r"[0-9*][^ ]*")
-_INLINE_ZONE: Final = re.compile(r"[A-Za-z]+(/[\w+-]+)+|UTC|GMT|(CRON_)?TZ=.*")
+_INLINE_ZONE: Final = re.compile(r"[A-Za-z]+(/[A-Za-z][\w+-]*)+|UTC|GMT|(CRON_)?TZ=.*")
 _EXPECTED: Final = "five fields, such as '0 4 * * MON-FRI', or six with seconds first"
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
@@ -30,7 +30,7 @@ def read_toml(path: Path) -> list[ScheduleEntry]:
 
 
 def _entry(name: str, table: object) -> ScheduleEntry:
-    if not _is_table(table):
+    if not isinstance(table, dict):
         raise DeclarationError(f"{name!r} is not a table: an entry begins with [{name}].")
     where = f"Entry {name!r}"
     if unknown := next((key for key in table if key not in _KEYS), None):
@@ -58,7 +58,3 @@ def _times(table: Mapping[str, Any]) -> Times:
     if "every" in table:
         return parse_every(table["every"], table.get("offset", 0.0), tz)
     return parse_at(table["at"], tz)
-
-
-def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, dict)

@@ -8,7 +8,7 @@ from lowkiq_lambda.schedules.zones import zone_of
 
 EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
-"""What zones did long ago, or will do in a century, is not what anybody asks."""
+"""Until 2011 clocks of St. John's changed a minute after midnight, and there cronsim does not come to an end."""
 DAY: Final = 86_400.0
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
