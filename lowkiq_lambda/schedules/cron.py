@@ -17,8 +17,6 @@ from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
 if TYPE_CHECKING:
     from cronsim import CronSim
 
-EARLIEST: Final = 1_000_000_000.0
-"""September 2001: what is smaller is not a date that anybody plans for."""
 LATEST: Final = 253_402_300_800.0
 """The year 10000: what is larger is in milliseconds."""
 

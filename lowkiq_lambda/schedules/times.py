@@ -8,13 +8,15 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
-from lowkiq_lambda.schedules.cron import EARLIEST, LATEST, Cron
+from lowkiq_lambda.schedules.cron import LATEST, Cron
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
 
 SHORTEST: Final = 1.0
 LONGEST: Final = 366 * 86_400.0
 """Seconds of a period."""
+EARLIEST: Final = 1_000_000_000.0
+"""September 2001: what is smaller is not a date that anybody plans for."""
 
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 

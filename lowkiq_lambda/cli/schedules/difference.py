@@ -1,5 +1,6 @@
 """What two sources of entries have not in common, in their definitions and in what fires."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import takewhile
@@ -54,14 +55,15 @@ def _changes(old: ScheduleEntry, new: ScheduleEntry) -> Iterator[str]:
 def _firings(key: _Key, old: ScheduleEntry | None, new: ScheduleEntry | None, period: Period) -> Iterator[str]:
     if old and new and old.times.digest == new.times.digest:
         return
-    alone: dict[str, list[float]] = {"A": [], "B": []}
+    counts: Counter[str] = Counter()
+    first: dict[str, float] = {}
     for moment, sides in _by_moment(_planned(old, "A", period), _planned(new, "B", period)):
-        if len(sides) == 1:
-            alone[sides].append(moment)
-    for side, moments in alone.items():
-        if moments:
-            count = f"{len(moments):,} firings, the first" if len(moments) > 1 else "1 firing,"
-            yield f"only {side}   {_name(key)}: {count} {utc(moments[0])}"
+        counts[sides] += 1
+        first.setdefault(sides, moment)
+    for side in ("A", "B"):
+        if side in first:
+            count = f"{counts[side]:,} firings, the first" if counts[side] > 1 else "1 firing,"
+            yield f"only {side}   {_name(key)}: {count} {utc(first[side])}"
 
 
 def _planned(entry: ScheduleEntry | None, side: str, period: Period) -> Iterable[tuple[float, str]]:
