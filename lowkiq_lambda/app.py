@@ -23,12 +23,17 @@ from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_o
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from contextlib import AbstractContextManager
+    from datetime import datetime, timedelta
+    from pathlib import Path
+    from uuid import UUID
 
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.duties.duty import Duty
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
+    from lowkiq_lambda.schedules.options import DeclaredOptions
+    from lowkiq_lambda.schedules.schedules import Schedules
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.duties import DutyState
     from lowkiq_lambda.store.inspect.inspector import Inspector
@@ -49,6 +54,7 @@ class Lowkiq:
         self._parts = Parts(config, clock)
         self._queues = QueueRegistry()
         self._duties: dict[str, Duty] = {}
+        self._schedules: Schedules | None = None
         self._lock = threading.RLock()
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
@@ -115,7 +121,76 @@ class Lowkiq:
         from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
-        return duty_states(self.backend, self._queues, periods, self.config.retry_for)
+        states = duty_states(self.backend, self._queues, periods, self.config.retry_for)
+        return [*states, *self.schedules.duty_states()] if self.fires_schedules else states
+
+    @property
+    def schedules(self) -> "Schedules":
+        """The schedule entries: what has been declared, what is made at run time, and what became of it."""
+        with self._lock:
+            if self._schedules is None:
+                from lowkiq_lambda.schedules.schedules import Schedules  # noqa: PLC0415 - imported lazily: cold start
+
+                self._schedules = Schedules(self, self._parts)
+            return self._schedules
+
+    @property
+    def fires_schedules(self) -> bool:
+        """Whether daemons and dispatchers of this app fire schedule entries, as `config.schedules` says."""
+        asked = self.config.schedules
+        return bool(self._schedules and self._schedules.declared) if asked is None else asked
+
+    def cron(
+        self,
+        expression: str,
+        worker: "type[Worker] | FunctionWorker",
+        *,
+        id: "str | int | UUID",
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job at the times of a cron expression: five fields, or six with the seconds first.
+
+        `app.cron("0 4 * * *", SyncOrder, id="nightly", tz="Europe/Berlin")`. The job's score is the planned time. A new
+        entry fires first at its next planned time. Raises DeclarationError; what only an evaluation shows, `check` of
+        `app.schedules` tells.
+        """
+        from lowkiq_lambda.schedules.times import parse_cron  # noqa: PLC0415 - imported lazily: cold start
+
+        self.schedules.declare(worker, parse_cron(expression, options.get("tz", "UTC")), id, options)
+
+    def every(
+        self,
+        period: "float | timedelta",
+        worker: "type[Worker] | FunctionWorker",
+        *,
+        id: "str | int | UUID",
+        offset: "float | timedelta" = 0.0,
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job once in each period (seconds), counted from 1970, `offset` seconds later; no restart moves that.
+
+        Raises DeclarationError.
+        """
+        from lowkiq_lambda.schedules.times import parse_every  # noqa: PLC0415 - imported lazily: cold start
+
+        self.schedules.declare(worker, parse_every(period, offset, options.get("tz", "UTC")), id, options)
+
+    def at(
+        self,
+        moment: "datetime | float",
+        worker: "type[Worker] | FunctionWorker",
+        *,
+        id: "str | int | UUID",
+        **options: Unpack["DeclaredOptions"],
+    ) -> None:
+        """Push a job once, ever: at an aware datetime, or Unix seconds. Raises DeclarationError."""
+        from lowkiq_lambda.schedules.times import parse_at  # noqa: PLC0415 - imported lazily: cold start
+
+        self.schedules.declare(worker, parse_at(moment, options.get("tz", "UTC")), id, options)
+
+    def entries_from(self, path: "str | Path") -> None:
+        """Declare the schedule entries of a TOML file, as if code did. Raises DeclarationError, OSError."""
+        self.schedules.declare_from(path)
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""

@@ -112,6 +112,9 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     max_runtime: Seconds = 300.0
     """How long a visit of the daemon lasts at most, where no other shard waits; also the default of `app.drain`."""
 
+    schedules: bool | None = None
+    """Whether this process fires schedule entries; None: if the app's code declares any. False fires none at all."""
+
     lease_ttl: LeaseSeconds = 30.0
     ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
     """How much finished work may be unacknowledged, so how much a crash repeats."""

@@ -27,6 +27,10 @@ class DeclarationError(LowkiqError):
     """A worker or a schedule entry is declared in a way that cannot work: correct the declaration."""
 
 
+class NoSuchEntry(LowkiqError, LookupError):
+    """The queue has no schedule entry of that name."""
+
+
 class JobError(LowkiqError, ValueError):
     """A job of the call cannot be queued; nothing of the call was written."""
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,7 +48,6 @@ class Parts:
         self._backend: Backend | None = None
         self._push_clients: dict[str, PushClient] = {}
         self._push_threads: PushThreads | None = None
-        self._waker: Waker | None = None
         self._drainer: Drainer | None = None
         self._inspector: Inspector | None = None
         self._lock = threading.RLock()
@@ -101,6 +100,11 @@ class Parts:
                 self._push_threads = PushThreads(self.config.client_pool_size)
             return self._push_threads
 
+    @cached_property
+    def waker(self) -> "Waker | None":
+        """What starts drains of shards that jobs are pushed to, if the settings ask for one."""
+        return _new_waker(self.config, self.backend)
+
     def drainer(
         self, queues: QueueRegistry, middlewares: "Sequence[ServerMiddleware]", observers: "list[Observer]"
     ) -> Drainer:
@@ -126,11 +130,9 @@ class Parts:
 
     def _new_push_client(self, name: str, queue: Queue) -> PushClient:
         with self._lock:
-            if not self._push_clients:
-                self._waker = _new_waker(self.config, self.backend)
             declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
             client = PushClient(
-                self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self._waker
+                self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self.waker
             )
             return self._push_clients.setdefault(name, client)
 

@@ -15,6 +15,8 @@ from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.store.shard.scripts import evalsha, script
+from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import close_app
@@ -243,3 +245,51 @@ def _commands(admin: redis.Redis) -> Counter[str]:
     counts = Counter({name.removeprefix("cmdstat_"): int(stat["calls"]) for name, stat in stats.items()})
     del counts["config|resetstat"]
     return counts
+
+
+def test_an_idle_tick_of_schedules_is_one_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """All shards of all queues are asked together, whether they have entries or not; nothing is written."""
+    worker = warm_worker(app, nothing, shards_count=100)
+    app.every(3_600, worker, id="poll")
+    app.schedules.tick()
+    clock.advance(1.0)
+
+    cost = cost_of(app.schedules.tick)
+
+    assert (1, 100) == (cost.round_trips, cost.scripts)
+    assert 0 == cost.commands["hset"]
+    assert cost.commands.total() <= 1 + 3 * 100 + 3
+
+
+def test_a_firing_is_one_round_trip_more(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """However many entries are due."""
+    worker = warm_worker(app, nothing, shards_count=10)
+    for number in range(100):
+        app.every(3_600, worker, id=number)
+    for _ in range(2):
+        app.schedules.tick()
+        clock.advance(3_600.0)
+
+    cost = cost_of(app.schedules.tick)
+
+    assert (2, 10 + 100) == (cost.round_trips, cost.scripts)
+
+
+def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """The same commands, with the same words, as those of a queue without entries."""
+    worker = warm_worker(app, nothing, shards_count=1)
+
+    def push_and_drain() -> None:
+        worker.perform_async(jobs(10))
+        visit(app, clock)
+
+    before = cost_of(push_and_drain)
+    app.every(3_600, worker, id="poll")
+    app.schedules.tick()
+    after = cost_of(push_and_drain)
+
+    assert (before.round_trips, before.commands) == (after.round_trips, after.commands)
+    shard, with_entries = app.queue_of(worker).shards[0], with_timetable(app.queue_of(worker).shards)[0]
+    for name in ("enqueue", "acquire", "settle"):
+        plain, with_key = (evalsha(script(name, one.features), one, []) for one in (shard, with_entries))
+        assert plain == with_key

@@ -128,7 +128,7 @@ def test_pages_are_plain_english(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["aws", "dashboard", "duties", "engine", "iterate", "local", "push", "store", "cli", "."]
+    "folder", ["aws", "dashboard", "duties", "engine", "iterate", "local", "push", "schedules", "store", "cli", "."]
 )
 def test_errors_logs_and_help_are_plain_english(folder: str) -> None:
     """Every literal text of an error, of a log line and of a command's help."""

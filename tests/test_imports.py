@@ -125,6 +125,28 @@ def test_a_drain_with_one_shard_due_loads_nothing_for_several(server: Server, qu
     assert set() == {f"lowkiq_lambda.engine.{name}" for name in several} & {*found.afterwards}
 
 
+DECLARING: Final = """
+import sys
+from lowkiq_lambda import Lowkiq
+app = Lowkiq()
+worker = app.worker(queue_name="queue")(print)
+before = set(sys.modules)
+app.cron("0 4 * * *", worker, id="nightly", tz="Europe/Berlin")
+app.every(600, worker, id="poll")
+print(*sorted(name for name in {*sys.modules} - before if "." in name or name in {"cronsim", "zoneinfo"}))
+"""
+
+
+def test_a_process_that_only_declares_schedule_entries_evaluates_none() -> None:
+    """Modules that fire them, or know calendars, are imported by processes that fire."""
+    done = subprocess.run([sys.executable, "-c", DECLARING], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    ours = {name.removeprefix("lowkiq_lambda.schedules.") for name in done.stdout.split()}
+    assert {"cron", "digests", "entry", "expression", "misfire", "schedules", "times", "timetable", "zones"} >= {
+        name for name in ours if name != "lowkiq_lambda.schedules"
+    }
+
+
 def test_the_dispatcher_of_an_app_without_duties_loads_none() -> None:
     """What runs them is imported with the first one."""
     found = loaded("lowkiq_lambda.aws.dispatch_function")

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
     """What a tick does, in this order: duties may push jobs, so they stand before the start of drains."""
     tasks: dict[str, Task] = {"queues": publish_queues}
-    if app.declared_duties:
+    if app.declared_duties or app.fires_schedules:
         from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["duties"] = run_duties

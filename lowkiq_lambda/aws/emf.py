@@ -10,7 +10,15 @@ from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from lowkiq_lambda.store.shard.keys import escape
 
-_SECONDS: Final = ("lag", "oldest_due_age", "lag_at_start", "lag_at_end", "batch_duration", "slowest_batch")
+_SECONDS: Final = (
+    "lag",
+    "oldest_due_age",
+    "lag_at_start",
+    "lag_at_end",
+    "batch_duration",
+    "slowest_batch",
+    "schedules_late",
+)
 
 
 def publish(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from lowkiq_lambda.errors import DeclarationError
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 SHORTEST: Final = 1.0
 LONGEST: Final = 86_400.0 * 7
 """Seconds of a period."""
+SCHEDULES: Final = "schedules"
+"""The name of the duty that fires schedule entries: no other has it."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -35,9 +37,22 @@ class Duty(Protocol):
     def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> object:
         """Do it, while `remaining` (seconds) is more than 0. The summary of a tick shows what it returns, as JSON.
 
-        What it raises is logged, and delays its next runs alone.
+        It may return `RunAgain`, to be run sooner than in a period. What it raises is logged, and delays its next runs
+        alone.
         """
         ...
+
+
+class RunAgain(NamedTuple):
+    """What a run returns that wants to be followed by another one soon.
+
+    A daemon follows that to the second. On Lambda duties are run by ticks, so nothing comes sooner than the next tick.
+    """
+
+    result: object
+    """What the summary shows."""
+    seconds: float | None
+    """From now; None, or more than the period: as ever."""
 
 
 def check_duty(duty: Duty, names: Collection[str]) -> None:
@@ -45,6 +60,10 @@ def check_duty(duty: Duty, names: Collection[str]) -> None:
     if not _NAME.fullmatch(duty.name):
         raise DeclarationError(
             f"The duty {duty.name!r} needs a name of at most 64 lower-case letters, digits, '-' and '_'."
+        )
+    if duty.name == SCHEDULES:
+        raise DeclarationError(
+            f"The name {SCHEDULES!r} is that of the duty which fires schedule entries: take another."
         )
     if duty.name in names:
         raise DeclarationError(f"The app has a duty {duty.name!r} already: give this one another name.")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.duties.duty import Duty
+from lowkiq_lambda.duties.duty import Duty, RunAgain
 from lowkiq_lambda.error_text import cut, headline, loggable
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.forks import in_parent_alone
@@ -35,13 +35,16 @@ class DutiesRun(NamedTuple):
 
 
 class DutyRunner:
-    """Runs duties of one app, as often as somebody calls it."""
+    """Runs duties of one app, as often as somebody calls it; `scope` as in `DutyKey.of`."""
 
-    def __init__(self, app: "Lowkiq", duties: Sequence[Duty], clock: Clock) -> None:
+    def __init__(
+        self, app: "Lowkiq", duties: Sequence[Duty], clock: Clock, *, name: str = "duties", scope: str = ""
+    ) -> None:
+        self.name = name
         self._app = app
         self._duties = {duty.name: duty for duty in duties}
         self._clock = clock
-        self._claims = DutyClaims(app.backend, app.queues)
+        self._claims = DutyClaims(app.backend, app.queues, scope)
 
     def run_due(self, remaining: Callable[[], float]) -> DutiesRun:
         """Run what is due, each at most once, while `remaining` (seconds) is more than 0.
@@ -70,14 +73,17 @@ class DutyRunner:
         def left() -> float:
             return max(0.0, min(remaining(), ends_at - self._clock.monotonic()))
 
-        error = None
+        error, again_in = None, None
         try:
-            ran.results[claim.name] = in_parent_alone(lambda app: duty.run(app, left), self._app)
+            result = in_parent_alone(lambda app: duty.run(app, left), self._app)
+            if isinstance(result, RunAgain):
+                result, again_in = result
+            ran.results[claim.name] = result
         except _ERRORS as raised:
             error = ran.errors[claim.name] = raised
             logger.error("a duty failed", extra={"duty": claim.name}, exc_info=loggable(raised))  # noqa: TRY400 - a cut traceback is logged
         try:
-            self._finish(claim, error)
+            self._finish(claim, error, again_in)
         except BackendError as unreachable:
             ran.errors.setdefault(claim.name, unreachable)
             text = "Redis could not be told that a duty was done, so it will be done again: %s"
@@ -85,12 +91,18 @@ class DutyRunner:
             return False
         return True
 
-    def _finish(self, claim: DutyClaim, error: BaseException | None) -> None:
+    def _finish(self, claim: DutyClaim, error: BaseException | None, again_in: float | None) -> None:
         # A text may hold lone surrogates, as of a file's name: no UTF-8 has them.
         text = "" if error is None else cut(headline(error), _ERROR_LENGTH).encode(errors="backslashreplace").decode()
-        if not self._claims.finish(claim, text, retry_for=GRACE):
+        if not self._claims.finish(claim, text, again_in, retry_for=GRACE):
             text = "a duty took longer than its claim lasted, so another process may have done it at the same time"
             logger.warning(text, extra={"duty": claim.name})
+
+
+def runners_of(app: "Lowkiq", clock: Clock) -> list[DutyRunner]:
+    """What runs the recurring work of an app. Schedules have a runner of their own: they wait for no other duty."""
+    runners = [DutyRunner(app, app.declared_duties, clock)] if app.declared_duties else []
+    return [*runners, app.schedules.duty_runner(clock)] if app.fires_schedules else runners
 
 
 def _seconds_of(duty: Duty, remaining: Callable[[], float]) -> float:

@@ -179,12 +179,12 @@ class Daemon:
         )
 
     def _duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        if duties := self._app.declared_duties:
-            from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - only where an app has duties
-            from lowkiq_lambda.local.duty_thread import DUTIES, DutyThread  # noqa: PLC0415 - as above
+        if self._app.declared_duties or self._app.fires_schedules:
+            from lowkiq_lambda.duties.runner import runners_of  # noqa: PLC0415 - only where an app has duties
+            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - as above
 
-            runner = DutyRunner(self._app, duties, self._clock)
-            yield DUTIES, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
+            for runner in runners_of(self._app, self._clock):
+                yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -12,7 +12,6 @@ from lowkiq_lambda.store.server.faults import backoff
 
 LONGEST_WAIT: Final = 60.0
 _SPREAD: Final = 0.25
-DUTIES: Final = "duties"
 
 
 @dataclass
@@ -32,11 +31,11 @@ class DutyThread:
             try:
                 next_in = self.runner.run_due(self._remaining).next_in
             except BackendError as error:
-                self.outage.failed(DUTIES, error)
+                self.outage.failed(self.runner.name, error)
                 self.stopping.wait(backoff(attempt, self.rng))
                 attempt += 1
             else:
-                self.outage.worked(DUTIES)
+                self.outage.worked(self.runner.name)
                 self.has_worked, attempt = True, 0
                 # Later by some chance, so that many daemons don't ask at once.
                 self.stopping.wait(min(next_in, LONGEST_WAIT) + self.rng.uniform(0.0, _SPREAD))

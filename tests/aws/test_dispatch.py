@@ -20,6 +20,7 @@ from tests.aws.invocations import Invocations
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.duties import Noted
+from tests.kit.firing import MINUTE, NOON, at_noon
 from tests.kit.handlers import Notes, failing
 from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
@@ -419,3 +420,32 @@ def test_the_handler_finds_its_app_in_the_environment(
     assert (DispatchContext.aws_request_id, "shop-dispatch", True) == tuple(
         said[name] for name in ("function_request_id", "function_name", "cold_start")
     )
+
+
+def test_entries_fire_before_drains_are_started(
+    app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C-3: a tick fires what came due since the last one, and its summary and the metrics tell of that."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    tick()
+    clock.advance(3_690.0)
+    capsys.readouterr()
+    summary = tick()
+
+    ticked = {"fired": 1, "missed": 59, "late": 30.0, "problems": []}
+    assert ({"schedules": ticked}, {"due": 1, "started": 1}) == (summary["duties"], summary["drains"])
+    printed = capsys.readouterr().out
+    assert {"schedules_missed": 59, "schedules_late": 30.0} == published(printed)["shop-dispatch", ""]
+    assert ["schedules"] == [state.name for state in app.duties()]
+
+
+def test_a_dispatcher_fires_nothing_where_the_settings_say_so(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """C-9: `schedules=False` leaves the task out."""
+    app = make_app(schedules=False)
+    app.every(MINUTE, declare(app, queue_name, Notes()), id="poll")
+    assert ["queues", "drains"] == list(tasks_of(app, FAN_OUT))
+    assert clock.time() < NOON

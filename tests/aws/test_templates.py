@@ -218,7 +218,7 @@ def test_no_resource_of_a_loop_has_a_condition(templates: dict[str, dict[str, An
     ]
 
 
-@pytest.mark.parametrize("page", ["deploy", "schedules"])
+@pytest.mark.parametrize("page", ["deploy", "drain-schedules"])
 def test_the_docs_say_how_many_shards_a_stack_may_have(resources: dict[str, dict[str, Any]], page: str) -> None:
     """As many as are left of 500 resources by the others, to ten."""
     configured = [one for one in of_kind(resources, "AWS::Serverless::Function").values() if "EventInvokeConfig" in one]

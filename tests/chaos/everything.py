@@ -13,8 +13,8 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.state import probe
 
 LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
-SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in {"include", "duty"}}
-"""Of shards; those of duties have a key of their app."""
+SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in {"include", "duty", "schedule"}}
+"""Of each shard; those of duties have a key of their app, and those of schedules one that not every shard has."""
 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:

@@ -80,7 +80,7 @@ def test_a_call_that_is_sent_twice_claims_one_run(app: Lowkiq) -> None:
     claim, _ = claims.claim([("a", 60.0, 5.0), ("b", 60.0, 5.0)], 0.0)
     assert claim
     assert "b" == claim.name
-    assert [True, True] == [claims.finish(claim, "is broken", 0.0) for _ in range(2)]
+    assert [True, True] == [claims.finish(claim, "is broken", None, 0.0) for _ in range(2)]
     assert b"1" == record_of(app)[b"b:failed"]
 
 

@@ -27,12 +27,12 @@ class DutyState:
 
 
 def duty_states(
-    backend: Backend, queue_names: Iterable[str], duties: Sequence[Period], retry_for: float
+    backend: Backend, queue_names: Iterable[str], duties: Sequence[Period], retry_for: float, scope: str = ""
 ) -> list[DutyState]:
-    """The state of each. Raises BackendError."""
+    """The state of each; `scope` as in `DutyKey.of`. Raises BackendError."""
     if not duties:
         return []
-    records = DutyClaims(backend, queue_names).states(duties, retry_for)
+    records = DutyClaims(backend, queue_names, scope).states(duties, retry_for)
     return [_duty_state(name, every, record) for (name, every), record in zip(duties, records, strict=True)]
 
 

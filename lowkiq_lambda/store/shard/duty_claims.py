@@ -27,9 +27,12 @@ class DutyKey:
     keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, queue_names: Iterable[str]) -> "DutyKey":
-        """That of an app with these queues. A process that knows fewer of them cannot do another one's duties."""
-        digest = sha256("\0".join(sorted(queue_names)).encode()).hexdigest()[:16]
+    def of(cls, queue_names: Iterable[str], scope: str = "") -> "DutyKey":
+        """That of an app with these queues. A process that knows fewer of them cannot do another one's duties.
+
+        `scope`: what else must be alike in processes that share the duties.
+        """
+        digest = sha256("\0".join([*sorted(queue_names), *filter(None, [scope])]).encode()).hexdigest()[:16]
         return cls((f"{PREFIX}:{{{DUTIES}:{digest}}}",))
 
     def some(self, _pick: Pick) -> tuple[str, ...]:
@@ -88,9 +91,9 @@ class DutyRecord(NamedTuple):
 class DutyClaims:
     """The calls about the duties of one app."""
 
-    def __init__(self, backend: Backend, queue_names: Iterable[str]) -> None:
+    def __init__(self, backend: Backend, queue_names: Iterable[str], scope: str = "") -> None:
         self._backend = backend
-        self._key = DutyKey.of(queue_names)
+        self._key = DutyKey.of(queue_names, scope)
 
     def claim(self, duties: Sequence[ClaimRequest], retry_for: float) -> tuple[DutyClaim | None, float]:
         """Claim the duty that has been due for longest; and in how many seconds another one is due.
@@ -103,12 +106,13 @@ class DutyClaims:
         reply = DutyClaimReply.of(self._call("claim_duty", args, retry_for))
         return DutyClaim(reply.name.decode(), str(args[0])) if reply.name else None, float(reply.next_in)
 
-    def finish(self, claim: DutyClaim, error: str, retry_for: float) -> bool:
+    def finish(self, claim: DutyClaim, error: str, again_in: float | None, retry_for: float) -> bool:
         """Say that the run is over, with this error, or "". False where the claim had ended, and another one came.
 
-        Raises BackendError.
+        `again_in`: seconds until it is to run again, if that is sooner than its period has it. Raises BackendError.
         """
-        return StatusReply.of(self._call("finish_duty", [claim.nonce, claim.name, error], retry_for)).status == b"OK"
+        args = [claim.nonce, claim.name, error, "" if again_in is None else again_in]
+        return StatusReply.of(self._call("finish_duty", args, retry_for)).status == b"OK"
 
     def states(self, duties: Sequence[Period], retry_for: float) -> list[DutyRecord]:
         """What is known of each. Raises BackendError."""

@@ -68,7 +68,8 @@ SHELF: Final = "damaged"
 Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 DUTIES: Final = "duties"
-FEATURES: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,)}
+TIMETABLE: Final = "timetable"
+FEATURES: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,), TIMETABLE: (TIMETABLE,)}
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
 That of duties is no shard's, but an app's.

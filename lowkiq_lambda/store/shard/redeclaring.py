@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.errors import QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.carrying import carry
 from lowkiq_lambda.store.shard.declarations import (
     Declaration,
     Registered,
@@ -20,7 +21,7 @@ from lowkiq_lambda.store.shard.declarations import (
     registered,
 )
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
-from lowkiq_lambda.store.shard.scripts import StatusReply
+from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
 
 _CHANGEABLE: Final = ("shards_count", "merge")
 _REPLACE: Final = """
@@ -39,6 +40,7 @@ def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declara
     change.begin()
     if change.there.changing:
         change.close_old()
+        change.carry_entries()
         change.replace(change.there.settled(declaration))
     change.open()
 
@@ -80,6 +82,15 @@ class _Change:
             self._stay_with(old)
             raise self._has_jobs(occupied)
 
+    def carry_entries(self) -> None:
+        """Give the schedule entries to the shards of the new declaration."""
+
+        def order(script: str, shard: ShardRef, args: Sequence[Argument]) -> None:
+            if self._order(script, shard, *args) == b"STALE":
+                raise self._overtaken()
+
+        carry(self._backend, _shards_of(self._queue_name, self.there), self._shards, order, self._retry_for)
+
     def replace(self, new: Registered) -> None:
         """Replace the declaration that this call has registered."""
         if not self._swap(self.there, new):
@@ -105,7 +116,7 @@ class _Change:
         )
         return registered(there) == after
 
-    def _order(self, name: str, shard: ShardRef, *args: str) -> bytes:
+    def _order(self, name: str, shard: ShardRef, *args: Argument) -> bytes:
         reply = self._backend.run(name, shard, [self.there.generation, *args], retry_for=self._retry_for)
         return StatusReply.of(reply).status
 

@@ -31,7 +31,7 @@ CONTRACT_VERSION: Final = 1
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 
-_FOLDERS: Final = ("drain", "push", "operate", "read", "duty")
+_FOLDERS: Final = ("drain", "push", "operate", "read", "duty", "schedule")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
@@ -58,6 +58,7 @@ class StatusReply(ReplyShape, frozen=True):
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
         *("close", "evict", "open", "quiet"),
+        *("carry_entries", "note_run", "put_entry", "remove_entry", "switch_entry"),
         "finish_duty",
     )
     status: bytes

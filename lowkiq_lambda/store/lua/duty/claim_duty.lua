@@ -8,10 +8,10 @@ local nonce, claimed, ttl = ARGV[4]
 local latest, next_in = -math.huge, math.huge
 for i = 5, #ARGV, 3 do
   local name, every = ARGV[i], tonumber(ARGV[i + 1])
-  local due_at, is_held, read = state_of(name, every)
+  local due_at, is_held, early, read = state_of(name, every)
   if is_held and read[1] == nonce then return {name, '0'} end
   local late = read[3] and server_now - due_at or math.huge
-  if not is_held and late >= -EARLY * every and late > latest then
+  if not is_held and late >= -early and late > latest then
     claimed, latest, ttl = name, late, tonumber(ARGV[i + 2])
   end
   next_in = math.min(next_in, math.max(0, due_at - server_now))

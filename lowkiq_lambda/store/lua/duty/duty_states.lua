@@ -4,7 +4,7 @@
 --   in a row, error or ''}.
 local states = {}
 for i = 4, #ARGV, 2 do
-  local due_at, is_held, read = state_of(ARGV[i], tonumber(ARGV[i + 1]))
+  local due_at, is_held, _, read = state_of(ARGV[i], tonumber(ARGV[i + 1]))
   states[#states + 1] = {string.format('%.6f', due_at), is_held and 1 or 0, read[3] or '', read[4] or '',
     read[5] or '0', read[6] or '0', read[7] or ''}
 end

@@ -1,7 +1,8 @@
 --! keys duties
 -- What the hash of an app's duties says of one of them. A text that is no number counts as not there: the duty is due.
 -- Fields, each after the duty's name and a colon: by (nonce of the last claim), until (its end, while nobody has said
--- that the run is over), began, ended, failed (runs in a row), unfinished (so too), error.
+-- that the run is over), began, ended, failed (runs in a row), unfinished (so too), error, next (when its last run asked for
+-- another, sooner than in a period).
 local server_now = tonumber(ARGV[2])
 
 -- Seconds: a duty that fails rests no longer than this, or than its period.
@@ -22,22 +23,24 @@ local function number(text)
   return value and value - value == 0 and value or nil
 end
 
--- When it is due, whether a claim lasts, and what was read: by, until, began, ended, failed, unfinished, error.
+-- When it is due, whether a claim lasts, how many seconds earlier it may begin, and what was read, as listed above.
 local function state_of(name, every)
   local names = {}
-  for i, field in ipairs({'by', 'until', 'began', 'ended', 'failed', 'unfinished', 'error'}) do
+  for i, field in ipairs({'by', 'until', 'began', 'ended', 'failed', 'unfinished', 'error', 'next'}) do
     names[i] = name .. ':' .. field
   end
   local read = call('HMGET', duties, unpack(names))
   local held_until, began = number(read[2]), number(read[3])
   -- A time to come was written when the server's clock was ahead: nothing goes by it.
-  if not began or began > server_now + CLOCKS_DIFFER then return server_now, false, read end
-  if held_until and server_now < held_until then return held_until, true, read end
+  if not began or began > server_now + CLOCKS_DIFFER then return server_now, false, 0, read end
+  if held_until and server_now < held_until then return held_until, true, 0, read end
   if held_until then
     -- Nobody has said that the run is over. The second time in a row it may be the duty that ends its process.
     local times = number(read[6]) or 1
-    return held_until + (times > 1 and doubled(every, times - 2) or 0), false, read
+    return held_until + (times > 1 and doubled(every, times - 2) or 0), false, EARLY * every, read
   end
   local failed = number(read[5]) or 0
-  return began + (failed > 1 and doubled(every, failed - 1) or every), false, read
+  local due_at, asked_for = began + (failed > 1 and doubled(every, failed - 1) or every), number(read[8])
+  if asked_for and asked_for < due_at then return asked_for, false, 0, read end
+  return due_at, false, EARLY * every, read
 end

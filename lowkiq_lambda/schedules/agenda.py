@@ -1,0 +1,161 @@
+"""What is to be fired now: the entries of code and of shards, with the floors that shards have told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.schedules.entry import ScheduleEntry
+from lowkiq_lambda.store.shard.timetables import AgendaReply, DeclaredEntry, MadeReply, agendas, with_timetable
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.engine.queue import Queue
+    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.store.shard.keys import ShardRef
+
+Key = tuple[str, str]
+"""Queue and name of an entry."""
+
+
+class Candidate(NamedTuple):
+    """An entry, and what its shard knows of it: only planned times after `floor` may fire."""
+
+    entry: ScheduleEntry
+    queue: "Queue"
+    shard: "ShardRef"
+    digest: str
+    floor: float
+
+    @property
+    def label(self) -> str:
+        """What it is called in logs."""
+        return named(self.entry.queue_name, self.entry.name)
+
+
+@dataclass(slots=True)
+class Problems:
+    """What keeps entries from firing: a sentence for each, which keeps no other entry back."""
+
+    sentences: list[str] = field(default_factory=list)
+
+    def note(self, what: str, error: object) -> None:
+        """An entry, or a shard, has this problem."""
+        sentence = f"{what}: {error}"
+        if sentence not in self.sentences:
+            self.sentences.append(sentence)
+
+
+class AgendaReader:
+    """Asks the shards of an app's queues what there is to fire."""
+
+    def __init__(self, app: "Lowkiq", timetable: "Timetable") -> None:
+        self._app = app
+        self._timetable = timetable
+        self._shards: dict[str, list[ShardRef]] = {}
+
+    def candidates(self, problems: Problems) -> list[Candidate]:
+        """The entries that are on. Raises BackendError where no shard can be asked."""
+        queues = self._queues(problems)
+        digests = self._digests(queues, problems)
+        requests = [(shard, digests.get(shard, [])) for queue in queues.values() for shard in self.shards_of(queue)]
+        replies = agendas(self._app.backend, requests)
+        if replies and all(isinstance(reply, BackendUnavailable) for reply in replies):
+            raise next(reply for reply in replies if isinstance(reply, LowkiqError))
+        declared: dict[Key, Candidate | None] = {}
+        made: dict[Key, tuple[float, Candidate | None]] = {}
+        for (shard, entries), reply in zip(requests, replies, strict=True):
+            queue = queues[shard.queue_name]
+            if isinstance(reply, LowkiqError):
+                if isinstance(reply, ShardClosed):
+                    queue.doubt()
+                problems.note(f"shard {shard.index} of {shard.queue_name!r}", reply)
+                continue
+            declared |= self._declared(queue, shard, entries, reply)
+            for row in reply.made:
+                self._add_made(made, queue, shard, row, problems)
+        return _together(declared, made, problems)
+
+    def shards_of(self, queue: "Queue") -> list["ShardRef"]:
+        """The shards of a queue, with the key of their entries."""
+        name = queue.worker.queue_name
+        if name not in self._shards:
+            self._shards[name] = with_timetable(queue.shards)
+        return self._shards[name]
+
+    def _queues(self, problems: Problems) -> dict[str, "Queue"]:
+        queues = {}
+        for worker in self._app.workers:
+            try:
+                queues[worker.queue_name] = self._app.queue_of(worker)
+            except QueueMismatch as error:
+                problems.note(f"queue {worker.queue_name!r}", error)
+        return queues
+
+    def _digests(self, queues: Mapping[str, "Queue"], problems: Problems) -> dict["ShardRef", list[DeclaredEntry]]:
+        """What is declared in each shard."""
+        by_shard: dict[ShardRef, list[DeclaredEntry]] = {}
+        for entry in self._timetable:
+            queue = queues.get(entry.queue_name)
+            if queue is None:
+                continue
+            shard = self.shards_of(queue)[shard_for(entry.id, queue.worker.shards_count)]
+            try:
+                by_shard.setdefault(shard, []).append(DeclaredEntry(entry.name, entry.times.digest, entry.id))
+            except DeclarationError as error:
+                problems.note(named(entry.queue_name, entry.name), error)
+        return by_shard
+
+    def _declared(
+        self, queue: "Queue", shard: "ShardRef", entries: Sequence[DeclaredEntry], reply: AgendaReply
+    ) -> dict[Key, Candidate | None]:
+        found: dict[Key, Candidate | None] = {}
+        for (name, digest, _), row in zip(entries, reply.declared, strict=True):
+            entry = self._timetable.get(shard.queue_name, name)
+            is_on = entry is not None and not row.off
+            found[shard.queue_name, name] = (
+                Candidate(entry, queue, shard, digest, float(row.floor)) if entry and is_on else None
+            )
+        return found
+
+    @staticmethod
+    def _add_made(
+        made: dict[Key, tuple[float, Candidate | None]],
+        queue: "Queue",
+        shard: "ShardRef",
+        row: MadeReply,
+        problems: Problems,
+    ) -> None:
+        name, since = row.name.decode(errors="backslashreplace"), float(row.since)
+        key = shard.queue_name, name
+        try:
+            entry = ScheduleEntry.from_definition(*key, loaded(row.definition))
+        except (DeclarationError, msgspec.MsgspecError) as error:
+            problems.note(named(*key), error)
+            return
+        if key in made and made[key][0] >= since:
+            return
+        candidate = Candidate(entry, queue, shard, row.digest.decode(), float(row.floor))
+        made[key] = since, None if row.off else candidate
+
+
+def loaded(definition: bytes | str) -> dict[str, Any]:
+    """A definition as it is stored. Raises msgspec.MsgspecError."""
+    return msgspec.json.decode(definition, type=dict[str, Any])
+
+
+def _together(
+    declared: Mapping[Key, Candidate | None], made: Mapping[Key, tuple[float, Candidate | None]], problems: Problems
+) -> list[Candidate]:
+    for key in declared.keys() & made.keys():
+        problems.note(named(*key), "it was made at run time, which counts, and code declares it too: remove one")
+    found = {**declared, **{key: candidate for key, (_, candidate) in made.items()}}
+    return [candidate for candidate in found.values() if candidate]
+
+
+def named(queue_name: str, name: str) -> str:
+    """What an entry is called in logs."""
+    return f"entry {name!r} of {queue_name!r}"

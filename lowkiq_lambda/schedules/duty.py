@@ -1,0 +1,33 @@
+"""The duty that fires schedule entries."""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.duties.duty import SCHEDULES, RunAgain
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.schedules.ticked import Ticked
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+
+logger = logging.getLogger(__name__)
+
+
+class FireDuty:
+    """One tick at least once a minute, and at the next planned time where a daemon runs it."""
+
+    name: Final = SCHEDULES
+    every: Final = 60.0
+
+    def run(self, app: "Lowkiq", remaining: Callable[[], float]) -> RunAgain:
+        """Fire what is due. Problems are told in the summary and in the log.
+
+        They are no failure of the duty, which would rest longer and longer, and with it every entry.
+        """
+        try:
+            ticked = app.schedules.tick(remaining)
+        except BackendError as error:
+            logger.warning("no schedule entry could be looked at: %s", error)
+            return RunAgain(Ticked(problems=[str(error)]).summary(), None)
+        return RunAgain(ticked.summary(), ticked.next_in)

@@ -1,0 +1,34 @@
+"""The options that every form of a schedule entry takes."""
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from lowkiq_lambda.schedules.entry import Overlap
+    from lowkiq_lambda.schedules.misfire import Missed
+
+
+class FiringOptions(TypedDict, total=False):
+    """What may be said of an entry beside its name, its times, its worker and its id. Times are seconds."""
+
+    payload: object
+    tz: str
+    """The zone of its times; UTC if none is given."""
+    missed: "Missed"
+    """What becomes of planned times that nobody was there for: `once` fires the newest of them, `skip` none that is
+    more than two minutes late, `all` each. `once` if nothing is given."""
+    grace: "float | timedelta"
+    """How late a planned time may fire; 3,600 if nothing is given."""
+    overlap: "Overlap"
+    """`merge`, or `skip`: push nothing while the id waits or is in flight."""
+    jitter: "float | timedelta"
+    """Over how many seconds the starts of many entries are spread; 0 if nothing is given."""
+    description: str
+
+
+class DeclaredOptions(FiringOptions, total=False):
+    """As `FiringOptions`, with the name."""
+
+    name: str
+    """The id, if none is given; a queue has one entry of a name."""

@@ -1,0 +1,91 @@
+"""Entries as people look at them: what is declared, and what shards know of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.schedules.agenda import loaded
+from lowkiq_lambda.schedules.entry import ScheduleEntry
+from lowkiq_lambda.store.inspect.entries import EntryRow, NotedFiring
+
+MOST_NOTED: Final = 10
+"""Decisions that a history shows."""
+Source: TypeAlias = Literal["code", "run time", "other code"]
+"""Who declares an entry: this app's code, somebody at run time, or code that this app does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleView:
+    """An entry as it stands. Times are Unix seconds by the server's clock; None: never, or not known.
+
+    `entry`: its declaration; None where only other code has it. `last`: the newest planned time that was decided.
+    `next`: the next planned time; None where it is off. `seen_at`: when some code last declared it. `history`: the
+    last ten decisions, newest first.
+    """
+
+    queue_name: str
+    name: str
+    source: Source
+    entry: ScheduleEntry | None
+    is_on: bool
+    last: float | None
+    next: float | None
+    seen_at: float | None
+    history: tuple[NotedFiring, ...]
+    problem: str | None = None
+    """Why it does not fire."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Queue and name."""
+        return self.queue_name, self.name
+
+
+def views(declared: Iterable[ScheduleEntry], rows: Sequence[EntryRow], now: Mapping[str, float]) -> list[ScheduleView]:
+    """All entries, by queue and name; `now` by queue."""
+    entries = {(entry.queue_name, entry.name): entry for entry in declared}
+    by_key: dict[tuple[str, str], list[EntryRow]] = {key: [] for key in entries}
+    for row in rows:
+        by_key.setdefault((row.shard.queue_name, row.name), []).append(row)
+    return [_view(key, entries.get(key), found, now[key[0]]) for key, found in sorted(by_key.items())]
+
+
+def newest(rows: Iterable[EntryRow]) -> tuple[NotedFiring, ...]:
+    """The last decisions about an entry, newest first, where more than one shard knows of it."""
+    noted = [firing for row in rows for firing in row.record.history]
+    return tuple(sorted(noted, key=lambda firing: firing.at, reverse=True)[:MOST_NOTED])
+
+
+def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[EntryRow], now: float) -> ScheduleView:
+    source: Source = "code" if entry else "other code"
+    problem = None
+    made = [row for row in rows if row.record.definition is not None]
+    if made:
+        source = "run time"
+        latest = max(made, key=lambda row: row.record.since or 0.0)
+        try:
+            entry = ScheduleEntry.from_definition(*key, loaded(latest.record.definition or ""))
+        except (DeclarationError, msgspec.MsgspecError) as error:
+            entry, problem = None, str(error)
+    is_on = not any(row.record.off for row in rows)
+    upcoming = None
+    if entry and is_on:
+        try:
+            upcoming = next(entry.times.after(now), None)
+        except DeclarationError as error:
+            problem = str(error)
+    return ScheduleView(
+        queue_name=key[0],
+        name=key[1],
+        source=source,
+        entry=entry,
+        is_on=is_on,
+        last=max((row.record.last for row in rows if row.record.last is not None), default=None),
+        next=upcoming,
+        seen_at=max((row.record.seen_at for row in rows if row.record.seen_at is not None), default=None),
+        history=newest(rows),
+        problem=problem,
+    )

@@ -1,0 +1,123 @@
+"""Entries at run time: what shards know of them, and what people change."""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from lowkiq_lambda.errors import DeclarationError, JobError, NoSuchEntry
+from lowkiq_lambda.job import Pushed, shard_for
+from lowkiq_lambda.schedules.entry import ScheduleEntry
+from lowkiq_lambda.schedules.records import ScheduleView, newest, views
+from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
+from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.store.shard.timetables import with_timetable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.engine.queue import Queue
+    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.store.shard.keys import ShardRef
+
+RUN_NOW: Final = "run now"
+"""What is noted where a person had an entry run."""
+
+
+class RunTimeEntries:
+    """The entries of an app's queues as they are in Redis. Methods raise BackendError, and what else they say."""
+
+    def __init__(self, app: "Lowkiq", timetable: "Timetable") -> None:
+        self._app = app
+        self._timetable = timetable
+        self._store = EntryStore(app.backend, app.config.retry_for)
+
+    def put(self, queue: "Queue", entry: ScheduleEntry) -> None:
+        """Make the entry, or replace the one of its name. Raises DeclarationError where it may not be made."""
+        if self._timetable.get(entry.queue_name, entry.name):
+            raise _is_declared(entry)
+        shard = self._shard_of(queue, entry)
+        status = self._store.put(shard, entry.name, _definition(entry), entry.times.digest, entry.id)
+        if status == "DECLARED":
+            raise _is_declared(entry)
+        if status == "FULL":
+            raise DeclarationError(
+                f"Shard {shard.index} of {entry.queue_name!r} has as many schedule entries as it may: remove some."
+            )
+        # Only now: between the two the entry may be there twice, but it is not lost.
+        for row in self._rows([queue], entry.name):
+            if row.shard != shard and row.record.definition is not None:
+                self._store.remove(row.shard, entry.name)
+
+    def remove(self, queue: "Queue", name: str) -> None:
+        """Remove an entry that was made here. Raises NoSuchEntry."""
+        made = [row for row in self._rows([queue], name) if row.record.definition is not None]
+        if not [row for row in made if self._store.remove(row.shard, name)]:
+            raise NoSuchEntry(f"Queue {queue.worker.queue_name!r} has no entry {name!r} that was made at run time.")
+
+    def all(self, queues: "Iterable[Queue]") -> list[ScheduleView]:
+        """All entries of these queues, by queue and name."""
+        asked = {queue.worker.queue_name: queue for queue in queues}
+        now = {name: self._app.backend.now(queue.shards[0]) for name, queue in asked.items()}
+        declared = [entry for entry in self._timetable if entry.queue_name in asked]
+        return views(declared, self._rows(asked.values()), now)
+
+    def history(self, queue: "Queue", name: str) -> list[NotedFiring]:
+        """The last decisions about the entry, newest first. Raises NoSuchEntry."""
+        return [*newest(self._known_rows(queue, name))]
+
+    def switch(self, queue: "Queue", name: str, *, on: bool) -> None:
+        """Switch the entry on or off, in each shard that knows it. Raises NoSuchEntry."""
+        for row in self._known_rows(queue, name):
+            self._store.switch(row.shard, name, on=on)
+
+    def switch_all(self, queue: "Queue", *, on: bool) -> None:
+        """Switch all entries of the queue."""
+        names = {entry.name for entry in self._timetable if entry.queue_name == queue.worker.queue_name}
+        for name in sorted(names | {row.name for row in self._rows([queue])}):
+            self.switch(queue, name, on=on)
+
+    def run_now(self, queue: "Queue", name: str) -> Pushed:
+        """Push the entry's job, and note that. Raises NoSuchEntry, and what a push raises."""
+        entry = next((view.entry for view in self.all([queue]) if view.name == name), None)
+        if entry is None:
+            raise _no_such(queue, name)
+        (pushed,) = self._app.push(queue.worker, [{"id": entry.id, "payload": entry.payload}])
+        for row in self._rows([queue], name):
+            self._store.note_run(row.shard, name, RUN_NOW)
+        return pushed
+
+    def _known_rows(self, queue: "Queue", name: str) -> list[EntryRow]:
+        """What shards know of the entry, that of its own shard among them. Raises NoSuchEntry where nobody knows it."""
+        rows = self._rows([queue], name)
+        entry = self._timetable.get(queue.worker.queue_name, name)
+        if entry and (shard := self._shard_of(queue, entry)) not in {row.shard for row in rows}:
+            rows.append(EntryRow(shard, name, EntryRecord()))
+        if not rows:
+            raise _no_such(queue, name)
+        return rows
+
+    def _rows(self, queues: "Iterable[Queue]", name: str | None = None) -> list[EntryRow]:
+        shards = [shard for queue in queues for shard in with_timetable(queue.shards)]
+        return [row for row in self._store.rows(shards) if name is None or row.name == name]
+
+    @staticmethod
+    def _shard_of(queue: "Queue", entry: ScheduleEntry) -> "ShardRef":
+        return with_timetable(queue.shards)[shard_for(entry.id, queue.worker.shards_count)]
+
+
+def _definition(entry: ScheduleEntry) -> bytes:
+    try:
+        return dump_json(entry.definition())
+    except (JobError, msgspec.MsgspecError) as error:
+        raise DeclarationError(f"The payload of the entry {entry.name!r} cannot be kept as JSON: {error}") from error
+
+
+def _is_declared(entry: ScheduleEntry) -> DeclarationError:
+    return DeclarationError(
+        f"Code declares the schedule entry {entry.name!r} of {entry.queue_name!r}: give this one another name."
+    )
+
+
+def _no_such(queue: "Queue", name: str) -> NoSuchEntry:
+    return NoSuchEntry(f"Queue {queue.worker.queue_name!r} has no schedule entry {name!r}.")

@@ -1,0 +1,215 @@
+"""`app.schedules`: the entries of an app, those of its code and those made at run time, and what fires them.
+
+A process that only drains declares entries and does nothing else here, so the rest is imported at its first use.
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
+from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
+from lowkiq_lambda.schedules.timetable import Timetable
+from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.duties.runner import DutyRunner
+    from lowkiq_lambda.schedules.options import DeclaredOptions, FiringOptions
+    from lowkiq_lambda.schedules.records import ScheduleView
+    from lowkiq_lambda.schedules.run_time import RunTimeEntries
+    from lowkiq_lambda.schedules.tick import EntryTicker
+    from lowkiq_lambda.schedules.ticked import Ticked
+    from lowkiq_lambda.store.inspect.duties import DutyState
+    from lowkiq_lambda.store.inspect.entries import NotedFiring
+    from lowkiq_lambda.wiring import Parts
+
+AnyWorker: TypeAlias = "type[Worker] | FunctionWorker"
+
+
+class Schedules:
+    """The schedule entries of one app. An entry is known by its queue and its name.
+
+    Methods that ask Redis raise QueueMismatch and BackendError, and what else they say.
+    """
+
+    def __init__(self, app: "Lowkiq", parts: "Parts") -> None:
+        self._app = app
+        self._parts = parts
+        self._timetable = Timetable()
+        self._ticker: EntryTicker | None = None
+
+    @property
+    def declared(self) -> list[ScheduleEntry]:
+        """The entries that the app's code declares, in order of declaration."""
+        return [*self._timetable]
+
+    def declare(
+        self,
+        worker: AnyWorker,
+        times: Times,
+        id: "str | int | UUID",
+        options: "DeclaredOptions",
+    ) -> None:
+        """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
+        self._timetable.add(new_entry(self._queue_name(worker), times, id=id, **_without_tz(options)))
+
+    def declare_from(self, path: str | Path) -> None:
+        """Declare the entries of a TOML file; `app.entries_from` calls it. Raises DeclarationError, OSError."""
+        from lowkiq_lambda.schedules.toml_entries import read_toml  # noqa: PLC0415 - imported lazily: cold start
+
+        for entry in read_toml(Path(path)):
+            if self._app.worker_named(entry.queue_name) is None:
+                raise DeclarationError(
+                    f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has "
+                    "no queue of that name."
+                )
+            self._timetable.add(entry)
+
+    def check(self) -> list[str]:
+        """What is wrong with the entries of the code, a sentence for each; asks no Redis.
+
+        A declaration checks the form alone, so that a process that only drains evaluates no expression.
+        """
+        return [problem for entry in self._timetable if (problem := self._problem(entry))]
+
+    def tick(self, remaining: Callable[[], float] = lambda: math.inf) -> "Ticked":
+        """Fire what is due, while `remaining` (seconds) is more than 0, but for what another process has fired.
+
+        Dispatchers and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
+        BackendError where no shard answers.
+        """
+        from lowkiq_lambda.schedules.tick import EntryTicker  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.schedules.ticked import Ticked  # noqa: PLC0415 - as above
+
+        if self._app.config.schedules is False:
+            return Ticked()
+        if self._ticker is None:
+            self._ticker = EntryTicker(self._app, self._timetable, self._parts.waker)
+        return self._ticker.tick(remaining)
+
+    def put(  # noqa: PLR0913 - the forms of times, by name
+        self,
+        name: str,
+        worker: AnyWorker,
+        *,
+        id: "str | int | UUID",
+        cron: str | None = None,
+        every: "float | timedelta | None" = None,
+        offset: "float | timedelta" = 0.0,
+        at: "datetime | float | None" = None,
+        **options: Unpack["FiringOptions"],
+    ) -> None:
+        """Make an entry at run time, or replace the one of that name; one of `cron`, `every` and `at` says when.
+
+        Times that differ from those before count from now on, and so do those of another id. Raises DeclarationError
+        where it cannot work, where code declares the name, or the shard of the id has 1,000 entries.
+        """
+        times = _times(cron, every, offset, at, options.get("tz", "UTC"))
+        entry = new_entry(self._queue_name(worker), times, id=id, name=name, **_without_tz(options))
+        if problem := self._problem(entry):
+            raise DeclarationError(problem)
+        self._at_run_time.put(self._app.queue_of(worker), entry)
+
+    def remove(self, worker: AnyWorker, name: str) -> None:
+        """Remove an entry that was made at run time. Raises NoSuchEntry."""
+        self._at_run_time.remove(self._app.queue_of(worker), name)
+
+    def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
+        """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
+        return self._at_run_time.all([self._app.queue_of(worker) for worker in workers or self._app.workers])
+
+    def history(self, worker: AnyWorker, name: str) -> "list[NotedFiring]":
+        """The last ten decisions about an entry, newest first. Raises NoSuchEntry."""
+        return self._at_run_time.history(self._app.queue_of(worker), name)
+
+    def enable(self, worker: AnyWorker, name: str) -> None:
+        """Switch an entry on; times that came while it was off never fire. Raises NoSuchEntry."""
+        self._at_run_time.switch(self._app.queue_of(worker), name, on=True)
+
+    def disable(self, worker: AnyWorker, name: str) -> None:
+        """Switch an entry off, for every process at once, until it is switched on again. Raises NoSuchEntry."""
+        self._at_run_time.switch(self._app.queue_of(worker), name, on=False)
+
+    def enable_all(self, worker: AnyWorker) -> None:
+        """Switch all entries of a worker on."""
+        self._at_run_time.switch_all(self._app.queue_of(worker), on=True)
+
+    def disable_all(self, worker: AnyWorker) -> None:
+        """Switch all entries of a worker off: those of code, and those made at run time."""
+        self._at_run_time.switch_all(self._app.queue_of(worker), on=False)
+
+    def run_now(self, worker: AnyWorker, name: str) -> Pushed:
+        """Push an entry's job now, through the client middlewares; its planned times stay as they are.
+
+        Raises NoSuchEntry, and what a push raises.
+        """
+        return self._at_run_time.run_now(self._app.queue_of(worker), name)
+
+    def duty_runner(self, clock: Clock) -> "DutyRunner":
+        """What calls `tick` in time."""
+        from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.schedules.duty import FireDuty  # noqa: PLC0415 - as above
+
+        return DutyRunner(self._app, [FireDuty()], clock, name=FireDuty.name, scope=self._duty_scope())
+
+    def duty_states(self) -> "list[DutyState]":
+        """When entries were looked at last, and what came of it."""
+        from lowkiq_lambda.schedules.duty import FireDuty  # noqa: PLC0415 - imported lazily: cold start
+        from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - as above
+
+        app, period = self._app, (FireDuty.name, FireDuty.every)
+        return duty_states(app.backend, app.queues, [period], app.config.retry_for, self._duty_scope())
+
+    def _duty_scope(self) -> str:
+        """Processes that declare the same entries share the work of firing them, and only they."""
+        return f"schedules:{self._timetable.digest()}"
+
+    @property
+    def _at_run_time(self) -> "RunTimeEntries":
+        from lowkiq_lambda.schedules.run_time import RunTimeEntries  # noqa: PLC0415 - imported lazily: cold start
+
+        return RunTimeEntries(self._app, self._timetable)
+
+    def _problem(self, entry: ScheduleEntry) -> str | None:
+        """Why it cannot fire, or None."""
+        from lowkiq_lambda.schedules.tick import checker_of  # noqa: PLC0415 - imported lazily: cold start
+
+        worker = self._app.queues[entry.queue_name].worker
+        try:
+            entry.check()
+            checker_of(self._app.config, worker.shards_count).check_all([{"id": entry.id, "payload": entry.payload}])
+        except (DeclarationError, JobError) as error:
+            return f"The schedule entry {entry.name!r} of {entry.queue_name!r} cannot work: {error}"
+        return None
+
+    def _queue_name(self, worker: AnyWorker) -> str:
+        declared = worker_of(worker)
+        if self._app.worker_named(declared.queue_name) is not declared:
+            raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
+        return declared.queue_name
+
+
+def _times(
+    cron: str | None,
+    every: "float | timedelta | None",
+    offset: "float | timedelta",
+    at: "datetime | float | None",
+    tz: str,
+) -> Times:
+    if (cron is not None) + (every is not None) + (at is not None) != 1:
+        raise DeclarationError("A schedule entry has one of cron, every and at.")
+    if cron is not None:
+        return parse_cron(cron, tz)
+    return parse_every(every, offset, tz) if every is not None else parse_at(at, tz)
+
+
+def _without_tz(options: "FiringOptions") -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "tz"}

@@ -1,0 +1,102 @@
+"""One look at all entries: what is due is fired, what came too late is noted. Any process may, as often as it likes."""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.push.client import Checker
+from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
+from lowkiq_lambda.schedules.misfire import SKIP_GRACE, decide
+from lowkiq_lambda.schedules.ticked import Ticked
+from lowkiq_lambda.schedules.waves import EntryPlan, Waves
+from lowkiq_lambda.store.shard.timetables import Firing
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.config import Config
+    from lowkiq_lambda.schedules.timetable import Timetable
+    from lowkiq_lambda.store.shard.waking import Waker
+
+
+logger = logging.getLogger(__name__)
+
+LOG_AGAIN: Final = 60.0
+"""Seconds after which a problem that lasts is logged again."""
+
+
+class EntryTicker:
+    """Fires the entries of one app."""
+
+    def __init__(self, app: "Lowkiq", timetable: "Timetable", waker: "Waker | None") -> None:
+        self._app = app
+        self._agenda = AgendaReader(app, timetable)
+        self._waker = waker
+        self._logged_at: dict[str, float] = {}
+
+    def tick(self, remaining: Callable[[], float]) -> Ticked:
+        """Decide what is due, while `remaining` (seconds) is more than 0. Raises BackendError where no shard answers.
+
+        Nothing is retried: what Redis did not take is found again by the next tick.
+        """
+        ticked, problems = Ticked(), Problems()
+        plans = []
+        for candidate in self._agenda.candidates(problems):
+            try:
+                plans.append(self._plan(candidate))
+            except (DeclarationError, JobError) as error:
+                problems.note(candidate.label, error)
+        waves = Waves(self._app, ticked, problems)
+        while (due := [plan for plan in plans if plan.left]) and remaining() > 0:
+            waves.fire(due)
+        for next_in in [plan.next_in for plan in plans] + [0.0] * bool(due):
+            if next_in is not None:
+                ticked.wait_at_most(next_in)
+        waves.tell(self._waker)
+        ticked.problems = problems.sentences
+        self._log(problems.sentences)
+        return ticked
+
+    def _log(self, sentences: Sequence[str]) -> None:
+        """Warn of problems, of one that lasts once a minute."""
+        now = self._app.backend.clock.monotonic()
+        lasting = {sentence: at for sentence, at in self._logged_at.items() if sentence in sentences}
+        for sentence in sentences:
+            if now - lasting.get(sentence, -math.inf) >= LOG_AGAIN:
+                lasting[sentence] = now
+                logger.warning("a schedule entry does not fire: %s", sentence)
+        self._logged_at = lasting
+
+    def _plan(self, candidate: Candidate) -> EntryPlan:
+        entry, now = candidate.entry, self._app.backend.now(candidate.shard)
+        decision = decide(entry.times, candidate.floor, now, entry.missed, entry.grace)
+        left = [self._firing(candidate, planned) for planned in decision.fire]
+        missed = decision.missed
+        # A firing decides what came before it; but each of several may be refused.
+        if missed and (not left or entry.missed == "all"):
+            left.insert(0, Firing(candidate.shard, entry.name, candidate.digest, missed[-1]))
+        # One that was due within the rhythm of ticks, and was replaced by a newer one, tells of no absence.
+        absent_before = now - SKIP_GRACE if decision.fire else now
+        absent_for = sum(planned < absent_before for planned in missed)
+        return EntryPlan(candidate, now, left, absent_for, decision.next_at)
+
+    def _firing(self, candidate: Candidate, planned: float) -> Firing:
+        entry, worker = candidate.entry, candidate.queue.worker
+        job = {
+            "id": entry.id,
+            "payload": entry.payload,
+            "score": planned,
+            "perform_in": planned + entry.jitter_of(planned),
+        }
+        checker = checker_of(self._app.config, worker.shards_count)
+        ((new,),) = checker.check_all([job]).values()
+        skips = entry.overlap == "skip"
+        return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)
+
+
+def checker_of(config: "Config", shards_count: int) -> Checker:
+    """Checks the jobs of entries, as those of a push are."""
+    return Checker(
+        shards_count, config.dump_payload, config.max_payload_bytes, config.max_id_bytes, now=lambda: math.nan
+    )

@@ -1,0 +1,120 @@
+"""Decides planned times in Redis, wave by wave, and tells drains of the jobs that were pushed."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.errors import LowkiqError, ShardClosed
+from lowkiq_lambda.schedules.agenda import Candidate, Problems
+from lowkiq_lambda.schedules.ticked import Fired, Ticked
+from lowkiq_lambda.store.shard.keys import notification_channel
+from lowkiq_lambda.store.shard.timetables import PUBLISHED, FireReply, Firing, fire
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.store.shard.keys import ShardRef
+    from lowkiq_lambda.store.shard.waking import Waker
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN: Final = 0.05
+"""Seconds after which a time is tried again that the shard took to be early: its clock was asked through a network."""
+
+
+@dataclass(slots=True)
+class EntryPlan:
+    """The planned times of one entry that are to be decided now, in order.
+
+    `missed`: how many the first of them lets go. `next_at`: the first planned time after those.
+    """
+
+    candidate: Candidate
+    now: float
+    left: list[Firing]
+    missed: int
+    next_at: float | None
+    has_failed: bool = False
+
+    @property
+    def next_in(self) -> float | None:
+        """Seconds until there is more to decide; None: that is not known, or Redis takes nothing now."""
+        if self.next_at is None or (self.has_failed and self.next_at <= self.now):
+            return None
+        return self.next_at - self.now
+
+
+class Waves:
+    """The firings of one tick, at most one of an entry in a wave.
+
+    Of two, if the server had forgotten the script, the first would be sent again behind the second, and be refused.
+    """
+
+    def __init__(self, app: "Lowkiq", ticked: Ticked, problems: Problems) -> None:
+        self._app = app
+        self._ticked = ticked
+        self._problems = problems
+        self._written: set[ShardRef] = set()
+        self._sooner: set[ShardRef] = set()
+        self._unheard: defaultdict[str, set[int]] = defaultdict(set)
+
+    def fire(self, plans: Sequence[EntryPlan]) -> None:
+        """Decide the first time of each plan; what is left of a plan whose entry did not get on is dropped."""
+        firings = [plan.left.pop(0) for plan in plans]
+        for plan, firing, reply in zip(plans, firings, self._fired(plans, firings), strict=True):
+            if isinstance(reply, LowkiqError):
+                self._problems.note(plan.candidate.label, reply)
+                plan.has_failed = True
+                plan.left.clear()
+            elif reply.status == b"FIRED":
+                self._note(plan, firing, reply)
+            elif reply.status == b"EARLY":
+                self._ticked.wait_at_most(LOOK_AGAIN)
+                plan.left.clear()
+            elif reply.status != b"ALREADY":
+                plan.left.clear()
+            plan.missed = 0
+
+    def tell(self, waker: "Waker | None") -> None:
+        """Tell drains which shards have work sooner, as a push does."""
+        for queue_name, indexes in self._unheard.items():
+            self._app.backend.publish(notification_channel(queue_name), ",".join(map(str, sorted(indexes))))
+        if waker and self._written:
+            waker.pushed(sorted(self._written, key=lambda shard: shard.keys[0]), self._sooner)
+
+    def _fired(self, plans: Sequence[EntryPlan], firings: Sequence[Firing]) -> list[FireReply | LowkiqError]:
+        """An answer for each; shards that were flushed are opened, and asked again."""
+        replies = fire(self._app.backend, firings)
+        closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
+        for queue in {id(plans[number].candidate.queue): plans[number].candidate.queue for number in closed}.values():
+            try:
+                queue.declare_anew(self._app.backend, self._app.config.codec_name, 0.0)
+            except LowkiqError:
+                logger.info("queue %r is not open to its schedule entries", queue.worker.queue_name)
+        if closed:
+            again = fire(self._app.backend, [firings[number] for number in closed])
+            for number, reply in zip(closed, again, strict=True):
+                replies[number] = reply
+        return replies
+
+    def _note(self, plan: EntryPlan, firing: Firing, reply: FireReply) -> None:
+        entry, outcome = plan.candidate.entry, reply.outcome.decode()
+        if plan.missed:
+            self._ticked.missed += plan.missed
+            logger.warning(
+                "%s planned times of %s were missed: no process looked at it in time",
+                plan.missed,
+                plan.candidate.label,
+                extra={"queue": entry.queue_name, "entry": entry.name, "missed": plan.missed},
+            )
+        if firing.job is None:
+            return
+        self._ticked.fired.append(Fired(entry.queue_name, entry.name, firing.planned, outcome))
+        self._ticked.late = max(self._ticked.late, plan.now - firing.planned)
+        if outcome in {"pushed", "merged"}:
+            self._written.add(firing.shard)
+        if reply.sooner:
+            self._sooner.add(firing.shard)
+        if reply.sooner and reply.sooner != PUBLISHED:
+            self._unheard[firing.shard.queue_name].add(firing.shard.index)

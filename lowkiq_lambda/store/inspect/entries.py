@@ -1,0 +1,93 @@
+"""Schedule entries, for people: what shards know of them, and changes at run time."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
+from lowkiq_lambda.store.shard.timetables import EntryRecordsReply
+
+_Time = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class NotedFiring(msgspec.Struct, frozen=True, array_like=True):
+    """A planned time, when it was decided (Unix seconds), and the outcome."""
+
+    planned: float
+    at: float
+    outcome: str
+
+
+class EntryRecord(msgspec.Struct, frozen=True):
+    """What a shard knows of an entry, as include/timetable.lua has it."""
+
+    id: str | None = None
+    last: float | None = None
+    known: dict[str, tuple[_Time, _Time]] = {}
+    off: float | None = None
+    on: float | None = None
+    definition: str | None = None
+    digest: str | None = None
+    since: float | None = None
+    history: tuple[NotedFiring, ...] = ()
+
+    @property
+    def seen_at(self) -> float | None:
+        """When some code last declared it."""
+        return max((seen for _, seen in self.known.values()), default=None)
+
+
+class EntryRow(NamedTuple):
+    """A record with its place."""
+
+    shard: ShardRef
+    name: str
+    record: EntryRecord
+
+
+class EntryStore:
+    """The calls about the entries of some shards, which have the key for them."""
+
+    def __init__(self, backend: Backend, retry_for: float) -> None:
+        self._backend = backend
+        self._retry_for = retry_for
+
+    def rows(self, shards: Iterable[ShardRef]) -> list[EntryRow]:
+        """All that the shards know: one round trip for each node. Raises BackendError."""
+        reader = ShardReader(self._backend, self._retry_for)
+        found = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
+        return [row for rows in found for row in rows]
+
+    def put(self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str) -> str:
+        """Make the entry. "OK", "DECLARED" or "FULL", as put_entry.lua has it. Raises BackendError."""
+        return self._call("put_entry", shard, [name, definition, digest, id])
+
+    def remove(self, shard: ShardRef, name: str) -> bool:
+        """Remove an entry made at run time; whether there was one. Raises BackendError."""
+        return self._call("remove_entry", shard, [name]) == "OK"
+
+    def switch(self, shard: ShardRef, name: str, *, on: bool) -> bool:
+        """Switch the entry; whether that changed anything. Raises BackendError."""
+        return self._call("switch_entry", shard, [name, "1" if on else ""]) == "OK"
+
+    def note_run(self, shard: ShardRef, name: str, outcome: str) -> None:
+        """Note in its history that it was run by a person. Raises BackendError."""
+        self._call("note_run", shard, [name, outcome])
+
+    def _call(self, script: str, shard: ShardRef, args: Sequence[Argument]) -> str:
+        reply = self._backend.run(script, shard, args, retry_for=self._retry_for)
+        return StatusReply.of(reply).status.decode()
+
+
+def _rows(shard: ShardRef, reply: Reply) -> list[EntryRow]:
+    fields = EntryRecordsReply.of(reply).fields
+    pairs = zip(fields[::2], fields[1::2], strict=True)
+    return [EntryRow(shard, name.decode(), _record(packed)) for name, packed in pairs]
+
+
+def _record(packed: bytes) -> EntryRecord:
+    return msgspec.msgpack.decode(packed, type=EntryRecord)

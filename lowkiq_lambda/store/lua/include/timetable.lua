@@ -1,0 +1,33 @@
+--! keys timetable
+--! needs shard
+-- What a shard knows of its entries, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
+-- `known`, {digest of a declaration in code = {since, seen}}; `off`, since when it is switched off; `on`, when it was
+-- switched on again; `history`, {{planned, at, outcome}, ...}, newest first. Of an entry that was made at run time also
+-- `definition` (JSON), and the `digest` and `since` of its times.
+local HISTORY = 10
+
+local function read_entry(name)
+  local packed = call('HGET', timetable, name)
+  return packed and cmsgpack.unpack(packed) or {}
+end
+
+local function write_entry(name, entry) call('HSET', timetable, name, cmsgpack.pack(entry)) end
+
+-- Only times after it may fire. Nil where these times are not those of the entry.
+local function floor_of(entry, digest)
+  local since = entry.digest == digest and entry.since or entry.known and entry.known[digest] and entry.known[digest][1]
+  return since and math.max(since, entry.last or 0, entry.on or 0)
+end
+
+-- When somebody last declared it.
+local function seen_at(entry)
+  local newest = 0
+  for _, times in pairs(entry.known or {}) do newest = math.max(newest, times[2]) end
+  return newest
+end
+
+local function note(entry, planned, outcome)
+  entry.history = entry.history or {}
+  table.insert(entry.history, 1, {planned, now, outcome})
+  entry.history[HISTORY + 1] = nil
+end

@@ -1,0 +1,48 @@
+"""What becomes of schedule entries when a queue gets other shards: each goes to the shard that its id has then."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
+from lowkiq_lambda.store.shard.timetables import EntryRecordsReply, with_timetable
+
+
+class _PlacedRecord(msgspec.Struct, frozen=True):
+    """The part of a record that says where it belongs."""
+
+    id: str | None = None
+
+
+def carry(
+    backend: Backend,
+    old: Sequence[ShardRef],
+    new: Sequence[ShardRef],
+    order: Callable[[str, ShardRef, Sequence[Argument]], None],
+    retry_for: float,
+) -> None:
+    """Give the new shards the records of the old ones, which are closed. `order` calls a script of a new shard.
+
+    A record without an id is that of an entry which was switched off before any shard had seen it: it stays behind.
+    """
+    if old[0].shards_count == new[0].shards_count:
+        return
+
+    def records(_shard: ShardRef, reply: Reply) -> list[tuple[bytes, bytes, str | None]]:
+        fields = EntryRecordsReply.of(reply).fields
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        return [(name, packed, msgspec.msgpack.decode(packed, type=_PlacedRecord).id) for name, packed in pairs]
+
+    reader = ShardReader(backend, retry_for)
+    found = reader.read("entry_records", dict.fromkeys(with_timetable(old), ()), records)
+    by_shard = defaultdict[int, list[Argument]](list)
+    for name, packed, job_id in (record for of_shard in found for record in of_shard):
+        if job_id is not None:
+            by_shard[shard_for(job_id, len(new))] += [name, packed]
+    for shard in with_timetable(new):
+        order("carry_entries", shard, by_shard[shard.index])

@@ -1,0 +1,128 @@
+"""What shards know of schedule entries, for those who fire them; docs/schedules.md says what is promised.
+
+A planned time is decided by one script in the shard of its job: it compares the time with the entry's last one, writes
+that down, and pushes. So processes need no leader and no lock, and a time is decided once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.shard.backend import Backend, Call
+from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef, notification_channel
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.pushing import NewJob
+
+MISSED: Final = "missed"
+"""What is noted of a planned time that never fires."""
+PUBLISHED: Final = 2
+"""What fire.lua answers as `sooner` where it has published that by itself."""
+
+
+class DeclaredEntry(NamedTuple):
+    """An entry that code declares: its name, the digest of its times, and the id of its job."""
+
+    name: str
+    digest: str
+    id: str
+
+
+class DeclaredReply(ReplyShape, frozen=True):
+    """Of an entry that the call named; only planned times after `floor` may fire."""
+
+    name: bytes
+    floor: bytes
+    off: bytes
+
+
+class MadeReply(ReplyShape, frozen=True):
+    """Of an entry that was made at run time; `since` its times count."""
+
+    name: bytes
+    definition: bytes
+    digest: bytes
+    floor: bytes
+    since: bytes
+    off: bytes
+
+
+class AgendaReply(ReplyShape, frozen=True):
+    """What agenda.lua answers."""
+
+    scripts = ("agenda",)
+    status: bytes
+    declared: list[DeclaredReply]
+    made: list[MadeReply]
+
+
+class FireReply(ReplyShape, frozen=True):
+    """What fire.lua answers; all but FIRED without the rest."""
+
+    scripts = ("fire",)
+    status: bytes
+    outcome: bytes
+    sooner: int
+    perform_in: bytes
+
+
+class EntryRecordsReply(ReplyShape, frozen=True):
+    """What entry_records.lua answers: names and records by turns."""
+
+    scripts = ("entry_records",)
+    fields: list[bytes]
+
+
+class Firing(NamedTuple):
+    """A planned time of an entry, and what is to become of it: a push of `job`, or a note where there is none."""
+
+    shard: ShardRef
+    name: str
+    digest: str
+    planned: float
+    job: "NewJob | None" = None
+    merge: str = ""
+    skips: bool = False
+    """Push nothing while the id waits or is in flight."""
+
+
+def with_timetable(shards: Sequence[ShardRef]) -> list[ShardRef]:
+    """The same shards, with the key that holds their entries."""
+    return [replace(shard, features=(TIMETABLE,)) for shard in shards]
+
+
+def agendas(
+    backend: Backend, declared: Sequence[tuple[ShardRef, Sequence[DeclaredEntry]]]
+) -> list[AgendaReply | LowkiqError]:
+    """What each of these shards knows of its entries: one round trip for each node.
+
+    Notes in the shards that their entries are declared.
+    """
+    calls: list[Call] = [("agenda", shard, [*chain.from_iterable(entries)]) for shard, entries in declared]
+    return [reply if isinstance(reply, LowkiqError) else AgendaReply.of(reply) for reply in _run(backend, calls)]
+
+
+def fire(backend: Backend, firings: Sequence[Firing]) -> list[FireReply | LowkiqError]:
+    """Decide these planned times, at most one of each entry: one round trip for each node. Not tried again.
+
+    Where an answer is lost, the time may have been decided all the same: then the next agenda has it as the floor.
+    """
+    calls: list[Call] = [("fire", firing.shard, _arguments(firing)) for firing in firings]
+    return [reply if isinstance(reply, LowkiqError) else FireReply.of(reply) for reply in _run(backend, calls)]
+
+
+def _arguments(firing: Firing) -> list[Argument]:
+    named: list[Argument] = [firing.name, firing.digest, repr(firing.planned)]
+    job = firing.job
+    if job is None:
+        return [*named, MISSED]
+    channel = notification_channel(firing.shard.queue_name)
+    skips = "1" if firing.skips else ""
+    return [*named, "push", firing.merge, skips, channel, firing.shard.index, job.id, job.packed]
+
+
+def _run(backend: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+    return backend.run_each(calls) if calls else []

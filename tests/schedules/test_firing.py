@@ -1,0 +1,132 @@
+"""What a tick fires: each planned time once, whoever ticks, and as the entry says."""
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, shard_of
+
+
+def test_x5_a_new_entry_fires_first_at_its_next_planned_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-5: and not for the time before it was first seen."""
+    worker = declare(app, queue_name, Notes())
+    app.every(MINUTE, worker, id="poll")
+    at_noon(clock, 59.0)
+    ticked = app.schedules.tick()
+    assert ([], 1.0) == (fired(ticked), ticked.next_in)
+    clock.advance(1.0)
+    assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
+
+
+def test_x4_a_planned_time_fires_once_whoever_ticks(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """X-4, C-11: the second of two processes changes nothing, nor does the same one again."""
+    apps = [make_app(), make_app()]
+    workers = [declare(app, queue_name, Notes()) for app in apps]
+    at_noon(clock)
+    for app, worker in zip(apps, workers, strict=True):
+        app.every(MINUTE, worker, id="poll")
+        app.schedules.tick()
+    clock.advance(60.0)
+    assert [[("poll", 60.0, "pushed")], [], []] == [fired(app.schedules.tick()) for app in [*apps, *apps[:1]]]
+
+
+def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-1, X-23: the handler reads it there; the payload is the entry's."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll", payload={"full": True})
+    app.schedules.tick()
+    clock.advance(90.0)
+    app.schedules.tick()
+    (job,) = app.queries(worker).fetch(["poll"])
+    assert ([({"full": True}, NOON + 60.0)], NOON + 60.0) == ([*job.payloads], job.perform_in)
+    assert {"done": 1} == {name: count for name, count in app.drain().items() if count}
+
+
+def test_a_firing_into_a_waiting_id_merges(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-27: the id keeps its time; equal payloads are one."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    for _ in range(2):
+        clock.advance(60.0)
+        app.schedules.tick()
+    assert [(60.0, "pushed"), (120.0, "merged")] == outcomes(app, worker, "poll")
+    (job,) = app.queries(worker).fetch(["poll"])
+    assert (1, NOON + 60.0) == (len(job.payloads), job.perform_in)
+
+
+def test_jitter_moves_the_job_and_not_the_score(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """By the same seconds, whoever fires it."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll", jitter=30.0)
+    app.schedules.tick()
+    clock.advance(60.0)
+    app.schedules.tick()
+    (entry,) = app.schedules.declared
+    (job,) = app.queries(worker).fetch(["poll"])
+    assert (NOON + 60.0, NOON + 60.0 + entry.jitter_of(NOON + 60.0)) == (job.payloads[0].score, job.perform_in)
+
+
+def test_nothing_is_kept_where_no_entry_is(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A queue without entries has no key for them, ticked or not."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    assert [] == fired(app.schedules.tick())
+    shard = shard_of(app, worker, "poll")
+    assert not app.backend.client.exists(shard.keys[0].replace(":due", ":timetable"))
+    assert {} == records(app, worker)
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [
+        ("once", [("poll", 10_800.0, "pushed")]),
+        ("skip", [("poll", 10_800.0, "pushed")]),
+        ("all", [("poll", 3_600.0 * hours, "pushed" if hours == 1 else "merged") for hours in (1, 2, 3)]),
+    ],
+)
+def test_x6_missed_times_fire_as_the_entry_says(
+    app: Lowkiq, clock: ManualClock, queue_name: str, missed: str, expected: list[tuple[str, float, str]]
+) -> None:
+    """X-6, C-8: after three hours in which nobody ticked."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(3_600, worker, id="poll", missed=missed, grace=10_800.0)  # type: ignore[arg-type]  # a parameter of the test
+    app.schedules.tick()
+    clock.advance(10_810.0)
+    assert expected == fired(app.schedules.tick())
+    assert [] == fired(app.schedules.tick())
+
+
+def test_x6_what_is_too_late_never_fires(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-6: it is decided and noted, so that nobody fires it later."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(3_600, worker, id="poll", grace=60.0)
+    app.schedules.tick()
+    clock.advance(3_700.0)
+    ticked = app.schedules.tick()
+    assert ([], 1) == (fired(ticked), ticked.missed)
+    assert [(3_600.0, "missed")] == outcomes(app, worker, "poll")
+    assert 0 == app.schedules.tick().missed
+
+
+def test_a_firing_starts_a_drain_of_an_idle_shard(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """As a push does, where the settings ask for it; once in a window."""
+    started: list[tuple[str, int]] = []
+    app = make_app(start_drain=lambda queue, shard: started.append((queue, shard)))
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    for name in ("a", "b"):
+        app.every(MINUTE, worker, id=name)
+    app.schedules.tick()
+    clock.advance(60.0)
+    assert 2 == len(fired(app.schedules.tick()))
+    assert [(queue_name, 0)] == started

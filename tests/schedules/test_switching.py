@@ -1,0 +1,236 @@
+"""Entries at run time: made, switched, removed and run by people, while code declares others."""
+
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.errors import DeclarationError, NoSuchEntry
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+
+
+def test_x24_an_entry_made_at_run_time_fires_in_every_process(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """X-24, X-8: the next look of any process finds it, and finds it gone when it is removed."""
+    one, other = make_app(), make_app()
+    workers = [declare(app, queue_name, Notes()) for app in (one, other)]
+    at_noon(clock)
+    one.schedules.put("poll", workers[0], every=MINUTE, id="7", payload=[1])
+    clock.advance(60.0)
+    assert [("poll", 60.0, "pushed")] == fired(other.schedules.tick())
+    (job,) = other.queries(workers[1]).fetch(["7"])
+    assert [1] == job.payloads[0].payload
+
+    other.schedules.remove(workers[1], "poll")
+    clock.advance(60.0)
+    assert [] == fired(one.schedules.tick())
+    with pytest.raises(NoSuchEntry):
+        one.schedules.remove(workers[0], "poll")
+
+
+def test_put_again_keeps_the_times_that_it_has(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Another payload changes no time; other times count from now on."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.schedules.put("poll", worker, every=MINUTE, id="7")
+    clock.advance(90.0)
+    app.schedules.put("poll", worker, every=MINUTE, id="7", payload="new")
+    assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
+    clock.advance(60.0)
+    app.schedules.put("poll", worker, every=30.0, id="7")
+    assert [] == fired(app.schedules.tick())
+
+
+def test_another_id_moves_the_entry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """It lies in the shard of its id, and in no other."""
+    worker = declare(app, queue_name, Notes(), shards_count=8)
+    at_noon(clock)
+    for job_id in ("a", "b", "c", "d"):
+        app.schedules.put("poll", worker, every=MINUTE, id=job_id)
+    assert [("poll", "run time", "d")] == [
+        (view.name, view.source, view.entry.id) for view in app.schedules.all() if view.entry
+    ]
+    clock.advance(60.0)
+    assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
+
+
+def test_nothing_fires_while_an_entry_is_off(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-8, X-9: and switched on, it fires for no time in between."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    app.schedules.disable(worker, "poll")
+    clock.advance(90.0)
+    ticked = app.schedules.tick()
+    assert ([], None) == (fired(ticked), ticked.next_in)
+    app.schedules.enable(worker, "poll")
+    assert [] == fired(app.schedules.tick())
+    clock.advance(30.0)
+    assert [("poll", 120.0, "pushed")] == fired(app.schedules.tick())
+
+
+def test_enabling_what_is_on_loses_no_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A repeat of the call changes nothing."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    clock.advance(60.0)
+    app.schedules.enable(worker, "poll")
+    assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
+
+
+def test_x9_all_entries_of_a_worker_are_switched_together(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-9: those of code, also where no shard knows them yet, and those made at run time."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    at_noon(clock)
+    app.every(MINUTE, worker, id="code")
+    app.schedules.put("made", worker, every=MINUTE, id="7")
+    app.schedules.disable_all(worker)
+    app.schedules.tick()
+    clock.advance(60.0)
+    assert [] == fired(app.schedules.tick())
+    assert {"code": False, "made": False} == {view.name: view.is_on for view in app.schedules.all()}
+    app.schedules.enable_all(worker)
+    app.schedules.tick()
+    clock.advance(60.0)
+    assert [("code", 120.0, "pushed"), ("made", 120.0, "pushed")] == sorted(fired(app.schedules.tick()))
+
+
+def test_x8_run_now_is_a_push_that_moves_no_planned_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-8: through the client middlewares; the history tells of it."""
+    seen: list[str] = []
+
+    def note(worker: object, jobs: Any, call_next: Any) -> Any:
+        seen.append("pushed")
+        return call_next(worker, jobs)
+
+    app.client_middlewares.append(note)
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    assert ("poll", False) == ((pushed := app.schedules.run_now(worker, "poll")).id, pushed.merged)
+    clock.advance(60.0)
+    assert [("poll", 60.0, "merged")] == fired(app.schedules.tick())
+    assert ["pushed"] == seen
+    assert [(0.0, "run now"), (60.0, "merged")] == outcomes(app, worker, "poll")
+
+
+def test_an_entry_that_nobody_knows(app: Lowkiq, queue_name: str) -> None:
+    """It is an error, and no record is made of it."""
+    worker = declare(app, queue_name, Notes())
+    for act in (app.schedules.enable, app.schedules.disable, app.schedules.history, app.schedules.run_now):
+        with pytest.raises(NoSuchEntry, match="has no schedule entry 'none'"):
+            act(worker, "none")
+    assert {} == records(app, worker)
+
+
+def test_code_and_run_time_share_no_name(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """X-7: what code declares is not made at run time; where it was made before, that counts, and each tick says so."""
+    with_entry, without = make_app(), make_app()
+    workers = [declare(app, queue_name, Notes()) for app in (with_entry, without)]
+    at_noon(clock)
+    without.schedules.put("poll", workers[1], every=MINUTE, id="7", payload="run time")
+    with_entry.every(MINUTE, workers[0], id="7", name="poll", payload="code")
+    clock.advance(60.0)
+    ticked = with_entry.schedules.tick()
+    assert [(NOON + 60.0, "pushed")] == [(one.planned, one.outcome) for one in ticked.fired]
+    assert [
+        f"entry 'poll' of {queue_name!r}: it was made at run time, which counts, and code declares it too: remove one"
+    ] == ticked.problems
+    (job,) = without.queries(workers[1]).fetch(["7"])
+    assert "run time" == job.payloads[0].payload
+
+    without.schedules.remove(workers[1], "poll")
+    assert [] == fired(with_entry.schedules.tick())
+    clock.advance(60.0)
+    assert [("poll", 120.0, "merged")] == fired(with_entry.schedules.tick())
+    for app, worker in zip((with_entry, without), workers, strict=True):
+        with pytest.raises(DeclarationError, match="Code declares the schedule entry 'poll'"):
+            app.schedules.put("poll", worker, every=MINUTE, id="7")
+
+
+def test_what_cannot_work_is_refused_where_it_is_made(app: Lowkiq, queue_name: str) -> None:
+    """X-8: a worker of another app, a payload that is no JSON, times that no calendar has, two kinds of times."""
+    worker = declare(app, queue_name, Notes())
+    refused = [
+        {"cron": "0 0 30 2 *"},
+        {"every": MINUTE, "payload": {1, 2}},
+        {"every": MINUTE, "cron": "* * * * *"},
+        {},
+    ]
+    for options in refused:
+        with pytest.raises(DeclarationError):
+            app.schedules.put("poll", worker, id="7", **options)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(DeclarationError, match="is not a worker of this app"):
+        app.schedules.put("poll", declare(Lowkiq(), queue_name, Notes()), every=MINUTE, id="7")
+    assert {} == records(app, worker)
+
+
+def test_x25_apps_with_queues_of_their_own_share_no_entries(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """X-25, X-1: an entry is of a queue, so no prefix or namespace is needed."""
+    apps = [make_app(), make_app()]
+    at_noon(clock)
+    for number, app in enumerate(apps):
+        app.every(MINUTE, declare(app, f"{queue_name}-{number}", Notes()), id="poll")
+        app.schedules.tick()
+    clock.advance(60.0)
+    assert [[("poll", 60.0, "pushed")]] * 2 == [fired(app.schedules.tick()) for app in apps]
+    with pytest.raises(DeclarationError, match="has a schedule entry 'poll' already"):
+        apps[0].every(MINUTE, apps[0].workers[0], id="poll")
+
+
+def test_settings_say_whether_a_process_fires(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """C-9: false fires nothing, whatever is declared; true also looks where no code declares anything."""
+    at_noon(clock)
+    fires = {}
+    for schedules in (None, False, True):
+        for entries in (0, 1):
+            app = make_app(schedules=schedules)
+            worker = declare(app, f"{queue_name}-{schedules}-{entries}", Notes())
+            if entries:
+                app.every(MINUTE, worker, id="poll")
+            app.schedules.tick()
+            fires[schedules, entries] = app.fires_schedules
+    assert {(None, 1), (True, 0), (True, 1)} == {asked for asked, answer in fires.items() if answer}
+    off = make_app(schedules=False)
+    worker = declare(off, f"{queue_name}-None-1", Notes())
+    off.every(MINUTE, worker, id="poll")
+    clock.advance(60.0)
+    assert [] == fired(off.schedules.tick())
+    assert [] == off.duties()
+
+
+def test_entries_go_with_their_queue_to_other_shards(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """L-68: by their ids, with what was decided of them; there and back again, without what was removed meanwhile."""
+    at_noon(clock)
+    apps = {count: make_app() for count in (3, 8)}
+    workers = {count: declare(app, queue_name, Notes(), shards_count=count) for count, app in apps.items()}
+    for job_id in "abcdef":
+        apps[3].schedules.put(job_id, workers[3], every=MINUTE, id=job_id, missed="all")
+    apps[3].schedules.disable(workers[3], "b")
+    clock.advance(60.0)
+    assert 5 == len(fired(apps[3].schedules.tick()))
+    apps[3].drain()
+    clock.advance(60.0)
+
+    apps[8].redeclare(workers[8])
+    assert [(name, 120.0, "pushed") for name in "acdef"] == sorted(fired(apps[8].schedules.tick()))
+    assert [(60.0, "pushed"), (120.0, "pushed")] == outcomes(apps[8], workers[8], "a")
+    apps[8].schedules.remove(workers[8], "a")
+    apps[8].drain()
+
+    back = make_app()
+    worker = declare(back, queue_name, Notes(), shards_count=3)
+    back.redeclare(worker)
+    assert [*"bcdef"] == [view.name for view in back.schedules.all()]
+    assert [] == fired(back.schedules.tick())
