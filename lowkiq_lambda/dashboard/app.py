@@ -105,6 +105,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/morgue", _page("morgue")),
         get(site, "/shards", _page("shards")),
         get(site, "/job", _page("job")),
+        get(site, "/schedules", _page("schedules")),
+        get(site, "/schedule", _page("schedules", "one")),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", _page("actions_ask")),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
@@ -112,6 +114,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/actions/done", _page("actions", "done")),
         get(site, "/actions/queue", _page("actions_queue", "ask")),
         post(site, "/actions/queue", _page("actions_queue", "act")),
+        get(site, "/actions/schedule", _page("schedules", "ask")),
+        post(site, "/actions/schedule", _page("schedules", "act")),
     ]
 
 

@@ -17,6 +17,7 @@ Code: TypeAlias = Literal[
     "unknown_queue",
     "unknown_job",
     "unknown_shard",
+    "unknown_entry",
     "method_not_allowed",
     "shards_changed",
     "body_too_large",

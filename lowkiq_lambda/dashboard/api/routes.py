@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.routing import BaseRoute
 
-from lowkiq_lambda.dashboard.api import actions, bulk_actions, jobs, openapi, prometheus, stats
+from lowkiq_lambda.dashboard.api import actions, bulk_actions, jobs, openapi, prometheus, schedules, stats
 from lowkiq_lambda.dashboard.api.health import HealthCheck
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.context import Site, get
@@ -37,6 +37,14 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/queue/pause", actions.pause),
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/shard/evict", actions.evict),
+    operation("GET", "/schedules", schedules.schedules),
+    operation("GET", "/schedule", schedules.schedule),
+    operation("POST", "/schedule/enable", schedules.enable),
+    operation("POST", "/schedule/disable", schedules.disable),
+    operation("POST", "/schedule/run_now", schedules.run_now),
+    operation("POST", "/schedule/remove", schedules.remove),
+    operation("POST", "/schedules/enable_all", schedules.enable_all),
+    operation("POST", "/schedules/disable_all", schedules.disable_all),
 )
 
 

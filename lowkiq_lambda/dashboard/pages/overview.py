@@ -69,6 +69,7 @@ def show(context: RequestContext) -> Response:
         address=without_password(context.app.redis_url),
         span=span,
         spans=SPANS,
+        has_schedules=context.app.fires_schedules,
     )
 
 

@@ -1,0 +1,193 @@
+"""Operations on schedule entries."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.api.actions import WholeQueue
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.entries import named_view, target, upcoming, views
+from lowkiq_lambda.errors import NoSuchEntry
+from lowkiq_lambda.schedules.records import ScheduleView, Source
+
+EntryName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="The name of a schedule entry.")]
+
+
+class SchedulesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of one queue, or of all."""
+
+    queue: QueueName | UnsetType = UNSET
+
+
+class EntryParams(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry."""
+
+    queue: QueueName
+    name: EntryName
+
+
+class OneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule entry."""
+
+    queue: QueueName
+    name: EntryName
+
+
+class FiringResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision about a planned time. Times are Unix seconds."""
+
+    planned: float
+    at: float
+    outcome: str
+
+
+class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule entry. Times are Unix seconds; null: never, or unknown.
+
+    `source`: the app's code, run time, or code that this app does not have; then its declaration, `id` to
+    `description`, is unknown and null. `last`: the newest planned time that was decided; `next`: the next one, null if
+    the entry is off. `seen_at`: when code last declared it. `problem`: why it does not fire.
+    """
+
+    queue: str
+    name: str
+    source: Source
+    is_on: bool
+    last: float | None
+    next: float | None
+    seen_at: float | None
+    problem: str | None
+    id: str | None = None
+    kind: str | None = None
+    times: str | None = None
+    tz: str | None = None
+    missed: str | None = None
+    grace: float | None = None
+    overlap: str | None = None
+    jitter: float | None = None
+    description: str | None = None
+
+
+class OneEntryResponse(EntryResponse, frozen=True, kw_only=True):
+    """The same, with its next ten planned times, and its last ten decisions, newest first."""
+
+    upcoming: list[float]
+    history: list[FiringResponse]
+
+
+class Switched(msgspec.Struct, frozen=True):
+    """Whether the entries are on now."""
+
+    is_on: bool
+
+
+class RanNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The job that was pushed. `merged`: the id was waiting already; `perform_in`: when it is due, in Unix seconds."""
+
+    id: str
+    merged: bool
+    perform_in: float
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Whether the entry was removed."""
+
+    removed: bool
+
+
+def schedules(context: RequestContext, params: SchedulesParams) -> list[EntryResponse]:
+    """Get the schedule entries of a queue, or of all queues that agree with the app."""
+    return [EntryResponse(**_fields(view)) for view in _views(context, params)]
+
+
+def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
+    """Get a schedule entry with its next planned times and its history."""
+    view = named_view(context, worker_named(context, params.queue), params.name)
+    if view is None:
+        raise _unknown(params.name)
+    history = [FiringResponse(planned=one.planned, at=one.at, outcome=one.outcome) for one in view.history]
+    return OneEntryResponse(**_fields(view), upcoming=upcoming(view), history=history)
+
+
+def enable(context: RequestContext, params: OneEntry) -> Switched:
+    """Switch an entry on. Planned times that came while it was off never fire."""
+    return _switch(context, params, on=True)
+
+
+def disable(context: RequestContext, params: OneEntry) -> Switched:
+    """Switch an entry off until it is switched on again."""
+    return _switch(context, params, on=False)
+
+
+def enable_all(context: RequestContext, params: WholeQueue) -> Switched:
+    """Switch all entries of a queue on."""
+    context.app.schedules.enable_all(worker_named(context, params.queue))
+    audit.note(context, "enable", params.queue, "all schedule entries", 1)
+    return Switched(is_on=True)
+
+
+def disable_all(context: RequestContext, params: WholeQueue) -> Switched:
+    """Switch all entries of a queue off."""
+    context.app.schedules.disable_all(worker_named(context, params.queue))
+    audit.note(context, "disable", params.queue, "all schedule entries", 1)
+    return Switched(is_on=False)
+
+
+def run_now(context: RequestContext, params: OneEntry) -> RanNow:
+    """Push the job of an entry now. Its planned times do not change."""
+    with _known(params.name):
+        pushed = context.app.schedules.run_now(worker_named(context, params.queue), params.name)
+    audit.note(context, "run now", params.queue, target(params.name), 1)
+    return RanNow(id=pushed.id, merged=pushed.merged, perform_in=pushed.perform_in)
+
+
+def remove(context: RequestContext, params: OneEntry) -> Removed:
+    """Remove an entry that was made at run time."""
+    with _known(params.name):
+        context.app.schedules.remove(worker_named(context, params.queue), params.name)
+    audit.note(context, "remove", params.queue, target(params.name), 1)
+    return Removed(removed=True)
+
+
+def _views(context: RequestContext, params: SchedulesParams) -> list[ScheduleView]:
+    if isinstance(params.queue, UnsetType):
+        return views(context)
+    return context.app.schedules.all(worker_named(context, params.queue))
+
+
+def _fields(view: ScheduleView) -> dict[str, Any]:
+    entry = view.entry
+    names = ("is_on", "last", "next", "seen_at", "problem", "source", "name")
+    fields = {"queue": view.queue_name, **{name: getattr(view, name) for name in names}}
+    if entry is None:
+        return fields
+    options = ("id", "tz", "missed", "grace", "overlap", "jitter", "description")
+    said = {"kind": entry.times.kind, "times": entry.times.text}
+    return {**fields, **said, **{name: getattr(entry, name) for name in options}}
+
+
+def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:
+    change = context.app.schedules.enable if on else context.app.schedules.disable
+    with _known(params.name):
+        change(worker_named(context, params.queue), params.name)
+    audit.note(context, "enable" if on else "disable", params.queue, target(params.name), 1)
+    return Switched(is_on=on)
+
+
+@contextmanager
+def _known(name: str) -> Iterator[None]:
+    try:
+        yield
+    except NoSuchEntry as error:
+        raise _unknown(name) from error
+
+
+def _unknown(name: str) -> ApiError:
+    return ApiError(HTTPStatus.NOT_FOUND, "unknown_entry", f"The queue has no schedule entry {name!r}.")
