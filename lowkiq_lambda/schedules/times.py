@@ -47,8 +47,8 @@ class Every:
 
     def after(self, moment: float) -> Iterator[float]:
         """The planned times after the moment, strictly ascending, without end."""
-        # A division of floats may be one off.
-        count = math.floor((moment - self.offset) / self.period) - 1
+        # The division may be rounded up to a planned time that is still to come.
+        count = math.floor((moment - self.offset) / self.period)
         while True:
             planned = self.offset + count * self.period
             if planned > moment:

@@ -40,6 +40,11 @@ def test_a_period_leaves_no_moment_out(period: float, part: float, moment: float
     assert found[1:] == [*islice(every.after(found[0]), 2)]
 
 
+def test_a_period_comes_also_just_after_the_question() -> None:
+    """The last moment before a planned time, divided by the period, is rounded up to it."""
+    assert 1_058_986_637.1 == next(parse_every(97.3).after(1_058_986_637.0999999))
+
+
 def test_a_moment_comes_once() -> None:
     """It comes after any earlier moment, and not after itself."""
     year = parse_at(datetime(2026, 12, 31, 23, tzinfo=UTC))
