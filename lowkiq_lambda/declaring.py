@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import MAX_EXACT, is_number
+from lowkiq_lambda.protocols import is_awaited
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, is_coroutine, is_generator
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _check_concurrency(worker: type[Worker], name: str) -> None:
 
 def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Iterable[type[Worker]]) -> None:
     """Refuses, with ConfigError, server middlewares that cannot be around a handler of these workers."""
-    are_async = [inspect.iscoroutinefunction(middleware) for middleware in middlewares]
+    are_async = [is_awaited(middleware) for middleware in middlewares]
     if not any(are_async):
         return
     named = [getattr(middleware, "__name__", repr(middleware)) for middleware in middlewares]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
@@ -136,6 +137,11 @@ ServerMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 """
 ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 """Around a push, where `batch` is the list of jobs."""
+
+
+def is_awaited(middleware: Callable[..., object]) -> bool:
+    """Whether it is a coroutine function, or an object that is called as one."""
+    return iscoroutinefunction(middleware) or iscoroutinefunction(type(middleware).__call__)
 
 
 def compose(

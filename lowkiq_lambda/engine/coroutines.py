@@ -1,15 +1,15 @@
 """One batch of a coroutine handler, to what came of each of its ids: as `perform.py`, awaited."""
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.perform import (
     INTERRUPTIONS,
     NO_FAILURES,
-    NOT_CALLED,
     BatchResult,
     DrainContext,
     Performer,
@@ -25,6 +25,7 @@ from lowkiq_lambda.worker import Worker
 logger = logging.getLogger(__name__)
 
 AsyncHandler: TypeAlias = Callable[[Worker, Batch], Coroutine[Any, Any, object]]
+NOT_AWAITED: Final = "The handler was not run: each server middleware must return await call_next()."
 
 
 async def run(
@@ -71,13 +72,13 @@ async def _call(
             raise
 
     try:
-        await around(run_handler)(performer.worker(), batch)
+        dispose(await around(run_handler)(performer.worker(), batch))
     except BaseException as raised:
         error = told(raised)
         if not isinstance(error, NO_FAILURES):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
-    return (None, exited) if called else (HandlerError(NOT_CALLED), None)
+    return (None, exited) if called else (HandlerError(NOT_AWAITED), None)
 
 
 async def call_handler(worker: Worker, batch: Batch) -> object:
@@ -110,6 +111,12 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         batch.fail(job_id, error)
     else:
         batch.done(job_id)
+
+
+def dispose(result: object) -> None:
+    """Close what a middleware returned in place of its result: Python would warn of it, far from the place."""
+    if inspect.iscoroutine(result):
+        result.close()
 
 
 def told(error: BaseException) -> BaseException:

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from inspect import iscoroutinefunction
 from queue import Empty, SimpleQueue
 
 import msgspec
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batch import Batch
-from lowkiq_lambda.engine.coroutines import AsyncHandler, call_handler, run, told
+from lowkiq_lambda.engine.coroutines import NOT_AWAITED, AsyncHandler, call_handler, dispose, run, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
 from lowkiq_lambda.engine.perform import BatchResult, Chain, DrainContext, Performer
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotCall
 from lowkiq_lambda.engine.thread_slots import SlotThreads
+from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.protocols import ServerMiddleware, compose
+from lowkiq_lambda.protocols import ServerMiddleware, compose, is_awaited
 from lowkiq_lambda.worker import Worker
 
 
@@ -47,8 +47,8 @@ class LoopSlots:
     ) -> SlotCall:
         """Perform the batch on the loop."""
         call = LoopCall(self._loop.get())
-        plain = [middleware for middleware in self._middlewares if not iscoroutinefunction(middleware)]
-        rest = [middleware for middleware in self._middlewares if iscoroutinefunction(middleware)]
+        plain = [middleware for middleware in self._middlewares if not is_awaited(middleware)]
+        rest = [middleware for middleware in self._middlewares if is_awaited(middleware)]
         if plain:
             self._threads.start(
                 lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)
@@ -85,10 +85,9 @@ class LoopSlots:
     ) -> None:
         """In a thread: the plain middlewares, which wait for the task that has the others and the handler."""
         plain, rest = middlewares
-        handle: AsyncHandler = compose(rest, call_handler)
 
         def chain(run_handler: Chain) -> Chain:
-            return compose(plain, lambda worker, batch: run_handler(_Awaited(call, handle, worker), batch))  # type: ignore[arg-type]  # all that is asked of it is `perform`
+            return compose(plain, lambda worker, batch: run_handler(_Awaited(call, rest, worker), batch))  # type: ignore[arg-type]  # all that is asked of it is `perform`
 
         began_at = self._clock.monotonic()
         try:
@@ -116,11 +115,15 @@ class _CallInThread:
 
 
 class _Awaited:
-    """A worker whose `perform` waits in a thread for the handler of another one, which runs on the loop."""
+    """A worker whose `perform` waits in a thread for the handler of another one, which runs on the loop.
 
-    def __init__(self, call: LoopCall, handle: AsyncHandler, worker: Worker) -> None:
+    `middlewares`, coroutine functions all, are around it there.
+    """
+
+    def __init__(self, call: LoopCall, middlewares: Sequence[ServerMiddleware], worker: Worker) -> None:
         self._call = call
-        self._handle = handle
+        self._handle: AsyncHandler = compose(middlewares, self._call_handler)
+        self._called = False
         self._worker = worker
 
     def perform(self, batch: Batch) -> object:
@@ -149,7 +152,11 @@ class _Awaited:
             return asyncio.CancelledError()
         # What it raises is handed over: an exit must not leave the loop's thread.
         try:
-            await self._handle(self._worker, batch)
+            dispose(await self._handle(self._worker, batch))
         except BaseException as error:  # noqa: BLE001 - handed over
             return told(error)
-        return None
+        return None if self._called else HandlerError(NOT_AWAITED)
+
+    async def _call_handler(self, worker: Worker, batch: Batch) -> object:
+        self._called = True
+        return await call_handler(worker, batch)

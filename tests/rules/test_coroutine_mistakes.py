@@ -1,0 +1,66 @@
+"""Mistakes that code on an event loop makes easily: the error says what to write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from tests.kit.coroutines import declare_async
+from tests.kit.workers import jobs_of
+
+CallNext = Callable[[], Awaitable[object]]
+
+
+async def forget(_worker: Worker, _batch: Batch, call_next: CallNext) -> None:
+    """Make the coroutine, and drop it."""
+    call_next()
+
+
+async def forget_return(_worker: Worker, _batch: Batch, call_next: CallNext) -> object:
+    """Return the coroutine as it is."""
+    return call_next()
+
+
+async def awaited(_worker: Worker, _batch: Batch, call_next: CallNext) -> object:
+    """As it should be."""
+    return await call_next()
+
+
+def plain(_worker: Worker, _batch: Batch, call_next: Callable[[], object]) -> object:
+    """Each batch has a thread that waits for its coroutine."""
+    return call_next()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("others", [[], [awaited], [plain], [plain, awaited]])
+@pytest.mark.parametrize("wrong", [forget, forget_return])
+def test_a_middleware_that_does_not_await_is_a_failure(
+    app: Lowkiq, queue_name: str, wrong: Callable[..., object], others: list[Callable[..., object]]
+) -> None:
+    """E-58: the handler has not run, so the job is not done, within plain middlewares neither."""
+    app.server_middlewares += [*others, wrong]
+    worker = declare_async(app, queue_name, lambda _batch: asyncio.sleep(0), max_retry_count=0)
+    worker.perform_async(jobs_of("a"))
+    assert {"buried": 1, "failed": 1} == app.drain()
+    (buried,) = app.queries(worker).morgue_fetch(["a"])
+
+    assert buried.error is not None
+    said = "The handler was not run: each server middleware must return await call_next()."
+    assert said == buried.error.splitlines()[0]
+
+
+class Called:
+    """An object that is called as a coroutine function is."""
+
+    async def __call__(self, _worker: Worker, _batch: Batch, call_next: CallNext) -> object:
+        """As `awaited`."""
+        return await call_next()
+
+
+def test_a_middleware_may_be_an_object_that_is_awaited(app: Lowkiq, queue_name: str) -> None:
+    """Its `__call__` says which kind it is."""
+    app.server_middlewares += [plain, Called()]
+    declare_async(app, queue_name, lambda _batch: asyncio.sleep(0)).perform_async(jobs_of("a"))
+
+    assert {"done": 1} == app.drain()
