@@ -228,6 +228,7 @@ class Lowkiq:
         """Have coroutine handlers run on this event loop, which runs in another thread; None: on one of the app's own.
 
         For handlers that share with other code what is bound to its loop. What runs by then ends where it began.
+        `adrain` uses its caller's loop whatever is given here. Raises TypeError for what is no event loop.
         """
         self.drainer.slot_pool.loop.use(loop)
 

@@ -42,7 +42,9 @@ class HandlerLoop:
         self._given: AbstractEventLoop | None = None
 
     def use(self, loop: AbstractEventLoop | None) -> None:
-        """Run handlers on this loop, which runs in another thread; None: on the app's own."""
+        """Run handlers on this loop, which runs in another thread; None: on the app's own. Raises TypeError."""
+        if loop is not None and not isinstance(loop, AbstractEventLoop):
+            raise TypeError(f"use_loop takes an event loop, as asyncio.get_running_loop() is, or None, not {loop!r}.")
         self._given = loop
 
     def get(self) -> AbstractEventLoop:

@@ -64,3 +64,10 @@ def test_a_middleware_may_be_an_object_that_is_awaited(app: Lowkiq, queue_name: 
     declare_async(app, queue_name, lambda _batch: asyncio.sleep(0)).perform_async(jobs_of("a"))
 
     assert {"done": 1} == app.drain()
+
+
+@pytest.mark.parametrize("given", ["uvloop", 5, asyncio.new_event_loop])
+def test_what_is_no_loop_is_refused_at_once(app: Lowkiq, given: object) -> None:
+    """Not in the drain that would need it."""
+    with pytest.raises(TypeError, match=r"use_loop takes an event loop, .* or None, not "):
+        app.use_loop(given)  # type: ignore[arg-type]  # that is the point
