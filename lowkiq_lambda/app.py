@@ -207,15 +207,21 @@ class Lowkiq:
         suspected (to be run alone before it counts), later (to go on later); also failed, which is retried and buried
         together, checkpointed (of later, those whose cursor had moved), and recovered, which a dead holder had left.
 
-        Raises ValueError for NaN; KeyboardInterrupt at once; and when the other shards are drained BackendError,
-        QueueMismatch, or what a handler exited with (SystemExit).
+        Raises ValueError for NaN; RuntimeError on the thread of the loop on which coroutine handlers of the app run;
+        KeyboardInterrupt at once; and when the other shards are drained BackendError, QueueMismatch, or what a handler
+        exited with (SystemExit).
         """
+        if self.drainer.is_on_handlers_loop():
+            from lowkiq_lambda.engine.event_loop import WOULD_WAIT  # noqa: PLC0415 - imported lazily: cold start
+
+            raise RuntimeError(WOULD_WAIT)
         return self._drain(self._budget(seconds))
 
     async def adrain(self, seconds: float | None = None) -> dict[str, int]:
         """As `drain`, for code on an event loop: the loop goes on meanwhile, and coroutine handlers run on it.
 
-        Where it is cancelled, what runs is cancelled, and its end is waited for.
+        `seconds` ends it as it ends `drain`: what runs then comes to its end. Where it is cancelled, what runs is
+        cancelled, and its end is waited for.
         """
         from lowkiq_lambda.engine.event_loop import drain_beside  # noqa: PLC0415 - imported lazily: cold start
 

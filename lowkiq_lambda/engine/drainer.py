@@ -102,6 +102,10 @@ class Drainer:
                 self._slot_pool = SlotPool(self.clock, self.config.loop_factory, self._middlewares)
             return self._slot_pool
 
+    def is_on_handlers_loop(self) -> bool:
+        """Whether the thread that calls would keep coroutine handlers from running if it waited for them."""
+        return any(is_coroutine(queue.worker) for queue in self._queues.values()) and self.slot_pool.loop.is_here()
+
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the shard's own server. Raises BackendError where it has to be asked and can't."""
         return self._backend.now(shard)

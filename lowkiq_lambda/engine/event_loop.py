@@ -27,6 +27,8 @@ PATIENCE: Final = 1.0
 STANDSTILL: Final = 1.0
 """Seconds for which a loop may stand still: between two tests, for example, that share it."""
 
+WOULD_WAIT: Final = "A drain on the thread of its handlers' loop would wait for itself: await app.adrain()."
+
 _callers_loop: ContextVar[AbstractEventLoop | None] = ContextVar("lowkiq_callers_loop", default=None)
 """Of who awaits the drain in whose context this is."""
 
@@ -59,9 +61,14 @@ class HandlerLoop:
 
     def check(self) -> None:
         """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
-        loop = self.get()
-        if asyncio._get_running_loop() is loop:  # noqa: SLF001 - the public one raises where there is none
-            raise RuntimeError("A drain on the thread of its handlers' loop would wait for itself: await app.adrain().")
+        self.get()
+        if self.is_here():
+            raise RuntimeError(WOULD_WAIT)
+
+    def is_here(self) -> bool:
+        """Whether the thread that calls is the one on which handlers run now, or would."""
+        running = asyncio._get_running_loop()  # noqa: SLF001 - the public one raises where there is none
+        return running is not None and running is (_callers_loop.get() or self._given or self._own)
 
     def _running(self) -> AbstractEventLoop:
         with self._lock:

@@ -7,7 +7,8 @@ import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
 from tests.kit.coroutines import declare_async
-from tests.kit.workers import jobs_of
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
 
 CallNext = Callable[[], Awaitable[object]]
 
@@ -71,3 +72,39 @@ def test_what_is_no_loop_is_refused_at_once(app: Lowkiq, given: object) -> None:
     """Not in the drain that would need it."""
     with pytest.raises(TypeError, match=r"use_loop takes an event loop, .* or None, not "):
         app.use_loop(given)  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_nested_drain_is_refused_whether_there_is_work_or_not(app: Lowkiq, queue_name: str) -> None:
+    """A mistake that shows only under load would be found late."""
+
+    async def drain(batch: Batch) -> None:
+        try:
+            app.drain()
+        except RuntimeError as error:
+            refused.extend([str(error)] * len(batch))
+
+    refused: list[str] = []
+    worker = declare_async(app, queue_name, drain)
+    worker.perform_async(jobs_of("a"))
+    assert {"done": 1} == app.drain()
+    asyncio.run(_push_and_adrain(app, worker))
+
+    assert ["A drain on the thread of its handlers' loop would wait for itself: await app.adrain()."] * 2 == refused
+
+
+async def _push_and_adrain(app: Lowkiq, worker: type[Worker]) -> None:
+    await worker.aperform_async(jobs_of("b"))
+    await app.adrain()
+
+
+def test_a_drain_of_plain_handlers_may_be_called_on_any_loop(app: Lowkiq, queue_name: str) -> None:
+    """It blocks the loop, and waits for nothing that runs there."""
+
+    async def drain() -> dict[str, int]:
+        app.use_loop(asyncio.get_running_loop())
+        return app.drain()
+
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(jobs_of("a"))
+
+    assert {"done": 1} == asyncio.run(drain())
