@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 ABANDONED_LEASE: Final = 0.8
 """Seconds for which the shards of abandoned jobs stay closed: the process must be gone by then."""
+WOULD_WAIT: Final = (
+    "Leaving `with Daemon(app)` on the thread of its handlers' loop would wait for itself: call start, and at the end "
+    "stop and await asyncio.to_thread(daemon.join, app.config.shutdown_timeout)."
+)
 ABANDON_TIMEOUT: Final = 0.25
 """Seconds that giving jobs back may take; what is not given back by then waits for its lease to run out."""
 
@@ -128,16 +132,25 @@ class Daemon:
         giving_back.join(ABANDON_TIMEOUT)
 
     def __enter__(self) -> Self:
+        self._refuse_to_wait()
         self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop, and wait as long as `shutdown_timeout` says; a handler that takes longer keeps its thread."""
+        """Stop, and wait as long as `shutdown_timeout` says; a handler that takes longer keeps its thread.
+
+        Raises RuntimeError, and does not wait, on the thread of the loop on which coroutine handlers run.
+        """
         self.stop()
+        self._refuse_to_wait()
         if not self.join(self._app.config.shutdown_timeout):
             logger.warning("the daemon's handlers still run")
+
+    def _refuse_to_wait(self) -> None:
+        if self._app.drainer.is_on_handlers_loop():
+            raise RuntimeError(WOULD_WAIT)
 
     def _warn_of_shards(self, config: Config) -> None:
         threads = config.threads_per_node * config.number_of_nodes * self._dealer.processes

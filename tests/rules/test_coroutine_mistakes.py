@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.local.daemon import Daemon
 from tests.kit.coroutines import declare_async
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
@@ -108,3 +109,56 @@ def test_a_drain_of_plain_handlers_may_be_called_on_any_loop(app: Lowkiq, queue_
     worker.perform_async(jobs_of("a"))
 
     assert {"done": 1} == asyncio.run(drain())
+
+
+def test_a_daemon_is_not_left_on_the_loop_of_its_handlers(app: Lowkiq, queue_name: str) -> None:
+    """Leaving would block the loop on which they are to end, for all of `shutdown_timeout`: it is refused before."""
+
+    async def enter() -> None:
+        app.use_loop(asyncio.get_running_loop())
+        with Daemon(app):
+            raise AssertionError("it began")
+
+    declare_async(app, queue_name, lambda _batch: asyncio.sleep(0))
+
+    with pytest.raises(RuntimeError, match=r"call start, and at the end stop and await asyncio\.to_thread"):
+        asyncio.run(enter())
+
+
+def test_a_daemon_may_live_as_long_as_the_loop_of_its_handlers(app: Lowkiq, queue_name: str) -> None:
+    """As in the lifespan of a web server: written as the error says, the handlers that run come to their end."""
+
+    async def live() -> bool:
+        begun = asyncio.Event()
+
+        async def handle(batch: Batch) -> None:
+            begun.set()
+            await asyncio.sleep(0.01)
+            done.extend(batch)
+
+        app.use_loop(asyncio.get_running_loop())
+        worker = declare_async(app, queue_name, handle)
+        daemon = Daemon(app)
+        await asyncio.to_thread(daemon.start)
+        await worker.aperform_async(jobs_of("a"))
+        await begun.wait()
+        daemon.stop()
+        return await asyncio.to_thread(daemon.join, 30)
+
+    done: list[str] = []
+
+    assert (True, ["a"]) == (asyncio.run(live()), done)
+
+
+def test_a_daemon_that_came_to_be_on_the_loop_of_its_handlers_stops_all_the_same(app: Lowkiq, queue_name: str) -> None:
+    """`use_loop` within the block: the error comes at its end, nobody waits, and the daemon ends by itself."""
+
+    async def leave() -> bool:
+        with pytest.raises(RuntimeError, match="Leaving `with Daemon"), daemon:
+            app.use_loop(asyncio.get_running_loop())
+        return await asyncio.to_thread(daemon.join, 30)
+
+    declare_async(app, queue_name, lambda _batch: asyncio.sleep(0))
+    daemon = Daemon(app)
+
+    assert asyncio.run(leave())
