@@ -132,8 +132,8 @@ def _check_concurrency(worker: type[Worker], name: str) -> None:
     _check_whole_number(name, "concurrency", worker.concurrency, 1, MAX_IN_FLIGHT)
     if (ids := worker.concurrency * worker.batch_size) > MAX_IN_FLIGHT:
         raise DeclarationError(
-            f"{name}.concurrency * batch_size must be at most {MAX_IN_FLIGHT:,}, not {ids:,}: so many ids of a shard "
-            "may run at once."
+            f"{name}.concurrency * batch_size must be at most {MAX_IN_FLIGHT:,}, not {ids:,}: lower batch_size to "
+            f"{MAX_IN_FLIGHT // worker.concurrency:,}, or concurrency to {MAX_IN_FLIGHT // worker.batch_size:,}."
         )
 
 
@@ -152,7 +152,10 @@ def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Ite
             )
     if not all(are_async[are_async.index(True) :]):
         inner = named[len(named) - 1 - are_async[::-1].index(False)]
-        raise ConfigError(f"The server middleware {inner} is a plain function within {first}, a coroutine function.")
+        raise ConfigError(
+            f"The server middleware {inner} is a plain function within {first}, a coroutine function: put plain ones "
+            "first."
+        )
 
 
 def _check_cursor_fields(worker: type[Worker], name: str) -> None:
@@ -176,9 +179,10 @@ def _check_function(worker: type[Worker], method: str, *arguments: str) -> None:
         raise DeclarationError(f"{where} is an async generator: only a plain perform_job may yield cursors.")
     if inspect.iscoroutinefunction(function):
         if not method.startswith("perform"):
-            raise DeclarationError(f"{where} is a coroutine function: only handlers may be.")
+            raise DeclarationError(f"{where} is a coroutine function, and only handlers may be: write def.")
         if not inspect.iscoroutinefunction(getattr(worker, method)):
-            raise DeclarationError(f"{where} is a coroutine function within a plain one: its decorator must be async.")
+            wrong = f"{where} is a coroutine function within a plain one: write async def in its decorator."
+            raise DeclarationError(wrong)
     if method != "perform_job" and inspect.isgeneratorfunction(function):
         hint = "; perform_job may be one, for a job with a cursor" if method == "perform" else ""
         raise DeclarationError(f"{where} is a generator: its body would never run{hint}.")

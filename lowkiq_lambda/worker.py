@@ -65,8 +65,8 @@ class Worker:
     async def aperform_async(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
         """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
 
-        It sees the caller's context variables. A task that is cancelled meanwhile does not learn whether the jobs were
-        written: pushing them again is safe where equal payloads merge.
+        It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
+        learns whether the jobs were written: pushing them again is safe where equal payloads merge.
         """
         return await _app_for(cls, jobs, "aperform_async").apush(cls, jobs)
 

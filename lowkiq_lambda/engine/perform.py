@@ -219,6 +219,8 @@ def returned(result: object) -> object:
         if inspect.iscoroutine(result) or inspect.isgenerator(result):
             result.close()
         wrong = f"The handler returned a {kind}, so its work was not done: it must be a plain or a coroutine function."
-        hint = " If perform_job yields, put functools.wraps into its decorator." if inspect.isgenerator(result) else ""
+        hint = " Write async def, and await what it returns." if inspect.iscoroutine(result) else ""
+        if inspect.isgenerator(result):
+            hint = " If perform_job yields, put functools.wraps into its decorator."
         raise HandlerError(wrong + hint)
     return result

@@ -57,11 +57,11 @@ def worker_with(**body: Any) -> type[Worker]:
         ({"perform": perform, "perform_job": perform_job}, "Odd must define one of .*; it defines both"),
         (
             {"perform": wrapped_coroutine},
-            "Odd.perform is a coroutine function within a plain one: its decorator must be",
+            "Odd.perform is a coroutine function within a plain one: write async def in its decorator",
         ),
         ({"perform": async_generator}, "Odd.perform is an async generator: only a plain perform_job may yield cursors"),
         ({"perform_job": async_generator}, "Odd.perform_job is an async generator"),
-        ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function: only handlers may be"),
+        ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function, .*: write def"),
         ({"perform": perform, "retries_exhausted": coroutine}, "Odd.retries_exhausted is a coroutine function"),
         ({"perform": perform, "retry_in": 60}, "Odd.retry_in must be a function, not 60"),
         ({"perform": perform, "retries_exhausted": None}, "Odd.retries_exhausted must be a function, not None"),
@@ -108,10 +108,17 @@ def test_numbers_that_cannot_work_are_refused(app: Lowkiq, field: str, value: ob
         app.worker(worker_with(perform=perform, **{field: value}))
 
 
-@pytest.mark.parametrize(("concurrency", "batch_size"), [(2, 501), (1_000, 2), (11, 91)])
-def test_too_many_ids_at_once_are_refused(app: Lowkiq, concurrency: int, batch_size: int) -> None:
-    """What handlers may have at once in one shard is bounded."""
-    with pytest.raises(DeclarationError, match=r"Odd\.concurrency \* batch_size must be at most 1,000, not [0-9,]+: "):
+@pytest.mark.parametrize(
+    ("concurrency", "batch_size", "hint"),
+    [
+        (2, 501, "1,002: lower batch_size to 500, or concurrency to 1"),
+        (1_000, 2, "2,000: lower batch_size to 1, or concurrency to 500"),
+        (11, 91, "1,001: lower batch_size to 90, or concurrency to 10"),
+    ],
+)
+def test_too_many_ids_at_once_are_refused(app: Lowkiq, concurrency: int, batch_size: int, hint: str) -> None:
+    """What handlers may have at once in one shard is bounded; the sentence says what fits."""
+    with pytest.raises(DeclarationError, match=rf"Odd\.concurrency \* batch_size must be at most 1,000, not {hint}\."):
         app.worker(worker_with(perform=perform, concurrency=concurrency, batch_size=batch_size))
 
 

@@ -68,10 +68,10 @@ class Soon:
 
 def test_a_handler_that_returns_its_work_unfinished_has_failed(app: Lowkiq, queue_name: str) -> None:
     """A coroutine or generator that comes back by accident was not run, so the ids are not done."""
-    for name, handler in (
-        ("coroutine", accidental_coroutine),
-        ("generator", accidental_generator),
-        ("Soon", lambda _batch: Soon()),
+    for name, handler, hint in (
+        ("coroutine", accidental_coroutine, " Write async def, and await what it returns."),
+        ("generator", accidental_generator, " If perform_job yields, put functools.wraps into its decorator."),
+        ("Soon", lambda _batch: Soon(), ""),
     ):
         worker = declare(app, f"{queue_name}-{name}", handler)
         worker.perform_async(jobs_of("a"))
@@ -80,7 +80,6 @@ def test_a_handler_that_returns_its_work_unfinished_has_failed(app: Lowkiq, queu
         waiting = look(app, worker, "a")
         assert waiting is not None
         wrong = f"The handler returned a {name}, so its work was not done: it must be a plain or a coroutine function."
-        hint = " If perform_job yields, put functools.wraps into its decorator." if name == "generator" else ""
         assert wrong + hint == waiting.error
 
 
