@@ -197,7 +197,10 @@ class Lowkiq:
         return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
 
     async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
-        """What `aperform_async` does: `push` in a thread, so that the event loop goes on."""
+        """What `aperform_async` does: `push` in a thread, so that the event loop goes on.
+
+        Where it is cancelled the push goes on, and nobody learns whether the jobs were written.
+        """
         return await self._parts.push_threads.run(partial(self.push, worker, list(jobs)))
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
