@@ -90,12 +90,12 @@ class LeaseRenewer:
     def keep(self, shard: ShardRef, lease: Lease, renew: Callable[[], object]) -> Iterator[None]:
         """Renew the lease by calling `renew` whenever a third of its TTL has passed, until the block ends."""
         kept = _Kept(shard, lease, renew)
-        with self._changed:
-            self._kept.add(kept)
-            self._ensure_thread()
-            if time.monotonic() + lease.renewal_due_in() < self._wakes_at:
-                self._changed.notify()
         try:
+            with self._changed:
+                self._kept.add(kept)
+                self._ensure_thread()
+                if time.monotonic() + lease.renewal_due_in() < self._wakes_at:
+                    self._changed.notify()
             yield
         finally:
             with self._changed:

@@ -108,9 +108,7 @@ class ShardVisit:
         granted = shard.acquire()
         if isinstance(granted, NotAcquired):
             return DrainResult(granted.reason, until=granted.until)
-        renew = partial(shard.session.renew, retry_for=0.0)
-        with self._settings.renewer.keep(shard.session.shard, shard.lease, renew):
-            self._run_windows(granted.window)
+        self._run_windows(granted.window)
         if isinstance(self._exit, KeyboardInterrupt):
             raise self._exit
         reason = self._reason or shard.requested() or "empty"
@@ -118,9 +116,12 @@ class ShardVisit:
         return DrainResult(reason, shard.counts, granted.token, until, self._exit)
 
     def _run_windows(self, window: Window | None) -> None:
+        session = self._shard.session
+        renew = partial(session.renew, retry_for=0.0)
         try:
-            while window:
-                window = self._run_window(window)
+            with self._settings.renewer.keep(session.shard, self._shard.lease, renew):
+                while window:
+                    window = self._run_window(window)
         except LeaseLost:
             self._shard.lease.lose()
             self._reason = "lease lost"
