@@ -12,7 +12,7 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.engine.budget import BatchTiming, Budget
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.lease import LeaseRenewer
+from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.leased_shard import DrainSettings
 from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, iterate_for
 from lowkiq_lambda.engine.queue import Queue
@@ -65,7 +65,7 @@ class Drainer:
         """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
         self.nonce_prefix = ""
         """What the nonces of this process begin with, where somebody has to know which leases are its own."""
-        self._renewer, self._survivors = LeaseRenewer(), Survivors()
+        self._renewers, self._survivors = LeaseRenewers(backend.node_of), Survivors()
         self._alone = threading.Lock()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._settings: dict[str, DrainSettings] = {}
@@ -207,7 +207,7 @@ class Drainer:
                     performer=performer,
                     texts=self._texts,
                     timing=BatchTiming(),
-                    renewer=self._renewer,
+                    renewers=self._renewers,
                     clock=self.clock,
                     owner=f"{socket.gethostname()}:{os.getpid()}",
                     lease=self._lease_settings(queue),

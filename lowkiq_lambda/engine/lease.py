@@ -78,7 +78,7 @@ class _Kept(msgspec.Struct, frozen=True, eq=False):
 
 
 class LeaseRenewer:
-    """Keeps leases from running out while batches take long: by one thread of the process, begun when first needed."""
+    """Keeps the leases of one node from running out while batches take long: by one thread, begun when first needed."""
 
     def __init__(self) -> None:
         self._kept: set[_Kept] = set()
@@ -138,3 +138,20 @@ class LeaseRenewer:
                     continue
                 self._wakes_at = math.inf if wait is None else time.monotonic() + wait
                 self._changed.wait(at_most(wait))
+
+
+class LeaseRenewers:
+    """A renewer for each node: one that does not answer costs no lease that lies on another.
+
+    `node_of` names the node that a shard lies on. The lease of a shard that moves meanwhile stays with its renewer.
+    """
+
+    def __init__(self, node_of: Callable[[ShardRef], str]) -> None:
+        self._node_of = node_of
+        self._by_node: dict[str, LeaseRenewer] = {}
+
+    def of(self, shard: ShardRef) -> LeaseRenewer:
+        """The renewer of the shard's node. Raises what `node_of` does."""
+        node = self._node_of(shard)
+        # Of two threads that come first, both get the same one.
+        return self._by_node.get(node) or self._by_node.setdefault(node, LeaseRenewer())

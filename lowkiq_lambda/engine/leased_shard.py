@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.budget import BatchTiming, Budget, StopReason
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.lease import Lease, LeaseRenewer, Moment
+from lowkiq_lambda.engine.lease import Lease, LeaseRenewers, Moment
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer, about
 from lowkiq_lambda.errors import LowkiqError
@@ -40,7 +40,7 @@ class DrainSettings:
     performer: Performer
     texts: ErrorText
     timing: BatchTiming
-    renewer: LeaseRenewer
+    renewers: LeaseRenewers
     clock: Clock
     owner: str
     lease: LeaseSettings

@@ -119,7 +119,7 @@ class ShardVisit:
         session = self._shard.session
         renew = partial(session.renew, retry_for=0.0)
         try:
-            with self._settings.renewer.keep(session.shard, self._shard.lease, renew):
+            with self._settings.renewers.of(session.shard).keep(session.shard, self._shard.lease, renew):
                 while window:
                     window = self._run_window(window)
         except LeaseLost:

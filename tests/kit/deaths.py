@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from lowkiq_lambda import Lowkiq, Worker
+from lowkiq_lambda.engine.lease import LeaseRenewer
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.testing import ManualClock
 
@@ -69,4 +70,6 @@ def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
 
 def stop_renewing(app: Lowkiq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the thread that renews leases stand still, as it does in a process that is frozen."""
-    monkeypatch.setattr(app.drainer._renewer, "renew_due", lambda: 3_600.0)
+    still = LeaseRenewer()
+    monkeypatch.setattr(still, "renew_due", lambda: 3_600.0)
+    monkeypatch.setattr(app.drainer._renewers, "of", lambda _shard: still)

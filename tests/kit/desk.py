@@ -71,6 +71,11 @@ class Desk:
 
         backend.run = run_after  # type: ignore[method-assign]  # that is the point
 
+    def renew_leases(self) -> None:
+        """Renew those that are due, as the thread does that renews them."""
+        (shard,) = self.app.queue_of(self.worker).shards
+        self.app.drainer._renewers.of(shard).renew_due()
+
     def state(self) -> State:
         """The worker's only shard as it lies in Redis; AssertionError if its keys contradict each other."""
         (shard,) = self.app.queue_of(self.worker).shards

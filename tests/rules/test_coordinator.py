@@ -104,7 +104,7 @@ def test_p1_without_any_thread_nothing_begins(
 
     worker = declare_threads(app, queue_name, crowd)
     worker.perform_async(jobs_of("ab"))
-    app.drainer._renewer._ensure_thread()
+    app.drainer._renewers.of(app.queue_of(worker).shards[0])._ensure_thread()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         app.drain()

@@ -448,7 +448,8 @@ def test_other_threads_keep_the_lease_of_a_blocked_loop(
     renewals: list[int] = []
     worker = declare_async(app, queue_name, block)
     worker.perform_async(jobs_of("a"))
-    renew = app.drainer._renewer._renew
+    renewer = app.drainer._renewers.of(app.queue_of(worker).shards[0])
+    renew = renewer._renew
 
     def count(*given: Any) -> None:
         renew(*given)
@@ -456,7 +457,7 @@ def test_other_threads_keep_the_lease_of_a_blocked_loop(
         if sum(renewals) >= 3:
             blocked.set()
 
-    monkeypatch.setattr(app.drainer._renewer, "_renew", count)
+    monkeypatch.setattr(renewer, "_renew", count)
     threading.Thread(target=_tick, args=(clock, blocked), daemon=True).start()
 
     assert {"done": 1} == app.drain()

@@ -1,15 +1,22 @@
-"""Leases that are renewed while batches take long: each for as long as its visit, and no longer."""
+"""Leases that are renewed while batches take long: each for as long as its visit, whatever another node does."""
 
 import threading
 from collections.abc import Callable
+from functools import partial
+from threading import Event, Thread
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
+from tests.kit.servers import Cluster
 from tests.kit.waiting import eventually
-from tests.kit.workers import declare, jobs_of
+from tests.kit.workers import declare, jobs_of, shard_of
 
 
 def without_renewers(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
@@ -36,8 +43,53 @@ def test_e2_a_visit_that_cannot_renew_its_lease_leaves_no_lease_behind(
         with pytest.raises(RuntimeError, match="can't start new thread"):
             app.drain()
     assert [] == notes.ids
-    assert app.drainer._renewer.renew_due() is None
+    (shard,) = app.queue_of(worker).shards
+    assert app.drainer._renewers.of(shard).renew_due() is None
 
     clock.advance(1)
     eventually(lambda: "done" in app.drain())
     assert [["a"]] == notes.ids
+
+
+def test_p1_a_node_that_hangs_costs_no_lease_on_another(
+    cluster: Cluster, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: while a renewal on one node gets no answer, those on another go on, each in its time."""
+    let_go, hangs = Event(), Event()
+    begun: list[str] = []
+    renewed: list[int] = []
+    really_renew = LeaseSession.renew
+
+    def wait(batch: Batch) -> None:
+        begun.extend(batch)
+        let_go.wait(60)
+
+    def renew(session: LeaseSession, retry_for: float) -> None:
+        if session.shard == fine:
+            really_renew(session, retry_for)
+            renewed.append(session.token)
+            return
+        hangs.set()
+        let_go.wait(60)
+        raise BackendUnavailable("no answer")
+
+    monkeypatch.setattr(LeaseSession, "renew", renew)
+    with closing_app(Lowkiq(Config(redis_url=cluster.url, lease_ttl=6.0))) as app:
+        worker = declare(app, queue_name, wait, shards_count=6)
+        ids = {shard_of(app, worker, str(number)): str(number) for number in range(60)}
+        hung, *others = ids
+        fine = next(shard for shard in others if app.backend.node_of(shard) != app.backend.node_of(hung))
+        budget = Budget(app.drainer.clock, 60)
+        visits = [Thread(target=app.drainer.visit, args=(shard, budget)) for shard in (hung, fine)]
+        for job_id, visit in zip((ids[hung], ids[fine]), visits, strict=True):
+            worker.perform_async(jobs_of([job_id]))
+            visit.start()
+            eventually(partial(begun.count, job_id))
+        try:
+            # It was due first: one thread for all would stand still now.
+            assert hangs.wait(60)
+            eventually(lambda: renewed, timeout=30)
+        finally:
+            let_go.set()
+            for visit in visits:
+                visit.join(60)

@@ -206,7 +206,7 @@ def during_a_batch(desk: Desk, act: Callable[[], object], undo: Callable[[], obj
         stopping.append(batch.stopping)
         undo()
         desk.clock.advance(TTL / 3)
-        desk.app.drainer._renewer.renew_due()
+        desk.renew_leases()
         stopping.append(batch.stopping)
 
     desk.push(JOBS)
@@ -230,7 +230,7 @@ def test_a_pause_that_ended_while_a_batch_ran_ends_no_drain(desk: Desk) -> None:
     def pause() -> None:
         desk.actions.pause(60.0)
         desk.clock.advance(TTL / 3)
-        desk.app.drainer._renewer.renew_due()
+        desk.renew_leases()
 
     # Looked at before the pause ends: the renewer's own thread may be on its way, and its answer counts as well.
     stopping = during_a_batch(desk, pause, desk.actions.resume)
@@ -276,7 +276,7 @@ def test_jobs_of_a_batch_that_were_not_begun_when_a_pause_came_go_back(app: Lowk
         def perform_job(self, job: BatchJob) -> None:
             performed.append(job.id)
             app.actions(Each).pause()
-            for kept in app.drainer._renewer._kept:
+            for kept in app.drainer._renewers.of(app.queue_of(Each).shards[0])._kept:
                 kept.renew()
 
     Each.queue_name = queue_name

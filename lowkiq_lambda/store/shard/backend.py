@@ -22,6 +22,7 @@ from lowkiq_lambda.store.server.faults import (
     is_damage,
     is_transient,
     translate,
+    translated,
     unless_error,
 )
 from lowkiq_lambda.store.server.pipelines import ask, send_each, without_numbers
@@ -66,6 +67,11 @@ class Backend:
     def now(self, shard: ShardRef) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
         return self.nodes.now(shard)
+
+    def node_of(self, shard: ShardRef) -> str:
+        """The name of the node that the shard lies on. Raises BackendError where no node has it."""
+        with translated():
+            return self.nodes.of(shard)
 
     def now_each(self, shards: Sequence[ShardRef]) -> list[float]:
         """As `now` for each shard, asked once for each node."""
