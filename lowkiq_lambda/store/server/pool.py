@@ -1,10 +1,10 @@
 """Connections that are shared by threads. Each call takes one, so it costs little to take one that is ready."""
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Full
-from threading import Condition
-from time import monotonic
+from threading import Lock, RLock
 from typing import Any
 
 from redis import BlockingConnectionPool, Connection
@@ -13,6 +13,8 @@ from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MaxConnectionsError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from lowkiq_lambda.clock import at_most
 
 
 class Pool(BlockingConnectionPool):
@@ -55,16 +57,18 @@ def _is_ready(connection: Connection) -> bool:
 class FreeConnections:
     """The free connections of a pool, the last one given back first; tells an empty pool from a server out of reach.
 
-    It has what redis-py asks of a `queue.LifoQueue`, but only a caller that has to wait takes a lock. A connection of
-    which `is_over` says so is closed: the pool opens it anew.
+    It has what redis-py asks of a `queue.LifoQueue`, but only a caller that has to wait takes a lock. While callers
+    wait, what is given back goes to the one that has waited longest: a thread in a busy loop keeps it from nobody. A
+    connection of which `is_over` says so is closed: the pool opens it anew.
     """
 
     def __init__(self, maxsize: int, is_over: Callable[[Connection], bool] | None = None) -> None:
         self.queue: list[Any] = []
         self._maxsize = maxsize
         self._is_over = is_over
-        self._waiting = 0
-        self._given_back = Condition()
+        self._waiting: deque[_Waiter] = deque()
+        # Its thread may come here again, in a signal's handler.
+        self._lock = RLock()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ANN401, FBT001, FBT002 - as of Queue
         """A connection, None for one that is yet to be made. Raises MaxConnectionsError after so many seconds."""
@@ -84,23 +88,58 @@ class FreeConnections:
         self.queue.append(connection)
         # Read last, as a caller that waits counts itself before its last look.
         if self._waiting:
-            with self._given_back:
-                self._given_back.notify()
+            self._hand_out()
 
     def _wait(self, timeout: float | None) -> Any:  # noqa: ANN401 - what get returns
-        ends_at = None if timeout is None else monotonic() + timeout
-        with self._given_back:
-            self._waiting += 1
-            try:
-                while True:
-                    with suppress(IndexError):
-                        return self.queue.pop()
-                    left = None if ends_at is None else ends_at - monotonic()
-                    if left is not None and left <= 0:
-                        raise MaxConnectionsError("No connection became free in time.")
-                    self._given_back.wait(left)
-            finally:
-                self._waiting -= 1
+        waiter = _Waiter()
+        with self._lock:
+            self._waiting.append(waiter)
+        try:
+            self._hand_out()
+            waiter.wait(timeout)
+        except BaseException:
+            if not self._leave(waiter):
+                self.put_nowait(waiter.connection)
+            raise
+        if self._leave(waiter):
+            raise MaxConnectionsError("No connection became free in time.")
+        return waiter.connection
+
+    def _hand_out(self) -> None:
+        """Give what is free to those that wait, in their order."""
+        with self._lock, suppress(IndexError):
+            while self._waiting:
+                waiter = self._waiting.popleft()
+                try:
+                    # One that did not have to wait may have taken it just now.
+                    waiter.take(self.queue.pop())
+                except BaseException:
+                    self._waiting.appendleft(waiter)
+                    raise
+
+    def _leave(self, waiter: "_Waiter") -> bool:
+        """Wait no longer; whether it had to do without."""
+        with self._lock:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+                return True
+            return False
+
+
+class _Waiter:
+    """One that waits for a connection."""
+
+    def __init__(self) -> None:
+        self.connection: Any = None
+        self._has_it = Lock()
+        self._has_it.acquire()
+
+    def take(self, connection: Any) -> None:  # noqa: ANN401 - what get returns
+        self.connection = connection
+        self._has_it.release()
+
+    def wait(self, timeout: float | None) -> None:
+        self._has_it.acquire(timeout=at_most(timeout))
 
 
 def socket_options(timeout: float) -> dict[str, Any]:
