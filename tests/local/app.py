@@ -3,6 +3,7 @@
 import os
 import signal
 from functools import partial
+from threading import Event
 from typing import Any
 
 from lowkiq_lambda import Batch, Config, Lowkiq
@@ -17,6 +18,11 @@ def leave(_job_id: str, _batch: Batch) -> None:
 def die(_job_id: str, _batch: Batch) -> None:
     """As what takes too much memory does."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def vanish(_job_id: str, _batch: Batch) -> None:
+    """As C code does that ends the process in good faith."""
+    os._exit(0)
 
 
 _grown: list[bytearray] = []
@@ -45,6 +51,8 @@ def hook(name: str) -> None:
 
 if "STAGE_DIES_AT_BOOT" in os.environ:
     os.kill(os.getpid(), signal.SIGKILL)
+if "STAGE_HANGS_AT_BOOT" in os.environ:
+    Event().wait(300)
 
 app = Lowkiq(
     Config.from_env(
@@ -58,4 +66,4 @@ app = Lowkiq(
         build_splitter=NoHands if "STAGE_NO_HANDS" in os.environ else None,
     )
 )
-declare_stage_worker(app, {"leave": leave, "die": die, "grow": grow})
+declare_stage_worker(app, {"leave": leave, "die": die, "grow": grow, "vanish": vanish})

@@ -63,6 +63,21 @@ def test_p2_what_a_killed_child_held_runs_again_at_once_and_what_another_holds_g
     assert [] == stage.told("overlap")
 
 
+def test_p2_what_a_child_held_that_exited_uninvited_runs_again_at_once(
+    stage: Stage, server: Server, queue_name: str
+) -> None:
+    """P2: the process is gone with its handlers, whatever its exit code says: its leases are released."""
+    daemon = stage.daemon(*TWO, lease_ttl=HOUR)
+    await_start(stage, daemon)
+    stage.push([id_of(0)], "vanish")
+    first, *again = stage.await_told("begin", times=1 + ALONE, id=id_of(0))
+    eventually(lambda: stored(server.admin, shard(queue_name, 0))["morgue"], TIMEOUT)
+
+    assert first["pid"] not in {one["pid"] for one in again}
+    assert "a child was ended and is replaced" in daemon.log
+    assert [] == stage.told("overlap")
+
+
 def test_p6_what_kills_its_child_each_time_is_found_and_buried_alone(
     stage: Stage, server: Server, queue_name: str
 ) -> None:

@@ -12,7 +12,8 @@ from lowkiq_lambda.local.overrides import Overrides
 from lowkiq_lambda.local.processes.child_process import ChildProcess
 from lowkiq_lambda.local.processes.memory import EARLY, LOOK_INTERVAL, MemoryWatch, new_watch
 from lowkiq_lambda.local.processes.messages import Order
-from lowkiq_lambda.local.processes.supervisor import STEADY, ProcessSupervisor
+from lowkiq_lambda.local.processes.supervisor import STEADY, TIME_TO_START, ProcessSupervisor
+from lowkiq_lambda.local.thread_supervisor import LONGEST_PAUSE
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
@@ -80,6 +81,11 @@ class Family:
             self.supervisor.tend()
         assert started + 1 == len(self.children)
         return self.clock.monotonic() - before
+
+    def await_end(self, child: ChildProcess) -> None:
+        """Wait until it has ended, and the supervisor knows."""
+        eventually(lambda: (self.supervisor.tend(), child.returned is not None)[1], _TIMEOUT)
+        self.supervisor.tend()
 
     def close(self) -> None:
         """End the children."""
@@ -171,6 +177,56 @@ def test_a_limit_that_a_young_child_reaches_is_ignored(limited: Family, caplog: 
         record.message for record in caplog.records if record.levelno == logging.ERROR
     ]
     assert 1 == len(limited.children)
+
+
+def test_a_replacement_that_hangs_is_killed_and_the_next_one_takes_the_place(
+    limited: Family, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The limit holds on: each that does not start in time is reported, and followed by another one."""
+    first = limited.await_run(1)
+    limited.clock.advance(EARLY)
+    limited.stage.push(["big"], "grow")
+    limited.stage.await_told("end", id="big")
+    monkeypatch.setenv("STAGE_HANGS_AT_BOOT", "1")
+    limited.clock.advance(LOOK_INTERVAL)
+    limited.supervisor.tend()
+    for number in (2, 3):
+        assert number == len(limited.children)
+        assert TIME_TO_START == limited.supervisor.tend()
+        limited.clock.advance(TIME_TO_START)
+        limited.await_end(limited.children[-1])
+    monkeypatch.delenv("STAGE_HANGS_AT_BOOT")
+    limited.clock.advance(LOOK_INTERVAL)
+    limited.await_run(4)
+    limited.await_end(first)
+
+    assert 0 == first.returned
+    told = [record for record in caplog.records if record.levelno == logging.ERROR]
+    texts = ["a replacement does not start in time and is killed", "a replacement did not start"]
+    assert [*texts, *texts] == [record.message for record in told]
+    assert [0.0, 1.0] == [vars(record)["replaced_in"] for record in told[1::2]]
+
+
+def test_a_replacement_that_hangs_when_the_child_dies_is_killed_too(
+    limited: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the child now, and does not drain: a third one takes the place of both."""
+    first = limited.await_run(1)
+    limited.clock.advance(EARLY)
+    limited.stage.push(["big"], "grow")
+    limited.stage.await_told("end", id="big")
+    monkeypatch.setenv("STAGE_HANGS_AT_BOOT", "1")
+    limited.clock.advance(LOOK_INTERVAL)
+    limited.supervisor.tend()
+    assert 2 == len(limited.children)
+    first.kill()
+    limited.await_end(first)
+    monkeypatch.delenv("STAGE_HANGS_AT_BOOT")
+    limited.clock.advance(TIME_TO_START)
+    limited.await_end(limited.children[1])
+    limited.clock.advance(LONGEST_PAUSE)
+
+    assert limited.await_run(3).returned is None
 
 
 def test_memory_is_looked_at_now_and_then() -> None:

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 FIRST_PAUSE: Final = 1.0
 STEADY: Final = 30.0
 """Seconds of a child's life after which its death is a first one again."""
+TIME_TO_START: Final = 30.0
+"""Seconds after which a replacement is killed that does not run yet."""
 PATIENCE: Final = 1.0
 """Seconds beyond its own time to end after which a child is killed."""
 
@@ -32,6 +34,18 @@ class _ChildSlot:
     deaths: int = 0
     """In a row, each soon after its start."""
     starts_at: float = -math.inf
+    runs_by: float = math.inf
+    """When a replacement that does not run by then is killed."""
+    failed_replacements: int = 0
+    """In a row."""
+    replaced_from: float = -math.inf
+    """When a child that is too large may be replaced: later, after replacements that did not start."""
+
+    @property
+    def starting(self) -> ChildProcess | None:
+        """Who does not run yet: the successor, or it in the place of a child that died meanwhile."""
+        last = self.successor or self.child
+        return None if last is None or last.ran_at is not None else last
 
 
 @dataclass
@@ -47,7 +61,7 @@ class ProcessSupervisor:
     clock: Clock
     watch: MemoryWatch | None = None
     died: Callable[[ChildProcess], object] = bool
-    """Told of each child that ended otherwise than in good order."""
+    """Told of each child that ended, but for those that did so in good order when they were told to."""
     code: int = field(default=0, init=False)
     """The worst exit code of those that were told to stop."""
     is_stopping: bool = field(default=False, init=False)
@@ -65,7 +79,7 @@ class ProcessSupervisor:
         self._see_off()
         if self.has_ended:
             return 0.0
-        acts_at = [*self._leaving.values()]
+        acts_at = [*self._leaving.values(), *(slot.runs_by for slot in self._slots if slot.starting)]
         if not self.is_stopping and not self._is_quiet:
             self._start_missing()
             self._recycle()
@@ -109,26 +123,41 @@ class ProcessSupervisor:
     def _see_to(self, slot: _ChildSlot) -> None:
         if slot.child is not None and slot.child.ran_at is not None:
             slot.has_run = True
+        self._kill_late(slot)
         if slot.successor is not None and slot.successor.returned is not None:
-            logger.error("a replacement did not start", extra=slot.successor.fields())
-            self._note_end(slot.successor)
-            slot.successor = None
+            self._failed(slot, slot.successor)
         if slot.child is not None and slot.child.returned is not None:
             self._lost(slot, slot.child)
         elif slot.child is not None and slot.successor is not None and slot.successor.ran_at is not None:
             self._dismiss(slot.child)
             slot.child, slot.successor = slot.successor, None
+            slot.failed_replacements = 0
+
+    def _kill_late(self, slot: _ChildSlot) -> None:
+        late = slot.starting
+        if late is not None and late.returned is None and slot.runs_by <= self.clock.monotonic():
+            logger.error("a replacement does not start in time and is killed", extra=late.fields())
+            late.kill()
+            slot.runs_by = math.inf
+
+    def _failed(self, slot: _ChildSlot, successor: ChildProcess) -> None:
+        slot.successor = None
+        slot.failed_replacements += 1
+        pause = _pause_after(slot.failed_replacements)
+        slot.replaced_from = self.clock.monotonic() + pause
+        logger.error("a replacement did not start", extra={**successor.fields(), "replaced_in": pause})
+        self.died(successor)
 
     def _lost(self, slot: _ChildSlot, child: ChildProcess) -> None:
         slot.child, slot.successor = slot.successor, None
-        self._note_end(child)
+        self.died(child)
         if not slot.has_run and child.returned in {FAILED, MISUSED}:
             logger.error("a child cannot start: all stop", extra=child.fields())
             self.stop(child.returned)
             return
         lived = 0.0 if child.ran_at is None else self.clock.monotonic() - child.ran_at
         slot.deaths = 1 if lived >= STEADY else slot.deaths + 1
-        pause = 0.0 if slot.deaths == 1 else doubled(FIRST_PAUSE, slot.deaths - 2, LONGEST_PAUSE)
+        pause = _pause_after(slot.deaths)
         slot.starts_at = self.clock.monotonic() + pause
         fields = {**child.fields(), "replaced_in": pause}
         if child.returned == 0:
@@ -136,14 +165,10 @@ class ProcessSupervisor:
         else:
             logger.error("a child died and is replaced", extra=fields)
 
-    def _note_end(self, child: ChildProcess) -> None:
-        if child.returned != 0:
-            self.died(child)
-
     def _start_missing(self) -> None:
         for slot in self._slots:
             if slot.child is None and slot.starts_at <= self.clock.monotonic():
-                slot.child = self._started(slot)
+                slot.child, slot.runs_by = self._started(slot), math.inf
 
     def _started(self, slot: _ChildSlot) -> ChildProcess | None:
         """A child for the slot; None where the system has no room for another process, now."""
@@ -162,10 +187,11 @@ class ProcessSupervisor:
     def _recycle(self) -> None:
         if self.watch is None or self._is_recycling:
             return
-        child = self.watch.over_limit(self.children)
-        for slot in self._slots:
+        slots = [slot for slot in self._slots if slot.replaced_from <= self.clock.monotonic()]
+        child = self.watch.over_limit([slot.child for slot in slots if slot.child is not None])
+        for slot in slots:
             if child is not None and slot.child is child:
-                slot.successor = self._started(slot)
+                slot.successor, slot.runs_by = self._started(slot), self.clock.monotonic() + TIME_TO_START
 
     def _dismiss(self, child: ChildProcess) -> None:
         child.tell("stop")
@@ -181,7 +207,13 @@ class ProcessSupervisor:
                 self._leaving[child] = math.inf
             elif returned is not None:
                 del self._leaving[child]
-                self._note_end(child)
+                if returned != 0:
+                    self.died(child)
                 # One that had not started had no job to lose.
                 if self.is_stopping and child.ran_at is not None:
                     self.code = worse(self.code, returned)
+
+
+def _pause_after(failures: int) -> float:
+    """Seconds until the next attempt, after so many in a row that came to nothing."""
+    return 0.0 if failures == 1 else doubled(FIRST_PAUSE, failures - 2, LONGEST_PAUSE)
