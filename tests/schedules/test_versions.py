@@ -118,6 +118,20 @@ def test_a_version_deployed_after_the_wrong_clock_fires(make_app: MakeApp, clock
     assert [("nightly", 300.0, "pushed")] == seen
 
 
+def test_one_more_version_after_a_clock_that_was_a_little_ahead(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """Four versions are remembered, all seen later than now: one of them is forgotten, and not the new one."""
+    at_noon(clock)
+    for minute in range(4):
+        version(make_app, queue_name, f"{minute} * * * *")[0].schedules.tick()
+    clock.advance(-100.0)
+    new = version(make_app, queue_name, "30 * * * *")[0]
+    assert [] == fired(new.schedules.tick())
+    clock.advance(1_900.0)
+    assert [("nightly", 1_800.0, "pushed")] == fired(new.schedules.tick())
+
+
 def test_a_flushed_server_fires_the_next_planned_time(own_server: Server, clock: ManualClock, queue_name: str) -> None:
     """FLUSHDB: since now, and the queue is opened again."""
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)

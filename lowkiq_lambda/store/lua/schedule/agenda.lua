@@ -26,11 +26,12 @@ local function healed(entry)
   return is_wrong
 end
 
-local function forget_oldest(known)
+-- The newest stays, also where others have been seen by a clock that was a little ahead.
+local function forget_oldest(known, newest)
   local count, oldest = 0, nil
   for digest, times in pairs(known) do
     count = count + 1
-    if not oldest or times[2] < known[oldest][2] then oldest = digest end
+    if digest ~= newest and (not oldest or times[2] < known[oldest][2]) then oldest = digest end
   end
   if count > MOST_KNOWN then known[oldest] = nil end
 end
@@ -42,7 +43,7 @@ local function recognise(entry, digest)
   local times = entry.known[digest]
   if not times or newest - times[2] > REPLACED then
     entry.known[digest] = {now, now}
-    forget_oldest(entry.known)
+    forget_oldest(entry.known, digest)
     return true
   end
   if now - times[2] < FRESH then return false end
