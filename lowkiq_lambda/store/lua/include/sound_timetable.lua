@@ -1,13 +1,20 @@
 --! keys timetable
 --! needs sound sound_ids
 -- Records of schedule entries: one that no script can read is set aside, and an entry of code is new again.
-local function are_times(times)
-  return type(times) == 'table' and type(times[1]) == 'number' and type(times[2]) == 'number'
+-- Two times, and a text after them where it says so.
+local function are_times(times, has_text)
+  if type(times) ~= 'table' or not is_any(times[3], has_text and 'string' or 'nil') then return false end
+  local count = 0
+  for _ in pairs(times) do count = count + 1 end
+  return count == (has_text and 3 or 2) and times[1] and times[2] and is_number(times[1], 0) and is_number(times[2], 0)
 end
+
+-- No script writes an empty one.
+local function is_filled(part) return part == nil or type(part) == 'table' and next(part) ~= nil end
 
 local function is_entry_record(packed)
   local record = table_in(packed)
-  if not record or not is_any(record.known, 'nil', 'table') or not is_any(record.history, 'nil', 'table') then return false end
+  if not record or not is_filled(record.known) or not is_filled(record.history) then return false end
   for name in pairs(record) do
     if not is_any(name, 'string') then return false end
   end
@@ -17,8 +24,9 @@ local function is_entry_record(packed)
   for digest, times in pairs(record.known or {}) do
     if not is_any(digest, 'string') or not are_times(times) then return false end
   end
-  for at, noted in pairs(record.history or {}) do
-    if type(at) ~= 'number' or not are_times(noted) or not is_any(noted[3], 'string') then return false end
+  local history = record.history or {}
+  for at, noted in pairs(history) do
+    if type(at) ~= 'number' or history[at - 1] == nil and at ~= 1 or not are_times(noted, true) then return false end
   end
   if not is_any(record.id, 'nil', 'string') then return false end
   if not record.definition then return not record.digest and not record.since end
