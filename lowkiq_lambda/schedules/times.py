@@ -151,10 +151,15 @@ def parse_times(kind: object, text: object, tz: str = "UTC") -> Times:
 
 
 def seconds_of(value: object) -> object:
-    """The seconds of a timedelta, a number as a float; anything else as it is."""
+    """The seconds of a timedelta, a number as a float, infinite if none holds it; anything else as it is."""
     if isinstance(value, timedelta):
         return value.total_seconds()
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _plain(number: float) -> str:

@@ -22,11 +22,12 @@ def read_toml(path: Path) -> list[ScheduleEntry]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         return [_entry(name, table) for name, table in tables.items()]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise DeclarationError(f"{path} cannot be read: {reason}.") from error
     except DeclarationError as error:
         raise DeclarationError(f"{path}: {error}") from None
+    # A whole number of thousands of digits is a mere ValueError of the parser.
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DeclarationError(f"{path} cannot be read: {reason}.") from error
 
 
 def _entry(name: str, table: object) -> ScheduleEntry:

@@ -71,6 +71,7 @@ def test_lengths_of_time_may_be_timedeltas() -> None:
         ({"grace": "1h"}, "grace must be a timedelta or seconds from 60 to 31,622,400, not '1h'."),
         ({"jitter": -1}, "jitter must be a timedelta or seconds from 0 to 86,400, not -1.0."),
         ({"jitter": float("nan")}, "jitter must be a timedelta or seconds from 0 to 86,400, not nan."),
+        ({"jitter": -(10**400)}, "jitter must be a timedelta or seconds from 0 to 86,400, not -inf."),
         ({"missed": "never"}, "missed must be one of once, skip, all, not 'never'."),
         ({"overlap": "queue"}, "overlap must be one of merge, skip, not 'queue'."),
         ({"overlap": ["skip"]}, "overlap must be one of merge, skip, not ['skip']."),

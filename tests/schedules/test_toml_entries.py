@@ -84,6 +84,9 @@ def test_a_file_declares_what_code_declares(tmp_path: Path) -> None:
         ("worker = 'A'", "'worker' is not a table: an entry begins with [worker]."),
         ("[a]\n[a]", "cannot be read: "),
         ("[a", "cannot be read: "),
+        (f"[a]\nworker = 'A'\nid = 1\nevery = {'9' * 400}", "Entry 'a': every must be a timedelta or seconds"),
+        (f"[a]\nworker = 'A'\nid = 1\nevery = {'9' * 5_000}", "cannot be read: "),
+        (f"a = {'[' * 5_000}{']' * 5_000}", "cannot be read: "),
     ],
 )
 def test_an_error_names_file_table_and_key(tmp_path: Path, text: str, sentence: str) -> None:
