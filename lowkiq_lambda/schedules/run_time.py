@@ -36,18 +36,21 @@ class RunTimeEntries:
         """Make the entry, or replace the one of its name. Raises DeclarationError where it may not be made."""
         if self._timetable.get(entry.queue_name, entry.name):
             raise _is_declared(entry)
-        shard = self._shard_of(queue, entry)
-        status = self._store.put(shard, entry.name, _definition(entry), entry.times.digest, entry.id)
+        shard, definition = self._shard_of(queue, entry), _definition(entry)
+        made = [row for row in self._rows([queue], entry.name) if row.record.definition is not None]
+        elsewhere = [row for row in made if row.shard != shard]
+        is_off = any(row.record.off for row in elsewhere)
+        status = self._store.put(shard, entry.name, definition, entry.times.digest, entry.id, is_off=is_off)
         if status == "DECLARED":
             raise _is_declared(entry)
         if status == "FULL":
             raise DeclarationError(
                 f"Shard {shard.index} of {entry.queue_name!r} has as many schedule entries as it may: remove some."
             )
-        # Only now: between the two the entry may be there twice, but it is not lost.
-        for row in self._rows([queue], entry.name):
-            if row.shard != shard and row.record.definition is not None:
-                self._store.remove(row.shard, entry.name)
+        # Only now: between the two the entry may be there twice, but it is not lost. Nor is it lost by two calls at a
+        # time: what the other one has made meanwhile is not among these.
+        for row in elsewhere:
+            self._store.remove(row.shard, entry.name)
 
     def remove(self, queue: "Queue", name: str) -> None:
         """Remove an entry that was made here. Raises NoSuchEntry."""
@@ -73,9 +76,11 @@ class RunTimeEntries:
 
     def switch_all(self, queue: "Queue", *, on: bool) -> None:
         """Switch all entries of the queue."""
-        names = {entry.name for entry in self._timetable if entry.queue_name == queue.worker.queue_name}
-        for name in sorted(names | {row.name for row in self._rows([queue])}):
-            self.switch(queue, name, on=on)
+        declared = [entry for entry in self._timetable if entry.queue_name == queue.worker.queue_name]
+        known = [(row.shard, row.name) for row in self._rows([queue])]
+        own = [(self._shard_of(queue, entry), entry.name) for entry in declared]
+        for shard, name in dict.fromkeys([*known, *own]):
+            self._store.switch(shard, name, on=on)
 
     def run_now(self, queue: "Queue", name: str) -> Pushed:
         """Push the entry's job, and note that. Raises NoSuchEntry, and what a push raises."""

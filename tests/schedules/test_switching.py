@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.errors import DeclarationError, NoSuchEntry
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.apps import MakeApp
+from tests.kit.apps import MakeApp, close_app
 from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
 from tests.kit.handlers import Notes
+from tests.kit.servers import Server
 from tests.kit.workers import declare
 
 
@@ -44,19 +45,6 @@ def test_put_again_keeps_the_times_that_it_has(app: Lowkiq, clock: ManualClock, 
     clock.advance(60.0)
     app.schedules.put("poll", worker, every=30.0, id="7")
     assert [] == fired(app.schedules.tick())
-
-
-def test_another_id_moves_the_entry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """It lies in the shard of its id, and in no other."""
-    worker = declare(app, queue_name, Notes(), shards_count=8)
-    at_noon(clock)
-    for job_id in ("a", "b", "c", "d"):
-        app.schedules.put("poll", worker, every=MINUTE, id=job_id)
-    assert [("poll", "run time", "d")] == [
-        (view.name, view.source, view.entry.id) for view in app.schedules.all() if view.entry
-    ]
-    clock.advance(60.0)
-    assert [("poll", 60.0, "pushed")] == fired(app.schedules.tick())
 
 
 def test_nothing_fires_while_an_entry_is_off(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -101,6 +89,22 @@ def test_x9_all_entries_of_a_worker_are_switched_together(app: Lowkiq, clock: Ma
     app.schedules.tick()
     clock.advance(60.0)
     assert [("code", 120.0, "pushed"), ("made", 120.0, "pushed")] == sorted(fired(app.schedules.tick()))
+
+
+def test_x9_a_switch_of_all_reads_each_shard_once(own_server: Server, clock: ManualClock, queue_name: str) -> None:
+    """X-9: a thousand entries would be read a thousand times else."""
+    app = Lowkiq(Config(redis_url=own_server.url), clock=clock)
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    at_noon(clock)
+    for number in range(20):
+        app.schedules.put(str(number), worker, every=MINUTE, id=number)
+    app.schedules.disable_all(worker)
+    own_server.admin.config_resetstat()
+    app.schedules.enable_all(worker)
+    calls = own_server.admin.info("commandstats")["cmdstat_evalsha"]["calls"]
+    assert 3 + 20 == calls
+    assert {True} == {view.is_on for view in app.schedules.all()}
+    close_app(app)
 
 
 def test_x8_run_now_is_a_push_that_moves_no_planned_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
@@ -208,29 +212,3 @@ def test_settings_say_whether_a_process_fires(make_app: MakeApp, clock: ManualCl
     clock.advance(60.0)
     assert [] == fired(off.schedules.tick())
     assert [] == off.duties()
-
-
-def test_entries_go_with_their_queue_to_other_shards(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """L-68: by their ids, with what was decided of them; there and back again, without what was removed meanwhile."""
-    at_noon(clock)
-    apps = {count: make_app() for count in (3, 8)}
-    workers = {count: declare(app, queue_name, Notes(), shards_count=count) for count, app in apps.items()}
-    for job_id in "abcdef":
-        apps[3].schedules.put(job_id, workers[3], every=MINUTE, id=job_id, missed="all")
-    apps[3].schedules.disable(workers[3], "b")
-    clock.advance(60.0)
-    assert 5 == len(fired(apps[3].schedules.tick()))
-    apps[3].drain()
-    clock.advance(60.0)
-
-    apps[8].redeclare(workers[8])
-    assert [(name, 120.0, "pushed") for name in "acdef"] == sorted(fired(apps[8].schedules.tick()))
-    assert [(60.0, "pushed"), (120.0, "pushed")] == outcomes(apps[8], workers[8], "a")
-    apps[8].schedules.remove(workers[8], "a")
-    apps[8].drain()
-
-    back = make_app()
-    worker = declare(back, queue_name, Notes(), shards_count=3)
-    back.redeclare(worker)
-    assert [*"bcdef"] == [view.name for view in back.schedules.all()]
-    assert [] == fired(back.schedules.tick())

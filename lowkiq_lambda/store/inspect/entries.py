@@ -62,9 +62,14 @@ class EntryStore:
         found = reader.read("entry_records", dict.fromkeys(shards, ()), _rows)
         return [row for rows in found for row in rows]
 
-    def put(self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str) -> str:
-        """Make the entry. "OK", "DECLARED" or "FULL", as put_entry.lua has it. Raises BackendError."""
-        return self._call("put_entry", shard, [name, definition, digest, id])
+    def put(  # noqa: PLR0913 - what a record is made of
+        self, shard: ShardRef, name: str, definition: bytes, digest: str, id: str, *, is_off: bool
+    ) -> str:
+        """Make the entry; `is_off`: switched off, if it is new there.
+
+        "OK", "DECLARED" or "FULL", as put_entry.lua has it. Raises BackendError.
+        """
+        return self._call("put_entry", shard, [name, definition, digest, id, "1" if is_off else ""])
 
     def remove(self, shard: ShardRef, name: str) -> bool:
         """Remove an entry made at run time; whether there was one. Raises BackendError."""

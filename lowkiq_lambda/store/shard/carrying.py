@@ -14,9 +14,20 @@ from lowkiq_lambda.store.shard.timetables import EntryRecordsReply, with_timetab
 
 
 class _PlacedRecord(msgspec.Struct, frozen=True):
-    """The part of a record that says where it belongs."""
+    """The part of a record that says where it belongs, and which of two holds."""
 
     id: str | None = None
+    last: float = 0.0
+    known: dict[str, tuple[float, float]] = {}
+    on: float = 0.0
+    definition: str | None = None
+    since: float = 0.0
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Of two with one name, as after another id in code, the higher one fires nothing that the other has fired."""
+        newest = max((since for since, _ in self.known.values()), default=0.0)
+        return self.definition is not None, max(self.last, self.on, self.since, newest)
 
 
 def carry(
@@ -33,16 +44,17 @@ def carry(
     if old[0].shards_count == new[0].shards_count:
         return
 
-    def records(_shard: ShardRef, reply: Reply) -> list[tuple[bytes, bytes, str | None]]:
+    def records(_shard: ShardRef, reply: Reply) -> list[tuple[bytes, bytes, _PlacedRecord]]:
         fields = EntryRecordsReply.of(reply).fields
         pairs = zip(fields[::2], fields[1::2], strict=True)
-        return [(name, packed, msgspec.msgpack.decode(packed, type=_PlacedRecord).id) for name, packed in pairs]
+        return [(name, packed, msgspec.msgpack.decode(packed, type=_PlacedRecord)) for name, packed in pairs]
 
     reader = ShardReader(backend, retry_for)
     found = reader.read("entry_records", dict.fromkeys(with_timetable(old), ()), records)
     by_shard = defaultdict[int, list[Argument]](list)
-    for name, packed, job_id in (record for of_shard in found for record in of_shard):
-        if job_id is not None:
-            by_shard[shard_for(job_id, len(new))] += [name, packed]
+    # Of one name the last one stays.
+    for name, packed, record in sorted((one for of_shard in found for one in of_shard), key=lambda one: one[2].rank):
+        if record.id is not None:
+            by_shard[shard_for(record.id, len(new))] += [name, packed]
     for shard in with_timetable(new):
         order("carry_entries", shard, by_shard[shard.index])
