@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 from lowkiq_lambda.schedules.timetable import Timetable
@@ -169,8 +170,12 @@ class Schedules:
         return duty_states(app.backend, app.queues, [period], app.config.retry_for, self._duty_scope())
 
     def _duty_scope(self) -> str:
-        """Processes that declare the same entries share the work of firing them, and only they."""
-        return f"schedules:{self._timetable.digest()}"
+        """Processes that declare the same entries in the same shards share the work of firing them, and only they.
+
+        One that a queue has left behind by `redeclare` fires nothing, so it must take no turn from the others.
+        """
+        layouts = sorted((worker.queue_name, worker.shards_count, worker.merge) for worker in self._app.workers)
+        return f"schedules:{self._timetable.digest()}:{digest_of(layouts)}"
 
     @property
     def _at_run_time(self) -> "RunTimeEntries":

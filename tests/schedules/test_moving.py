@@ -117,3 +117,23 @@ def test_of_two_records_of_a_name_the_one_that_holds_goes_to_the_new_shard(
     assert [] == fired(app.schedules.tick())
     clock.advance(60.0)
     assert [("poll", 120.0, "pushed")] == fired(app.schedules.tick())
+
+
+def test_a_process_with_the_old_shards_takes_no_turn_from_the_others(
+    make_app: MakeApp, clock: ManualClock, queue_name: str
+) -> None:
+    """L-68: it fires nothing until it is deployed anew, so those that can fire do not wait until it has looked."""
+    at_noon(clock)
+    apps = [make_app(), make_app()]
+    for app, shards_count in zip(apps, (3, 8), strict=True):
+        worker = declare(app, queue_name, Notes(), shards_count=shards_count)
+        app.every(MINUTE, worker, id="poll")
+        app.redeclare(worker)
+    looked: list[list[int]] = []
+    for _ in range(2):
+        looked.append([])
+        for app in apps:
+            results = app.schedules.duty_runner(clock).run_due(lambda: 60.0).results
+            looked[-1] += [ticked["fired"] for ticked in results.values()]
+        clock.advance(60.0)
+    assert [[0, 0], [0, 1]] == looked
