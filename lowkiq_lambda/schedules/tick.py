@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.push.client import Checker
 from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
-from lowkiq_lambda.schedules.misfire import SKIP_GRACE, decide
+from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, decide
 from lowkiq_lambda.schedules.ticked import Ticked
 from lowkiq_lambda.schedules.waves import EntryPlan, Waves
 from lowkiq_lambda.store.shard.timetables import Firing
@@ -76,10 +76,7 @@ class EntryTicker:
         # A firing decides what came before it; but each of several may be refused.
         if missed and (not left or entry.missed == "all"):
             left.insert(0, Firing(candidate.shard, entry.name, candidate.digest, missed[-1]))
-        # One that was due within the rhythm of ticks, and was replaced by a newer one, tells of no absence.
-        absent_before = now - SKIP_GRACE if decision.fire else now
-        absent_for = sum(planned < absent_before for planned in missed)
-        return EntryPlan(candidate, now, left, absent_for, decision.next_at)
+        return EntryPlan(candidate, now, left, _missed_in_absence(candidate, decision, now), decision.next_at)
 
     def _firing(self, candidate: Candidate, planned: float) -> Firing:
         entry, worker = candidate.entry, candidate.queue.worker
@@ -93,6 +90,15 @@ class EntryTicker:
         ((new,),) = checker.check_all([job]).values()
         skips = entry.overlap == "skip"
         return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)
+
+
+def _missed_in_absence(candidate: Candidate, decision: Decision, now: float) -> int:
+    """How many times were missed because nobody looked; of more than a decision lists, as many as it lists."""
+    # One that was due within the rhythm of ticks, and was replaced by a newer one, tells of no absence.
+    absent_before = now - SKIP_GRACE if decision.fire else now
+    if len(decision.missed) == MOST_MISSED and next(candidate.entry.times.after(candidate.floor)) < absent_before:
+        return MOST_MISSED
+    return sum(planned < absent_before for planned in decision.missed)
 
 
 def checker_of(config: "Config", shards_count: int) -> Checker:

@@ -17,8 +17,9 @@ class Fired(NamedTuple):
 class Ticked:
     """What a tick did: planned times that it fired, how many it let go, and what kept entries from firing.
 
-    `late`: seconds by which the latest of those fired was late. `next_in`: seconds until the next planned time; None if
-    there is none. Times that another process decided are not among them.
+    `missed`: of one entry no more than 100 are counted. `late`: seconds by which the latest of those fired was late.
+    `next_in`: seconds until the next planned time; None if there is none. Times that another process decided are not
+    among them.
     """
 
     fired: list[Fired] = field(default_factory=list)

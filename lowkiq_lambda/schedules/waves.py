@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.errors import LowkiqError, ShardClosed
 from lowkiq_lambda.schedules.agenda import Candidate, Problems
+from lowkiq_lambda.schedules.misfire import MOST_MISSED
 from lowkiq_lambda.schedules.ticked import Fired, Ticked
 from lowkiq_lambda.store.shard.keys import notification_channel
 from lowkiq_lambda.store.shard.timetables import PUBLISHED, FireReply, Firing, fire
@@ -103,8 +104,9 @@ class Waves:
         if plan.missed:
             self._ticked.missed += plan.missed
             logger.warning(
-                "%s planned times of %s were missed: no process looked at it in time",
+                "%s%s planned times of %s were missed: no process looked at it in time",
                 plan.missed,
+                " or more" if plan.missed == MOST_MISSED else "",
                 plan.candidate.label,
                 extra={"queue": entry.queue_name, "entry": entry.name, "missed": plan.missed},
             )

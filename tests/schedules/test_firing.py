@@ -118,6 +118,20 @@ def test_x6_what_is_too_late_never_fires(app: Lowkiq, clock: ManualClock, queue_
     assert 0 == app.schedules.tick().missed
 
 
+@pytest.mark.parametrize(("seconds", "missed"), [(60.0, 0), (10_800.0, 100)])
+def test_x6_an_absence_is_told_of_an_entry_each_second(
+    app: Lowkiq, clock: ManualClock, queue_name: str, seconds: float, missed: int
+) -> None:
+    """X-6: as many as a decision lists, though these are of the last two minutes; the rhythm of ticks is none."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(1.0, worker, id="poll")
+    app.schedules.tick()
+    clock.advance(seconds)
+    ticked = app.schedules.tick()
+    assert ([("poll", seconds, "pushed")], missed) == (fired(ticked), ticked.missed)
+
+
 def test_a_firing_starts_a_drain_of_an_idle_shard(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """As a push does, where the settings ask for it; once in a window."""
     started: list[tuple[str, int]] = []
