@@ -189,7 +189,7 @@ def test_a_replacement_that_hangs_is_killed_and_the_next_one_takes_the_place(
     limited.stage.await_told("end", id="big")
     monkeypatch.setenv("STAGE_HANGS_AT_BOOT", "1")
     limited.clock.advance(LOOK_INTERVAL)
-    limited.supervisor.tend()
+    assert TIME_TO_START == limited.supervisor.tend()
     for number in (2, 3):
         assert number == len(limited.children)
         assert TIME_TO_START == limited.supervisor.tend()

@@ -79,12 +79,13 @@ class ProcessSupervisor:
         self._see_off()
         if self.has_ended:
             return 0.0
-        acts_at = [*self._leaving.values(), *(slot.runs_by for slot in self._slots if slot.starting)]
+        acts_at = [*self._leaving.values()]
         if not self.is_stopping and not self._is_quiet:
             self._start_missing()
             self._recycle()
             acts_at += [slot.starts_at for slot in self._slots if slot.child is None]
             acts_at += [self.watch.looks_at] if self.watch and not self._is_recycling else []
+        acts_at += [slot.runs_by for slot in self._slots if slot.starting]
         return min(acts_at, default=math.inf) - self.clock.monotonic()
 
     @property
