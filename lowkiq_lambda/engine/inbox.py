@@ -28,7 +28,10 @@ class Inbox:
         return bool(self._calls)
 
     def make_calls(self) -> None:
-        """Make all that were posted, in order; what one raises is raised."""
-        while self._calls:
+        """Make those that were posted until now, in order; what one raises is raised.
+
+        Those that come meanwhile wait: slots that post again and again keep the coordinator from nothing else.
+        """
+        for _ in range(len(self._calls)):
             self._calls[0]()
             self._calls.popleft()
