@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeVar
 
 from lowkiq_lambda.error_text import loggable
 
@@ -41,6 +41,43 @@ def in_parent_alone(call: Callable[[Given], Result], given: Given) -> Result:
     if os.getpid() != pid:
         _leave(None)
     return result
+
+
+class AwaitedInParentAlone(Generator[Any, Any, Result]):
+    """Awaits what it is given. A child that was forked in one of its steps ends there: the loop is its parent's.
+
+    Its exit code is that of `in_parent_alone`; 1 where it would have to wait. One that was forked by another task
+    of the loop ends at the next step.
+    """
+
+    def __init__(self, awaited: Awaitable[Result]) -> None:
+        self.cr_await = awaited
+        """As that of a coroutine: so one finds where it stands."""
+        self._steps: Generator[Any, Any, Result] = awaited.__await__()
+        self._pid = os.getpid()
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return self
+
+    def send(self, value: object) -> object:
+        """Make the next step."""
+        return self._step(self._steps.send, value)
+
+    def throw(self, *error: object) -> object:
+        """Raise it where the awaited one stands."""
+        return self._step(self._steps.throw, *error)
+
+    def _step(self, step: Callable[..., object], *given: object) -> object:
+        end_child_of(self._pid)
+        try:
+            yielded = step(*given)
+        except BaseException as error:
+            if os.getpid() != self._pid:
+                _leave(None if isinstance(error, StopIteration) else error)
+            raise
+        if os.getpid() != self._pid:
+            _leave(RuntimeError("A process that a coroutine forked cannot wait: the event loop is that of its parent."))
+        return yielded
 
 
 def end_child_of(pid: int) -> None:

@@ -18,6 +18,7 @@ from lowkiq_lambda.engine.perform import (
 )
 from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.forks import AwaitedInParentAlone
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.retry import Later
 from lowkiq_lambda.worker import Worker
@@ -72,7 +73,7 @@ async def _call(
             raise
 
     try:
-        dispose(await around(run_handler)(performer.worker(), batch))
+        dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
     except BaseException as raised:
         error = told(raised)
         if not isinstance(error, NO_FAILURES):
@@ -85,7 +86,7 @@ async def call_handler(worker: Worker, batch: Batch) -> object:
     """Await `perform` with the batch, or `perform_job` with each of its jobs."""
     perform: Callable[[Batch], Coroutine[Any, Any, object]] | None = getattr(worker, "perform", None)
     if perform is not None:
-        return returned(await perform(batch))
+        return returned(await AwaitedInParentAlone(perform(batch)))
     job_ids = list(batch)
     for position, job_id in enumerate(job_ids):
         # Noted before, as what ends this early may be swallowed on its way.
@@ -100,7 +101,7 @@ async def call_handler(worker: Worker, batch: Batch) -> object:
 async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
     perform_job: Callable[[Any], Coroutine[Any, Any, object]] = worker.perform_job  # type: ignore[attr-defined]  # checked at declaration
     try:
-        returned(await perform_job(batch.job(job_id)))
+        returned(await AwaitedInParentAlone(perform_job(batch.job(job_id))))
     except Later as later:
         batch.put_off(job_id, later)
     except BaseException as raised:

@@ -148,8 +148,9 @@ def _complain(task: Task) -> None:
 
 def _places(awaited: object) -> Iterator[str]:
     """Where each coroutine of those that await each other stands, from the outermost."""
-    while (frame := getattr(awaited, "cr_frame", None)) is not None:
-        yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+    while awaited is not None:
+        if frame := getattr(awaited, "cr_frame", None):
+            yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
         awaited = getattr(awaited, "cr_await", None)
 
 

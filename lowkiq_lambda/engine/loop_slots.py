@@ -16,6 +16,7 @@ from lowkiq_lambda.engine.perform import BatchResult, Chain, DrainContext, Perfo
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotCall
 from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.forks import AwaitedInParentAlone
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.protocols import ServerMiddleware, compose, is_awaited
 from lowkiq_lambda.worker import Worker
@@ -152,7 +153,7 @@ class _Awaited:
             return asyncio.CancelledError()
         # What it raises is handed over: an exit must not leave the loop's thread.
         try:
-            dispose(await self._handle(self._worker, batch))
+            dispose(await AwaitedInParentAlone(self._handle(self._worker, batch)))
         except BaseException as error:  # noqa: BLE001 - handed over
             return told(error)
         return None if self._called else HandlerError(NOT_AWAITED)

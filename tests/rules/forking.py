@@ -3,6 +3,7 @@
 Arguments: the URL of a server, a queue's name, how the child leaves the handler, and which kind of handler it is.
 """
 
+import asyncio
 import atexit
 import json
 import os
@@ -32,10 +33,15 @@ def leave_by_return() -> None:
     """Into what called the handler."""
 
 
+def leave_by_waiting() -> None:
+    """Into the event loop: the coroutine that forked awaits something."""
+
+
 WAYS: Final[dict[str, Callable[[], None]]] = {
     "exit": leave_by_exit,
     "error": leave_by_error,
     "return": leave_by_return,
+    "wait": leave_by_waiting,
 }
 PARENT: Final = os.getpid()
 
@@ -52,7 +58,11 @@ def fork(leave: Callable[[], None]) -> None:
 
 
 def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worker]:
-    """A worker whose first job forks: in `perform`, in `perform_job`, in an item, or in a middleware around them."""
+    """A worker whose first job forks: in `perform`, in `perform_job`, in an item, or in a middleware around them.
+
+    `async_perform`, `async_perform_job` and `async_middleware` are coroutines, on the loop with those of other batches;
+    `async_in_thread` has a plain middleware around it.
+    """
 
     def perform(_worker: Worker, batch: Batch) -> None:
         for job_id in batch:
@@ -60,7 +70,7 @@ def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worke
 
     def perform_job(_worker: Worker, job: BatchJob) -> None:
         tell("begin", id=job.id)
-        if job.id == "a" and kind != "middleware":
+        if job.id == "a" and not kind.endswith("middleware"):
             fork(leave)
 
     def perform_items(_worker: Worker, job: BatchJob) -> Iterator[int]:
@@ -76,10 +86,42 @@ def declare(queue_name: str, leave: Callable[[], None], kind: str) -> type[Worke
         if "a" in batch and kind == "middleware":
             fork(leave)
 
-    app.server_middlewares.append(middleware)
     handlers: dict[str, Any] = {"perform_job": perform_job, "perform_items": perform_items}
-    handler = {"perform_job": handlers[kind]} if kind in handlers else {"perform": perform}
-    return app.worker(type("Forking", (Worker,), {"queue_name": queue_name, "shards_count": 1, **handler}))
+    plain = {"perform_job": handlers[kind]} if kind in handlers else {"perform": perform}
+    fields = coroutines(perform_job, leave, kind) if kind.startswith("async") else plain
+    if kind not in {"async_perform", "async_perform_job", "async_middleware"}:
+        app.server_middlewares.append(middleware)
+    return app.worker(type("Forking", (Worker,), {"queue_name": queue_name, "shards_count": 1, **fields}))
+
+
+def coroutines(
+    perform_job: Callable[[Worker, BatchJob], None], leave: Callable[[], None], kind: str
+) -> dict[str, object]:
+    """The fields of a worker whose handlers are coroutines, and their middleware."""
+
+    async def async_perform(worker: Worker, batch: Batch) -> None:
+        for job_id in batch:
+            await async_perform_job(worker, batch.job(job_id))
+
+    async def async_perform_job(worker: Worker, job: BatchJob) -> None:
+        # Others stand at the loop when one of them forks: a child that went on with it would perform them, too.
+        await asyncio.sleep(0.01)
+        perform_job(worker, job)
+        if os.getpid() == PARENT or leave is leave_by_waiting:
+            await asyncio.sleep(0)
+
+    async def middleware(worker: Worker, batch: Batch, call_next: Any) -> None:
+        await call_next(worker, batch)
+        tell("around")
+        if "a" in batch and kind == "async_middleware":
+            fork(leave)
+
+    if kind != "async_in_thread":
+        app.server_middlewares.append(middleware)
+    return {
+        "concurrency": 2,
+        **({"perform_job": async_perform_job} if kind == "async_perform_job" else {"perform": async_perform}),
+    }
 
 
 if __name__ == "__main__":
