@@ -1,7 +1,7 @@
 """Slots for coroutine handlers: tasks on their event loop, or, within plain middlewares, threads that wait for them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -12,8 +12,8 @@ from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.engine.coroutines import NOT_AWAITED, AsyncHandler, call_handler, dispose, run, told
 from lowkiq_lambda.engine.event_loop import STANDSTILL, HandlerLoop, LoopCall, Task
-from lowkiq_lambda.engine.perform import BatchResult, Chain, DrainContext, Performer
-from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotCall
+from lowkiq_lambda.engine.perform import BatchResult, Chain, Performer
+from lowkiq_lambda.engine.slots import Ended, LoopEnded, OnEnd, SlotBatch
 from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import AwaitedInParentAlone
@@ -43,24 +43,22 @@ class LoopSlots:
         """Raises RuntimeError where the thread that calls would wait for itself, and for a loop that cannot run."""
         self._loop.check()
 
-    def begin(
-        self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> SlotCall:
+    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
         """Perform the batch on the loop."""
         call = LoopCall(self._loop.get())
         plain = [middleware for middleware in self._middlewares if not is_awaited(middleware)]
         rest = [middleware for middleware in self._middlewares if is_awaited(middleware)]
         if plain:
+            context.call = _CallInThread(call)
             self._threads.start(
                 lambda: variables.run(self._perform_in_thread, call, (plain, rest), deliveries, context, on_end)
             )
-            return _CallInThread(call)
+            return
+        context.call = call
         began_at = self._clock.monotonic()
-        coroutine = partial(
-            run, self._performer, partial(compose, rest), deliveries, context, lambda: call.is_cancelled
-        )
+        is_cancelled: Callable[[], bool] = lambda: call.is_cancelled or not context.begin()  # noqa: E731 - asked on the loop
+        coroutine = partial(run, self._performer, partial(compose, rest), deliveries, context, is_cancelled)
         call.start(coroutine, variables, partial(self._tell_end, call, deliveries, began_at, on_end))
-        return call
 
     def _tell_end(
         self, call: LoopCall, deliveries: Sequence[Delivery], began_at: float, on_end: OnEnd, task: Task
@@ -81,10 +79,12 @@ class LoopSlots:
         call: LoopCall,
         middlewares: tuple[Sequence[ServerMiddleware], Sequence[ServerMiddleware]],
         deliveries: Sequence[Delivery],
-        context: DrainContext,
+        context: SlotBatch,
         on_end: OnEnd,
     ) -> None:
         """In a thread: the plain middlewares, which wait for the task that has the others and the handler."""
+        if not context.begin():
+            return
         plain, rest = middlewares
 
         def chain(run_handler: Chain) -> Chain:

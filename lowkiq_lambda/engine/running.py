@@ -1,6 +1,7 @@
 """Batches that run in slots: what their handlers may know, and what their visit keeps of them."""
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from lowkiq_lambda.engine.batch import HandlerContext
@@ -31,8 +32,18 @@ class RunningBatch:
         self.waited = waited
         """Seconds for which its first id had been due when it began."""
         self.call: SlotCall | None = None
-        """Its slot's."""
+        """Its slot's, set before it may begin."""
+        # Taken once: by its slot, which performs it then, or by its visit, so that it never begins.
+        self._fate = Lock()
         self.cancelled: Cause | None = None
+
+    def begin(self) -> bool:
+        """In its slot, before all else: whether to perform it. False where it was withdrawn."""
+        return self._fate.acquire(blocking=False)
+
+    def withdraw(self) -> bool:
+        """Whether it has not begun, and never will."""
+        return self._fate.acquire(blocking=False)
 
     def cancel(self, cause: "Cause") -> None:
         """Cancel it, once, as far as it can be."""
@@ -76,22 +87,40 @@ class RunningBatch:
         return None if self._run is None else self._run.broken
 
 
-class RunningBatches(set[RunningBatch]):
-    """Those of a visit."""
+class RunningBatches:
+    """Those of a visit. Its coordinator alone changes them; other threads may ask how many they are, and their ids."""
+
+    def __init__(self) -> None:
+        self._batches: set[RunningBatch] = set()
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, running: RunningBatch) -> None:
+        """It is about to begin."""
+        self._batches.add(running)
+
+    def remove(self, running: RunningBatch) -> None:
+        """It has ended, or never began."""
+        self._batches.discard(running)
 
     def ids(self) -> list[str]:
-        """Of all of them; may be asked from another thread."""
-        return [job_id for running in list(self) for job_id in running.ids]
+        """Of all of them."""
+        return [job_id for running in list(self._batches) for job_id in running.ids]
+
+    def withdraw(self) -> None:
+        """Remove those that have not begun: they never will."""
+        self._batches = {running for running in self._batches if not running.withdraw()}
 
     def cancel(self, cause: "Cause") -> None:
         """Cancel each, as far as it can be."""
-        for running in self:
+        for running in self._batches:
             running.cancel(cause)
 
     def fault(self) -> str | None:
         """Why one of them may never end, or None."""
-        return next((fault for running in self if running.call and (fault := running.call.fault())), None)
+        return next((fault for running in self._batches if running.call and (fault := running.call.fault())), None)
 
     def have_ended(self) -> bool:
         """Whether none is left that may come to its end."""
-        return all(running.call and running.call.fault() for running in self)
+        return all(running.call and running.call.fault() for running in self._batches)

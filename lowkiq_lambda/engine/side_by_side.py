@@ -136,12 +136,13 @@ class ConcurrentVisit(ShardVisit):
         if self._runs_alone:
             self._shard.start(batch[0].id)
         running = RunningBatch(self, batch, self._shard.now() - batch[0].perform_in, is_suspect=self._runs_alone)
-        self._running.add(running)  # before it begins: it is waited for, whatever comes between
+        # Before it begins: whatever comes between, it is waited for, or withdrawn.
+        self._running.add(running)
         on_end: OnEnd = lambda ended: self._inbox.post(partial(self._note_end, running, ended))  # noqa: E731 - called in the slot
         try:
-            running.call = self._slots.begin(batch, running, self._variables.copy(), on_end)
+            self._slots.begin(batch, running, self._variables.copy(), on_end)
         except Exception as error:
-            self._running.discard(running)
+            self._running.remove(running)
             if not (isinstance(error, NoSlot) and self._running):
                 raise
             self._make_do(batch, error)
@@ -175,7 +176,7 @@ class ConcurrentVisit(ShardVisit):
             raise LoopEnded(fault)
 
     def _note_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
-        self._running.discard(running)
+        self._running.remove(running)
         if self._saves.is_closed:
             return
         if isinstance(ended, BaseException):
@@ -241,6 +242,7 @@ class ConcurrentVisit(ShardVisit):
         if isinstance(error, LeaseLost):
             self._shard.lease.lose()
         self._left.clear()
+        self._running.withdraw()
         self._cut_short += self._running.ids()
         self._running.cancel("others")
         while not self._running.have_ended():

@@ -19,7 +19,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 OnEnd: TypeAlias = Callable[[Ended | BaseException], object]
-"""Called in the slot, once, when the batch has ended: with what came of it, or with a fault of the library."""
+"""Called in the slot, once, when a batch that began has ended: with what came of it, or a fault of the library."""
 
 
 class NoSlot(RuntimeError):
@@ -42,6 +42,17 @@ class SlotCall(Protocol):
         ...
 
 
+class SlotBatch(DrainContext, Protocol):
+    """A batch of a slot, as the context of its handler, and as it is known to who may withdraw it."""
+
+    call: SlotCall | None
+    """Set before anything of the batch may run."""
+
+    def begin(self) -> bool:
+        """In the slot, before all else: whether to perform it. False where it was withdrawn."""
+        ...
+
+
 class Slots(Protocol):
     """Performs batches without waiting for their end. Used by one thread for each visit."""
 
@@ -49,8 +60,6 @@ class Slots(Protocol):
         """Raises RuntimeError where the thread that calls would wait for itself."""
         ...
 
-    def begin(
-        self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> SlotCall:
+    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
         """Perform the batch with these context variables. Raises NoSlot, and nothing of it runs then."""
         ...

@@ -7,8 +7,8 @@ from contextvars import Context
 from queue import SimpleQueue
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.engine.perform import DrainContext, Performer
-from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd
+from lowkiq_lambda.engine.perform import Performer
+from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch
 from lowkiq_lambda.job import Delivery
 
 
@@ -74,14 +74,14 @@ class ThreadSlots:
     def check(self) -> None:
         """Nothing stands against it."""
 
-    def begin(
-        self, deliveries: Sequence[Delivery], context: DrainContext, variables: Context, on_end: OnEnd
-    ) -> ThreadCall:
+    def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
         """Perform the batch in a thread."""
+        context.call = ThreadCall()
         self._threads.start(lambda: variables.run(self._perform, deliveries, context, on_end))
-        return ThreadCall()
 
-    def _perform(self, deliveries: Sequence[Delivery], context: DrainContext, on_end: OnEnd) -> None:
+    def _perform(self, deliveries: Sequence[Delivery], context: SlotBatch, on_end: OnEnd) -> None:
+        if not context.begin():
+            return
         began_at = self._clock.monotonic()
         try:
             result = self._performer.run(deliveries, context)

@@ -3,21 +3,34 @@
 import logging
 import threading
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.engine.event_loop import LoopCall
+from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.beside import Crowd, Gathering, declare_threads, wait_for
+from tests.kit.beside import Crowd, Declare, Gathering, declare_threads, wait_for
+from tests.kit.coroutines import declare_async
 from tests.kit.deaths import outlive
 from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import left_behind
 from tests.kit.recording import EventRecorder
 from tests.kit.waiting import eventually
 from tests.kit.workers import jobs_of
+
+
+def declare_on_loop(app: Lowkiq, queue_name: str, handler: Callable[[Batch], object]) -> type[Worker]:
+    """The handler is called on the loop itself: it has ended where its coroutine has."""
+
+    async def handle(batch: Batch) -> None:
+        handler(batch)
+
+    return declare_async(app, queue_name, handle, concurrency=4)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -45,6 +58,45 @@ def test_p2_an_interruption_while_progress_is_saved_loses_no_job(
     assert 2 == app.drain()["done"]
     assert {job_id: {0, 1, 2} for job_id in "ab"} == {job_id: {*items.of(job_id)} for job_id in "ab"}
     assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("declare", "starter"),
+    [(declare_threads, SlotThreads), (declare_on_loop, LoopCall)],
+    ids=["threads", "coroutines"],
+)
+def test_p1_an_interruption_while_a_batch_begins_waits_for_nothing_that_has_not_begun(
+    make_app: MakeApp,
+    clock: ManualClock,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    declare: Declare,
+    starter: Any,
+    when: str,
+) -> None:
+    """P1, P2: Ctrl-C comes before its slot has it, or after; it runs to its end within the visit, or not at all."""
+    app, crowd = make_app(), Crowd()
+    start = starter.start
+
+    def interrupted(*given: Any) -> None:
+        monkeypatch.undo()
+        if when == "after":
+            start(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(starter, "start", interrupted)
+    worker = declare(app, queue_name, crowd)
+    worker.perform_async(jobs_of("ab"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    begun = list(crowd.begun)
+    assert begun == crowd.ended
+    assert begun in ([[]] if when == "before" else [[], ["a"]])
+    outlive(app, clock, worker)
+
+    assert 2 == app.drain()["done"]
+    assert sorted([*begun, "a", "b"]) == sorted(crowd.begun)
 
 
 def test_an_interruption_claims_nothing_more_while_others_end(make_app: MakeApp, queue_name: str) -> None:
