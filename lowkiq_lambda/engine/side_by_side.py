@@ -60,7 +60,7 @@ class ConcurrentVisit(ShardVisit):
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
-        return self._saves.is_closed or isinstance(self._exit, KeyboardInterrupt) or super().stopping()
+        return self._saves.is_closed or self._is_interrupted() or super().stopping()
 
     def running_jobs(self) -> dict[str, object]:
         """The ids of all batches that run."""
@@ -128,7 +128,7 @@ class ConcurrentVisit(ShardVisit):
         self._left.extend(batches_of(fresh, self._settings.worker.batch_size))
 
     def _begin_next(self) -> None:
-        batch = None if isinstance(self._exit, KeyboardInterrupt) else self._next_batch(self._left)
+        batch = None if self._is_interrupted() else self._next_batch(self._left)
         if not batch:
             self._give_back([*chain.from_iterable(self._left)])
             self._left.clear()
@@ -167,6 +167,8 @@ class ConcurrentVisit(ShardVisit):
         try:
             has_calls = self._inbox.wait(max(0.0, min(seconds, LONGEST_WAIT)))
         except KeyboardInterrupt as error:
+            if self._is_interrupted():
+                raise
             # It came to this thread, and no handler knows of it: they are let end.
             self._interrupt(error)
             return
@@ -204,13 +206,17 @@ class ConcurrentVisit(ShardVisit):
             return
         if isinstance(error, KeyboardInterrupt):
             self._interrupt(error)
-        elif not isinstance(self._exit, KeyboardInterrupt):
+        elif not self._is_interrupted():
             self._exit = error
         self._exited_ids.update(ids if len(ids) == 1 else ())
 
     def _interrupt(self, error: KeyboardInterrupt) -> None:
         self._exit = error
         self._reason = self._reason or "exited"
+        self._running.cancel("others")
+
+    def _is_interrupted(self) -> bool:
+        return isinstance(self._exit, KeyboardInterrupt)
 
     def _settle_beside(self, move: Literal["more", "part"]) -> None:
         """Write what has ended, while others run; claim more beside them where that is the move."""
@@ -236,7 +242,10 @@ class ConcurrentVisit(ShardVisit):
         return (is_full and self._others_wait(other_due)) or self._budget.turn_over()
 
     def _close(self, error: BaseException) -> None:
-        """Wait for all that can end, and drop what comes of it: the process may take the shard again only then."""
+        """Wait for all that can end, and drop what comes of it: the process may take the shard again only then.
+
+        A second Ctrl-C waits for nothing: what still runs keeps the shard as long as the lease would have lasted.
+        """
         self._saves.is_closed = True
         self._has_lost_loop = isinstance(error, LoopEnded)
         if isinstance(error, LeaseLost):
@@ -245,6 +254,10 @@ class ConcurrentVisit(ShardVisit):
         self._running.withdraw()
         self._cut_short += self._running.ids()
         self._running.cancel("others")
+        # Whoever waits for a save is answered.
+        self._inbox.make_calls()
+        if isinstance(error, KeyboardInterrupt) and self._is_interrupted():
+            return
         while not self._running.have_ended():
             self._inbox.wait(LONGEST_WAIT)
             self._inbox.make_calls()

@@ -2,12 +2,15 @@
 
 from functools import partial
 from queue import SimpleQueue
+from typing import Final
 
 from lowkiq_lambda.engine.flight import Flight
 from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.shard.lease_replies import Checkpoint
+
+CLOSED: Final = "The visit ends: nothing more is saved."
 
 
 class SlotSaves:
@@ -24,7 +27,8 @@ class SlotSaves:
         """In the slot: have the coordinator save it, and wait for the answer."""
         answers: SimpleQueue[Checkpoint | BaseException] = SimpleQueue()
         self._inbox.post(partial(self._save, answers, job_id, progress, clears=clears))
-        answer = answers.get()
+        # Where the visit ends, its coordinator may be gone by now.
+        answer = LeaseLost(CLOSED) if self.is_closed else answers.get()
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -33,7 +37,7 @@ class SlotSaves:
         self, answers: "SimpleQueue[Checkpoint | BaseException]", job_id: str, progress: bytes, *, clears: bool
     ) -> None:
         if self.is_closed:
-            answers.put(LeaseLost("The visit ends: nothing more is saved."))
+            answers.put(LeaseLost(CLOSED))
             return
         try:
             saved = self._shard.save(job_id, progress, clears=clears, left_since=self._flight.oldest_without(job_id))

@@ -1,24 +1,27 @@
 """The thread that leads what runs side by side: what becomes of all when it is interrupted, or gets no further slot."""
 
+import asyncio
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.event_loop import LoopCall
+from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
-from tests.kit.beside import Crowd, Declare, Gathering, declare_threads, wait_for
+from tests.kit.beside import TIMEOUT, Crowd, Declare, Gathering, declare_threads, wait_for
 from tests.kit.coroutines import declare_async
 from tests.kit.deaths import outlive
 from tests.kit.iterating import Items, declare_items
-from tests.kit.looks import left_behind
+from tests.kit.looks import left_behind, look
 from tests.kit.recording import EventRecorder
 from tests.kit.waiting import eventually
 from tests.kit.workers import jobs_of
@@ -31,6 +34,13 @@ def declare_on_loop(app: Lowkiq, queue_name: str, handler: Callable[[Batch], obj
         handler(batch)
 
     return declare_async(app, queue_name, handle, concurrency=4)
+
+
+STARTERS: Final[dict[str, tuple[Any, Declare]]] = {
+    "threads": (SlotThreads, declare_threads),
+    "coroutines": (LoopCall, declare_on_loop),
+}
+"""What starts a batch of each kind, and declares its worker."""
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -60,23 +70,13 @@ def test_p2_an_interruption_while_progress_is_saved_loses_no_job(
     assert {} == left_behind(app, worker)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(
-    ("declare", "starter"),
-    [(declare_threads, SlotThreads), (declare_on_loop, LoopCall)],
-    ids=["threads", "coroutines"],
-)
+@pytest.mark.parametrize("moment", [(kind, when) for kind in STARTERS for when in ("before", "after")])
 def test_p1_an_interruption_while_a_batch_begins_waits_for_nothing_that_has_not_begun(
-    make_app: MakeApp,
-    clock: ManualClock,
-    queue_name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    declare: Declare,
-    starter: Any,
-    when: str,
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, moment: tuple[str, str]
 ) -> None:
     """P1, P2: Ctrl-C comes before its slot has it, or after; it runs to its end within the visit, or not at all."""
-    app, crowd = make_app(), Crowd()
+    (kind, when), crowd = moment, Crowd()
+    starter, declare = STARTERS[kind]
     start = starter.start
 
     def interrupted(*given: Any) -> None:
@@ -97,6 +97,112 @@ def test_p1_an_interruption_while_a_batch_begins_waits_for_nothing_that_has_not_
 
     assert 2 == app.drain()["done"]
     assert sorted([*begun, "a", "b"]) == sorted(crowd.begun)
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Once it is set, Ctrl-C comes to the thread that waits for what runs."""
+    wait, pressed = Inbox.wait, threading.Event()
+
+    def interrupted(inbox: Inbox, seconds: float) -> bool:
+        if pressed.is_set():
+            pressed.clear()
+            raise KeyboardInterrupt
+        return wait(inbox, seconds)
+
+    monkeypatch.setattr(Inbox, "wait", interrupted)
+    return pressed
+
+
+@pytest.mark.parametrize(("source", "cancelled"), [("keyboard", 3), ("handler", 2)])
+def test_e54_an_interruption_cancels_coroutines(
+    app: Lowkiq, queue_name: str, keyboard: threading.Event, source: str, cancelled: int
+) -> None:
+    """E-54: Ctrl-C ends a drain over coroutines that wait: they clean up, and all jobs are as they were."""
+    events: list[str] = []
+
+    async def wait(batch: Batch) -> None:
+        begun.append(list(batch))
+        if len(begun) == 3:
+            if source == "handler":
+                raise KeyboardInterrupt
+            keyboard.set()
+        try:
+            await asyncio.sleep(TIMEOUT)
+            events.append("went on")
+        finally:
+            events.append("cleaned up")
+
+    begun: list[list[str]] = []
+    worker = declare_async(app, queue_name, wait, concurrency=3)
+    worker.perform_async(jobs_of("abcd"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+
+    assert ["cleaned up"] * cancelled == events
+    assert sorted("abc") == sorted(job_id for ids in begun for job_id in ids)
+    assert [-1.0] * 4 == [job and job.retry_count for job in (look(app, worker, one) for one in "abcd")]
+
+
+@pytest.mark.parametrize("kind", ["threads", "coroutines"])
+def test_a_second_interruption_waits_for_nothing(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, keyboard: threading.Event, kind: str
+) -> None:
+    """P1: the drain ends under a handler that goes on; its job runs again when the lease has ended, and not before."""
+    app, other, raised = make_app(), make_app(), threading.Event()
+
+    def go_on(batch: Batch) -> None:
+        if kind == "threads":
+            keyboard.set()
+            eventually(lambda: batch.stopping)
+        keyboard.set()
+        wait_for(raised)
+
+    async def go_on_though_cancelled(batch: Batch) -> None:
+        keyboard.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(TIMEOUT)
+        await asyncio.to_thread(crowd, batch)
+
+    crowd, late = Crowd(go_on), Crowd()
+    if kind == "threads":
+        worker = declare_threads(app, queue_name, crowd)
+    else:
+        worker = declare_async(app, queue_name, go_on_though_cancelled, concurrency=4)
+    declare_threads(other, queue_name, late)
+    worker.perform_async(jobs_of("a"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    assert (["a"], []) == (crowd.begun, crowd.ended)
+    assert {} == other.drain()
+    raised.set()
+    assert eventually(lambda: crowd.ended)
+    outlive(app, clock, worker)
+
+    assert 1 == other.drain()["done"]
+    assert ["a"] == late.begun
+
+
+def test_a_second_interruption_answers_whoever_saves(
+    make_app: MakeApp, queue_name: str, keyboard: threading.Event
+) -> None:
+    """A job with a cursor that goes on after its drain is gone ends at its next save, and does not wait for ever."""
+    app, raised = make_app(ack_interval=0.0), threading.Event()
+
+    def go_on(job: BatchJob, _item: int) -> None:
+        keyboard.set()
+        eventually(lambda: job.stopping)
+        keyboard.set()
+        wait_for(raised)
+
+    items = Items(3, go_on)
+    declare_items(app, queue_name, items, concurrency=2).perform_async(jobs_of("a"))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    raised.set()
+
+    assert eventually(lambda: items.closed)
+    assert [0] == items.of("a")
 
 
 def test_an_interruption_claims_nothing_more_while_others_end(make_app: MakeApp, queue_name: str) -> None:

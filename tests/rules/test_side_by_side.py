@@ -169,8 +169,8 @@ def test_e54_an_exit_ends_nothing_but_its_own_batch(
     assert [True, *[False] * 7] == [look(app, worker, job_id) is not None for job_id in "abcdefgh"]
 
 
-def test_e54_an_interruption_from_the_keyboard_ends_the_visit(app: Lowkiq, queue_name: str, declare: Declare) -> None:
-    """E-54: what runs beside it is told to stop and ends well, what waits goes back, and nothing more begins."""
+def test_e54_an_interruption_from_the_keyboard_ends_the_visit(app: Lowkiq, queue_name: str) -> None:
+    """E-54: threads beside it are told to stop and end well, what waits goes back, and nothing more begins."""
     told: list[bool] = []
 
     def interrupt(batch: Batch) -> None:
@@ -181,7 +181,7 @@ def test_e54_an_interruption_from_the_keyboard_ends_the_visit(app: Lowkiq, queue
 
     gather = Gathering(4)
     crowd = Crowd(interrupt)
-    worker = declare(app, queue_name, crowd)
+    worker = declare_threads(app, queue_name, crowd)
     worker.perform_async(jobs_of("abcdefgh"))
     with pytest.raises(KeyboardInterrupt):
         app.drain()
