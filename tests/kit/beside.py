@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any, TypeAlias
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
@@ -83,9 +84,13 @@ def move_until(clock: ManualClock, predicate: Callable[[], bool]) -> None:
 
 
 def declare_coroutines(app: Lowkiq, queue_name: str, handler: Callable[[Batch], object], **fields: Any) -> type[Worker]:
-    """The handler is a coroutine, which waits while the test's part of it runs in a thread."""
+    """The handler is a coroutine, which waits while the test's part of it runs in a thread: cancelled or not."""
 
     async def perform(_self: Worker, batch: Batch) -> None:
-        await asyncio.to_thread(handler, batch)
+        part = asyncio.get_running_loop().run_in_executor(None, copy_context().run, handler, batch)
+        try:
+            await asyncio.shield(part)
+        finally:
+            await asyncio.wait([part])
 
     return declare_threads(app, queue_name, handler, **{"perform": perform, **fields})
