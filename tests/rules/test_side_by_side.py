@@ -441,8 +441,11 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
     """The end of a turn ends claiming: spare ids are performed, and none is returned for it."""
     app = make_app(ack_interval=0.0)
 
+    reasons = list[tuple[str, int]]()
+
     def push_more(batch: Batch) -> None:
-        is_over.set()
+        if not reasons:
+            is_over.set()
         clock.advance(1.0)
         if "a" in batch:
             worker.perform_async(jobs_of("xy"))
@@ -452,7 +455,6 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
     worker.perform_async(jobs_of("abcdefgh"))
     shard = app.queue_of(worker).shards[0]
     app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0")
-    reasons = []
     while shard_has_work(app, worker):
         result = app.drainer.visit(shard, Budget(clock).for_turn(is_over.is_set))
         reasons.append((result.reason, result.counts["returned"]))
