@@ -113,7 +113,8 @@ def test_many_are_put_back_without_scripts(
     told = list[str]()
     while page.get_by_role("heading", name="?").is_visible():
         told.append(page.locator(".count").inner_text())
-        confirm(page, "Requeue")
+        with page.expect_navigation():
+            confirm(page, "Requeue")
     expect_done(page, "30 ids were")
 
     assert 1 < len(told) == len(set(told))

@@ -91,6 +91,18 @@ def test_people_can_look_at_a_damaged_shard(patient: Patient, kinds: Sequence[Ki
     ward.look()
 
 
+def test_a_list_answers_where_its_script_is_new_to_the_server(patient: Patient) -> None:
+    """The first run of a script may be the one that meets damage: it is set aside, and the list is read again."""
+    key = patient.app.queue_of(patient.worker).shards[0].key("flight")
+    patient.admin.hset(key, "suspect-1", b"garbage")
+    patient.admin.script_flush()
+
+    shown = [job.id for job in patient.queries.processing()]
+
+    assert "suspect-1" not in shown
+    assert ["suspect-1"] == [record.id for record in patient.queries.damaged() if b"garbage" == record.data]
+
+
 def test_a_push_that_meets_damage_is_applied_once(patient: Patient) -> None:
     """P2: what is new in it, and what its ids have waiting, is there once, also where equal payloads are kept."""
     performed = Notes()

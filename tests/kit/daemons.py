@@ -56,4 +56,5 @@ class DaemonProcess:
 def clean_environment() -> dict[str, str]:
     """This process's environment without settings of ours."""
     kept = {name: value for name, value in os.environ.items() if "LOWKIQ" not in name and name != "REDIS_URL"}
-    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"}
+    # Bytecode would be taken for a module that is written anew within a second and is as long as before.
+    return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -148,7 +148,15 @@ class _ReadCall(NamedTuple):
     def evaluate(self, backend: Backend, number: int) -> Reply:
         """The reply to a request, where the server has forgotten the script. Raises what redis-py does."""
         target, args = self.requests[number]
-        return backend.evaluate(script(self.script, target.features), target, _stamped(args))
+        code = script(self.script, target.features)
+        try:
+            return backend.evaluate(code, target, _stamped(args))
+        except REDIS_ERRORS as error:
+            if not is_damage(error):
+                raise
+            # A script that the server did not know had no occasion before.
+            self.mend(backend, number, error)
+            return backend.evaluate(code, target, _stamped(args))
 
 
 @contextmanager
