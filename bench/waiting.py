@@ -26,6 +26,8 @@ BUSY: Final = 0.9
 CALLS: Final = 0.06
 MANY: Final = 20
 """The concurrency from which on calls of scripts are to be few."""
+MOST: Final = 50
+"""The concurrency up to which slots are to be busy: beyond it the processor sets the rate, not the wait."""
 KINDS: Final = ("threads", "coroutines")
 
 
@@ -41,8 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser("python -m bench.waiting", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="how often all is measured (3)")
-    parser.add_argument("--jobs", type=int, default=2_000, metavar="N", help="jobs of each measurement (2,000)")
-    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 10, 20, 50], metavar="C")
+    parser.add_argument("--jobs", type=int, default=4_000, metavar="N", help="jobs at the highest concurrency (4,000)")
+    parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 10, 20, 50, 100], metavar="C")
     parser.add_argument("--shards", type=int, default=24, metavar="N", help="shards with little work each (24)")
     options = parser.parse_args(arguments)
     cases = [(kind, concurrency) for concurrency in options.concurrency for kind in KINDS]
@@ -96,9 +98,9 @@ def table(samples: Mapping[tuple[str, int], Sequence[WaitingSample]]) -> str:
 
 
 def targets(samples: Mapping[tuple[str, int], Sequence[WaitingSample]]) -> Iterator[tuple[str, str, str, bool]]:
-    """What is to be reached where handlers run side by side: busy slots, and few calls for each id from 20 on."""
+    """What is to be reached side by side: busy slots up to 50, and few calls for each id from 20 on."""
     for (kind, concurrency), found in samples.items():
-        if concurrency > 1:
+        if 1 < concurrency <= MOST:
             busy = median(sample.rate * WAIT / concurrency for sample in found)
             yield f"busy, {kind}, concurrency {concurrency}", ratio(BUSY), ratio(busy), busy >= BUSY
         if concurrency >= MANY:
