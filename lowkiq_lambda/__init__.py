@@ -1,5 +1,7 @@
 """Ordered, grouped background jobs on Redis or Valkey, for almost nothing on AWS."""
 
+from typing import TYPE_CHECKING
+
 try:
     from lowkiq_lambda.app import Lowkiq
 except ImportError:
@@ -31,6 +33,19 @@ from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed,
 from lowkiq_lambda.retry import Later
 from lowkiq_lambda.worker import Worker
 
+if TYPE_CHECKING:
+    from lowkiq_lambda.rate import Rate
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import what few programs need only for those: cold start."""
+        if name != "Rate":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
+        from lowkiq_lambda.rate import Rate  # noqa: PLC0415 - as said above
+
+        return Rate
+
+
 __all__ = [
     "BackendDenied",
     "BackendError",
@@ -58,6 +73,7 @@ __all__ = [
     "PushInterrupted",
     "Pushed",
     "QueueMismatch",
+    "Rate",
     "ScoredPayload",
     "Worker",
 ]

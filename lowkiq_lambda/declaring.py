@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import MAX_EXACT, is_number
 from lowkiq_lambda.protocols import is_awaited
-from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, is_coroutine, is_generator
+from lowkiq_lambda.worker import (
+    FunctionWorker,
+    Worker,
+    WorkerOptions,
+    has_limits,
+    is_coroutine,
+    is_generator,
+)
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -72,7 +79,7 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
         worker.queue_name = worker.__name__
     try:
         check_declaration(worker)
-        _check_alone(worker, others)
+        _check_among(worker, [*others])
     except DeclarationError:
         if names_itself:
             # Else it would hand the name down to its children.
@@ -81,13 +88,25 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
     worker.app = app
 
 
-def _check_alone(worker: type[Worker], others: Iterable[type[Worker]]) -> None:
+def _check_among(worker: type[Worker], others: Sequence[type[Worker]]) -> None:
     for other in others:
         if other.queue_name == worker.queue_name:
             raise DeclarationError(
                 f"{worker.__name__} and {other.__name__} are both declared for the queue {worker.queue_name!r}: "
                 "give one of them another queue_name."
             )
+    if worker.waits_for:
+        from lowkiq_lambda.declared_limits import check_waits  # noqa: PLC0415 - imported lazily: cold start
+
+        check_waits(worker, others)
+
+
+def check_together(workers: Sequence[type[Worker]]) -> None:
+    """Refuses, with DeclarationError, what the workers of an app say about each other and cannot be."""
+    if any(worker.waits_for for worker in workers):
+        from lowkiq_lambda.declared_limits import check_waited_for  # noqa: PLC0415 - imported lazily: cold start
+
+        check_waited_for(workers)
 
 
 def check_declaration(worker: type[Worker]) -> None:
@@ -105,6 +124,10 @@ def check_declaration(worker: type[Worker]) -> None:
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
     if worker.merge not in MERGES:
         raise DeclarationError(f"{name}.merge must be one of {', '.join(MERGES)}, not {worker.merge!r}.")
+    if has_limits(worker):
+        from lowkiq_lambda.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
+
+        check_limits(worker)
     if is_generator(worker):
         _check_cursor_fields(worker, name)
     isolate: object = worker.isolate

@@ -6,6 +6,7 @@ from typing import Final
 
 from lowkiq_lambda.config import EnvSettings, variable_of
 from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.rate import Rate
 
 _OPTIONS: Final[Mapping[str, type]] = {
     "shards_count": int,
@@ -17,6 +18,12 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "payloads_at_once": int,
     "turn": float,
     "cursor_version": int,
+    "max_running": int,
+    "rate": Rate,
+    "waits_for": tuple,
+    "weight": float,
+    "tenants": str,
+    "tenant_rate": Rate,
 }
 _OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON")
 """Those that are no setting of an app, a function or a dashboard."""

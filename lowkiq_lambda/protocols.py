@@ -41,6 +41,11 @@ class ShardState(Protocol):
         """Seconds that the oldest due job has waited; None (or negative) where nothing is due."""
         ...
 
+    @property
+    def weight(self) -> float:
+        """How much its lag counts beside those of other queues: 1, unless its worker says otherwise."""
+        ...
+
 
 State = TypeVar("State", bound=ShardState)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
-from lowkiq_lambda.declaring import check_middlewares
+from lowkiq_lambda.declaring import check_middlewares, check_together
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.errors import ConfigError
@@ -112,6 +112,7 @@ class Parts:
         with self._lock:
             if self._drainer is None:
                 check_middlewares(middlewares, queues.workers)
+                check_together(queues.workers)
                 config = self.config
                 backend = self._open(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
                 self._drainer = Drainer(config, self.clock, backend, queues, middlewares)

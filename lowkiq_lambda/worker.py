@@ -11,6 +11,7 @@ from lowkiq_lambda.retry import default_retry_in
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.rate import Rate
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
@@ -41,6 +42,19 @@ class Worker:
     """Seconds after which a `perform_job` with a cursor makes way for others, where others wait."""
     cursor_version: ClassVar[int] = 1
     """Is kept with each cursor; where another one is found, `upgrade_cursor(self, cursor, version)` is called."""
+
+    max_running: ClassVar[int | None] = None
+    """How many shards of the queue are visited at once at most, by all processes together; None for no such limit."""
+    rate: ClassVar["Rate | None"] = None
+    """How many ids may begin in any so many seconds, by all processes together; None for no such limit."""
+    waits_for: ClassVar[tuple[str, ...]] = ()
+    """Names of queues: while a shard of one of them is visited, no visit of this queue begins."""
+    weight: ClassVar[float] = 1.0
+    """How much the lag of its shards counts where shards of several queues have work; 0.001 to 1,000."""
+    tenants: ClassVar[Literal["spread", "home"] | None] = None
+    """Whether ids are served by turns of tenants, and whether each tenant has one shard ("home") or all ("spread")."""
+    tenant_rate: ClassVar["Rate | None"] = None
+    """How many ids of each tenant may begin in any so many seconds; only with `tenants = "home"`."""
 
     app: ClassVar["Lowkiq | None"] = None
     """The app that the class is bound to, by `@app.worker`."""
@@ -117,7 +131,22 @@ class WorkerOptions(TypedDict, total=False):
     merge: Literal["min", "max", "never"]
     isolate: bool
     payloads_at_once: int
+    max_running: int | None
+    rate: "Rate | None"
+    waits_for: tuple[str, ...]
+    weight: float
+    tenants: Literal["spread", "home"] | None
+    tenant_rate: "Rate | None"
     retry_in: Callable[[int], float]
+
+
+LIMITS: Final = ("max_running", "rate", "waits_for", "weight", "tenants", "tenant_rate")
+"""The fields that limit a queue, or rank it among others."""
+
+
+def has_limits(worker: type[Worker]) -> bool:
+    """Whether it declares anything about limits."""
+    return any(getattr(worker, field) is not getattr(Worker, field) for field in LIMITS)
 
 
 def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.engine.shard_queue import urgency
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
@@ -44,7 +45,7 @@ def start_drains(tick: Tick) -> dict[str, int]:
 
 
 def _due(tick: Tick) -> list[ShardRef]:
-    """The shards that a drain can be started for, most lagging first."""
+    """The shards that a drain can be started for, the most urgent first."""
     shards = [shard for queue in tick.queues for shard in queue.shards]
     states: list[ProbeResult] = []
     for state in probe_each(tick.app.backend, shards, tick.retry_for) if shards else []:
@@ -52,7 +53,9 @@ def _due(tick: Tick) -> list[ShardRef]:
             tick.note(state)
         elif state.has_work:
             states.append(state)
-    return [state.ref for state in sorted(states, key=lambda state: state.lag, reverse=True)]
+    weights = {queue.worker.queue_name: queue.worker.weight for queue in tick.queues}
+    states.sort(key=lambda state: urgency(state.lag, weights[state.ref.queue_name]), reverse=True)
+    return [state.ref for state in states]
 
 
 def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) -> list[ShardRef]:

@@ -5,7 +5,7 @@ but for one: a shard whose visit failed rests, whatever says that it has work.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from threading import Condition, Lock
 from typing import Final
@@ -65,8 +65,14 @@ class ShardBoard:
         """A drain of so many seconds begins: what may end the process waits until nothing else has work, or longest."""
         self._risks_from = self._clock.monotonic() + min(RISK_PUT_OFF, seconds / 2)
 
+    def weigh(self, weights: Mapping[str, float]) -> None:
+        """Before anything is taken: how much lag counts for the shards of these queues, by name; 1 for all others."""
+        with self._changed:
+            for entry in self._entries.values():
+                entry.weight = weights.get(entry.ref.queue_name, 1.0)
+
     def next(self, scheduler: Scheduler | None = None, *, beside: bool = False) -> ShardRef | None:
-        """The shard to visit now, most lagging first where no scheduler chooses; None where none has work.
+        """The shard to visit now, the most urgent where no scheduler chooses; None where none has work.
 
         `beside`: others are being visited, so that what may end the process waits for them, and what comes after it
         too. `visited` or `failed` is to be called when the visit is over.

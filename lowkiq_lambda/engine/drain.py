@@ -35,6 +35,7 @@ class Drain:
         self.drainer = drainer
         self.shards: Sequence[ShardRef] = tuple(shards)
         self.board = ShardBoard(self.shards, drainer.clock, config.poll_interval, Rests.of_drain(config.poll_interval))
+        self.board.weigh(drainer.weights)
         self.counts: Counter[str] = Counter()
         """Ids by outcome."""
         self.reasons: dict[ShardRef, StopReason] = {}
@@ -74,7 +75,7 @@ class Drain:
         return list(self._work)
 
     def run(self, budget: Budget, wait: "Wait | None" = None) -> "Drain":
-        """Visit shards, the most lagging first, until nothing is due or the budget ends.
+        """Visit shards, the most urgent first, until nothing is due or the budget ends.
 
         Where nothing is due `wait` is called, and the drain goes on if it says so. An error of one shard does not stop
         the others: it is in the report. Whatever it returns or raises, no visit is under way then.

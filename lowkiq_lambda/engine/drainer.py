@@ -114,6 +114,12 @@ class Drainer:
         """All shards, in order of the workers' declaration (L-57)."""
         return [shard for queue in self._queues.values() for shard in queue.shards]
 
+    @property
+    def weights(self) -> dict[str, float]:
+        """How much the lag of queues counts, by name, where it is not 1."""
+        workers = [queue.worker for queue in self._queues.values()]
+        return {worker.queue_name: worker.weight for worker in workers if worker.weight != 1}
+
     def probe(self, shards: Sequence[ShardRef], retry_for: float = 0.0) -> list[ProbeResult]:
         """What there is to do in each, in one round trip for each node.
 

@@ -15,6 +15,10 @@ CHECKS: Final = 10
 """In a poll interval, at most, where nothing says when a shard is worth a visit."""
 
 
+_LEAST_LAG: Final = 0.001
+"""Seconds that are added to each lag, so that weights count among shards whose work has just come, too."""
+
+
 class Rests(NamedTuple):
     """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
 
@@ -44,12 +48,20 @@ class Rests(NamedTuple):
         return longest if isinstance(error, QueueMismatch) else doubled(self.first, failures, longest)
 
 
+def urgency(lag: float, weight: float) -> float:
+    """What shards are ordered by, the largest first. As the lag grows it passes any other, whatever the weight."""
+    counted = lag + _LEAST_LAG
+    # Below 0 are those that others come before: there a weight brings a shard forward, too.
+    return counted * weight if counted > 0 else counted / weight
+
+
 class ShardView(NamedTuple):
     """A shard as a scheduler sees it."""
 
     ref: ShardRef
     has_work: bool
     lag: float
+    weight: float = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +74,7 @@ class ShardEntry:
 
     ref: ShardRef
     position: int
+    weight: float = 1.0
     ready_at: float = math.inf
     rests_until: float = -math.inf
     behind_from: float = -math.inf
@@ -109,7 +122,7 @@ class ShardEntry:
 
     def view(self, now: float) -> ShardView:
         """What a scheduler is told."""
-        return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since)
+        return ShardView(self.ref, self.free_at <= now and not self.is_taken, now - self.since, self.weight)
 
 
 _Place: TypeAlias = tuple[float, float, float, int, int, ShardEntry]
@@ -117,15 +130,19 @@ _Place: TypeAlias = tuple[float, float, float, int, int, ShardEntry]
 
 
 class ShardQueue:
-    """The entries that nobody visits, those that wait longest first. A change of an entry is to be told by `put`."""
+    """The entries that nobody visits, the most urgent first. A change of an entry is to be told by `put`.
+
+    The order of entries with one weight is that of the times since which they wait, so it never changes by time alone.
+    """
 
     def __init__(self) -> None:
         self._later: list[_Place] = []
-        self._ready: list[_Place] = []
+        self._ready: dict[float, list[_Place]] = {}
+        """By weight."""
 
     def __bool__(self) -> bool:
         """Whether there may be anything, now or later."""
-        return bool(self._ready or self._later)
+        return bool(self._later) or any(self._ready.values())
 
     def put(self, entry: ShardEntry) -> None:
         """Give the entry the place that is due to it."""
@@ -135,34 +152,40 @@ class ShardQueue:
 
     def fill(self, entries: Iterable[ShardEntry], now: float) -> None:
         """Start anew with all entries, and without the places that are void."""
-        self._later, self._ready = [], []
+        self._later, self._ready = [], {}
         for entry in entries:
             free_at = entry.free_at
             if entry.is_taken or free_at == math.inf:
                 continue
             if free_at <= now:
-                self._ready.append(_place(entry.since, entry))
+                self._ready.setdefault(entry.weight, []).append(_place(entry.since, entry))
             else:
                 self._later.append(_place(free_at, entry))
         heapify(self._later)
-        heapify(self._ready)
+        for ready in self._ready.values():
+            heapify(ready)
 
     def first(self, now: float) -> ShardEntry | None:
-        """The entry that may be visited now and has waited longest; of equals the one that was dealt first."""
+        """The most urgent entry that may be visited now; of equals the one that was dealt first."""
         while self._later and self._later[0][0] <= now:
             *_, place, entry = heappop(self._later)
             if place == entry.places:
-                heappush(self._ready, _place(entry.since, entry))
-        while self._ready:
-            *_, place, entry = self._ready[0]
-            if place == entry.places:
-                return entry
-            heappop(self._ready)
-        return None
+                heappush(self._ready.setdefault(entry.weight, []), _place(entry.since, entry))
+        heads = [ready[0] for ready in self._ready.values() if _drop_void(ready)]
+        if len(heads) > 1:
+            heads.sort(key=lambda head: (-urgency(now - head[0], head[-1].weight), *head[1:-1]))
+        return heads[0][-1] if heads else None
 
     def next_at(self) -> float:
         """When it is worth asking for the first again, where there was none."""
         return self._later[0][0] if self._later else math.inf
+
+
+def _drop_void(ready: list[_Place]) -> bool:
+    """Whether the heap has a place that counts, which is its first one then."""
+    while ready and ready[0][-2] != ready[0][-1].places:
+        heappop(ready)
+    return bool(ready)
 
 
 def _place(time: float, entry: ShardEntry) -> _Place:

@@ -70,6 +70,8 @@ class Daemon:
         if not shards:
             raise ConfigError("The app declares no worker: import the modules that declare them.")
         self._boards = self._dealer.boards(config, shards, self._clock, self._rng)
+        for board in self._boards:
+            board.weigh(drainer.weights)
         if self._dealer.is_first:
             self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
+from lowkiq_lambda.engine.shard_queue import urgency
 from lowkiq_lambda.protocols import ShardState
 
 State = TypeVar("State", bound=ShardState)
@@ -12,17 +13,17 @@ _NO_LAG = -1.0
 
 
 class LagScheduler:
-    """The shard whose oldest due job has waited longest."""
+    """The shard whose oldest due job has waited longest, each second counted by the weight of its queue."""
 
     def next(self, states: Sequence[State]) -> State | None:
-        """The most lagging of the shards with work, the first of equals; None where none has work."""
+        """The most urgent of the shards with work, the first of equals; None where none has work."""
         chosen, most = None, -math.inf
         # Run for each visit, over all shards of the thread.
         for state in states:
             if state.has_work:
-                lag = _NO_LAG if state.lag is None else state.lag
-                if lag > most:
-                    chosen, most = state, lag
+                own = urgency(_NO_LAG if state.lag is None else state.lag, state.weight)
+                if own > most:
+                    chosen, most = state, own
         return chosen
 
 

@@ -329,6 +329,57 @@ def test_a_board_without_a_scheduler_goes_by_lag(clock: ManualClock) -> None:
         clock.advance(rng.random())
 
 
+def test_x33_a_board_goes_by_lag_and_weight(clock: ManualClock) -> None:
+    """X-33: with weights, too, it comes to what LagScheduler chooses, at each moment, and risks stay behind."""
+    rng = Random(2)
+    queues = {"light": 0.25, "plain": 1.0, "heavy": 4.0}
+    shards = [ShardRef(name, 5, index) for name in queues for index in range(5)]
+    own, scheduled = board_of(clock, *shards), board_of(clock, *shards)
+    for board in (own, scheduled):
+        board.weigh(queues)
+    taken = set()
+    for _ in range(500):
+        some = [probed(shard, rng.choice([None, -8.0, -2.0, -0.5, 0.0, 1.0])) for shard in rng.sample(shards, 3)]
+        for board in (own, scheduled):
+            board.update(some, board.events)
+        shard = own.next()
+        assert shard == scheduled.next(LagScheduler())
+        if shard is not None:
+            taken.add(shard.queue_name)
+            for board in (own, scheduled):
+                board.visited(shard, SETTLED, None)
+        clock.advance(rng.random())
+
+    assert {*queues} == taken
+
+
+def test_x33_no_weight_starves_a_shard(clock: ManualClock) -> None:
+    """X-33: a shard of the lightest queue is visited in the end, though one of the heaviest always has work."""
+    light, heavy = ShardRef("light", 1, 0), ShardRef("heavy", 1, 0)
+    board = board_of(clock, heavy, light)
+    board.weigh({"light": 0.01, "heavy": 1.0})
+    board.update([probed(light, 0.0)], board.events)
+    visits = []
+    while light not in visits:
+        clock.advance(1.0)
+        board.update([probed(heavy, -1.0)], board.events)
+        visits.append(board.take())
+        board.visited(heavy, SETTLED, None)
+
+    assert 101 == len(visits)
+
+
+def test_x33_a_weight_brings_no_risk_forward(clock: ManualClock) -> None:
+    """X-33: what may end the process waits for others, however heavy its queue is."""
+    risky, plain = ShardRef("heavy", 1, 0), ShardRef("plain", 1, 0)
+    board = board_of(clock, risky, plain)
+    board.weigh({"heavy": 1_000.0})
+    board.put_off_risk(60.0)
+    board.update([probed(risky, -5.0, risky=True), probed(plain, 0.0)], board.events)
+
+    assert [plain, risky] == [board.next(), board.next()]
+
+
 def test_threads_that_share_a_board_never_have_the_same_shard(clock: ManualClock) -> None:
     """Whichever thread is free takes what has waited longest; what one visits no other takes."""
     shards = [ShardRef("queue", 10, index) for index in range(10)]

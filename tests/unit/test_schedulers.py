@@ -16,6 +16,7 @@ class State:
     ref: str
     lag: float | None = 0.0
     has_work: bool = True
+    weight: float = 1.0
 
 
 def names(scheduler: Scheduler, states: list[State], times: int) -> list[str | None]:
@@ -29,6 +30,14 @@ def test_lag_scheduler_takes_the_longest_waiting() -> None:
     states = [State("a", lag=1.0), State("b", lag=7.5), State("c", lag=3.0)]
 
     assert names(LagScheduler(), states, 2) == ["b", "b"]
+
+
+def test_x33_a_second_of_a_heavy_queue_counts_as_several() -> None:
+    """X-33: the lag is weighed; what has just come counts by its weight alone, and no weight keeps others for ever."""
+    assert names(LagScheduler(), [State("a", lag=9.0), State("b", lag=5.0, weight=2.0)], 1) == ["b"]
+    assert names(LagScheduler(), [State("a", lag=11.0), State("b", lag=5.0, weight=2.0)], 1) == ["a"]
+    assert names(LagScheduler(), [State("a"), State("b", weight=2.0)], 1) == ["b"]
+    assert names(LagScheduler(), [State("a", lag=1e6, weight=0.001), State("b", lag=0.5, weight=1_000.0)], 1) == ["a"]
 
 
 def test_lag_scheduler_skips_what_has_no_work() -> None:

@@ -1,0 +1,93 @@
+"""Checks what a worker declares about limits: how much runs at once, how much in a time, and what waits for what."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.job import is_number
+from lowkiq_lambda.rate import Rate
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.worker import Worker
+
+MOST_RUNNING: Final = 100_000
+LEAST_WEIGHT: Final = 0.001
+MOST_WEIGHT: Final = 1_000
+TENANTS: Final = ("spread", "home")
+
+
+def check_limits(worker: "type[Worker]") -> None:
+    """Refuses, with DeclarationError, limits that cannot work."""
+    name = worker.__name__
+    if worker.max_running is not None:
+        check_max_running(f"{name}.max_running", worker.max_running)
+    if worker.rate is not None:
+        check_rate(f"{name}.rate", worker.rate)
+    _check_names(name, worker.waits_for)
+    weight: object = worker.weight
+    if not is_number(weight) or not LEAST_WEIGHT <= worker.weight <= MOST_WEIGHT:
+        raise DeclarationError(
+            f"{name}.weight must be a number from {LEAST_WEIGHT} to {MOST_WEIGHT:,}, not {weight!r}."
+        )
+    if worker.tenants is not None and worker.tenants not in TENANTS:
+        raise DeclarationError(f'{name}.tenants must be "spread", "home" or None, not {worker.tenants!r}.')
+    if worker.tenant_rate is not None:
+        check_rate(f"{name}.tenant_rate", worker.tenant_rate)
+        if worker.tenants != "home":
+            raise DeclarationError(
+                f'{name}.tenant_rate needs tenants = "home": else each shard would allow a tenant that much.'
+            )
+
+
+def check_max_running(where: str, value: object) -> None:
+    """Refuses, with DeclarationError, what is no number of visits."""
+    if value == 0 and not isinstance(value, bool):
+        raise DeclarationError(f"{where} = 0 would let nothing run: that is pause.")
+    if not is_number(value) or not isinstance(value, int) or not 0 < value <= MOST_RUNNING:
+        raise DeclarationError(f"{where} must be a whole number from 1 to {MOST_RUNNING:,}, not {value!r}.")
+
+
+def check_rate(where: str, value: object) -> None:
+    """Refuses, with DeclarationError, what is no rate."""
+    if not isinstance(value, Rate):
+        raise DeclarationError(f"{where} must be a Rate, as in Rate(100, per=60), not {value!r}.")
+
+
+def check_waits(worker: "type[Worker]", others: "Iterable[type[Worker]]") -> None:
+    """Refuses, with DeclarationError, a worker that would wait for itself, directly or by way of other workers."""
+    waits = {other.queue_name: other.waits_for for other in (*others, worker)}
+    if cycle := _cycle_through(worker.queue_name, waits):
+        path = " waits for ".join(repr(name) for name in cycle)
+        raise DeclarationError(f"{worker.__name__}.waits_for would never let it run: {path}.")
+
+
+def check_waited_for(workers: "Iterable[type[Worker]]") -> None:
+    """Refuses, with DeclarationError, a wait for a queue that the app does not declare."""
+    declared = {worker.queue_name: worker for worker in workers}
+    for worker in declared.values():
+        if unknown := [name for name in worker.waits_for if name not in declared]:
+            raise DeclarationError(
+                f"{worker.__name__}.waits_for names {unknown[0]!r}, and the app declares no such queue: it has "
+                f"{', '.join(declared)}."
+            )
+
+
+def _check_names(name: str, names: object) -> None:
+    if isinstance(names, str):
+        raise DeclarationError(f"{name}.waits_for must be a tuple of queue names: write ({names!r},).")
+    if not isinstance(names, tuple) or not all(isinstance(one, str) and one for one in names):
+        raise DeclarationError(f"{name}.waits_for must be a tuple of queue names, not {names!r}.")
+
+
+def _cycle_through(queue_name: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """The queues from this one back to itself; empty where none leads there."""
+    paths, seen = [[queue_name]], {queue_name}
+    while paths:
+        path = paths.pop()
+        for name in waits.get(path[-1], ()):
+            if name == queue_name:
+                return [*path, name]
+            if name not in seen:
+                seen.add(name)
+                paths.append([*path, name])
+    return []

@@ -1,0 +1,34 @@
+"""How many ids may begin in a time: a value of declarations."""
+
+from dataclasses import dataclass
+
+from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.job import MAX_EXACT, is_number
+from lowkiq_lambda.retry import MAX_DELAY
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `ids` begin in any `per` seconds; an id that is tried again counts again.
+
+    >>> Rate(100, per=60)
+    Rate(ids=100, per=60)
+    >>> Rate(0, per=60)
+    Traceback (most recent call last):
+    ...
+    lowkiq_lambda.errors.DeclarationError: Rate(0, per=60) would let nothing begin: that is pause.
+    """
+
+    ids: int
+    per: float
+
+    def __post_init__(self) -> None:
+        """Raises DeclarationError for what is no rate."""
+        ids: object = self.ids
+        per: object = self.per
+        if ids == 0 and not isinstance(ids, bool):
+            raise DeclarationError(f"Rate({ids}, per={per!r}) would let nothing begin: that is pause.")
+        if not is_number(ids) or not isinstance(ids, int) or not 0 < ids <= MAX_EXACT:
+            raise DeclarationError(f"The ids of a Rate must be a whole number from 1 to {MAX_EXACT:,}, not {ids!r}.")
+        if not is_number(per) or not 0 < self.per <= MAX_DELAY:
+            raise DeclarationError(f"per of a Rate must be seconds above 0 and at most 100 years, not {per!r}.")
