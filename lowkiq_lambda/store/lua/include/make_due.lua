@@ -1,8 +1,8 @@
---! keys due since suspects
---! needs shard trouble retry_counts
+--! keys since suspects
+--! needs shard wait trouble retry_counts
 -- Makes a waiting id due now, whatever it waited for; with what it is still suspected of.
 local function make_due(id)
-  call('ZADD', due, now, id)
+  wait(id, now)
   call('ZADD', suspects, 'XX', now, id)
   call('ZREM', since, id)
   local t = read_trouble(id)

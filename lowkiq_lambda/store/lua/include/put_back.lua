@@ -1,5 +1,5 @@
---! keys due jobs since
---! needs retry_counts flight started
+--! keys jobs since
+--! needs wait retry_counts flight started
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
 local function put_back(merge, id, t, entries, perform_in, retry_count, progress)
@@ -11,7 +11,7 @@ local function put_back(merge, id, t, entries, perform_in, retry_count, progress
     put_counted(counts, merge, id, entry, record)
     record = nil
   end
-  call('ZADD', due, perform_in, id)
+  wait(id, perform_in)
   call('ZREM', since, id)
   if next(counts) then note_counts(id, t, counts) end
 end

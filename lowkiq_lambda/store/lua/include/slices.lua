@@ -1,5 +1,5 @@
---! keys due box since retry
---! needs put reading_step records shard trouble retry_counts flight started
+--! keys box since retry
+--! needs wait put reading_step records shard trouble retry_counts flight started
 -- Of an id with several payloads a claim takes a slice: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
@@ -31,7 +31,7 @@ end
 
 -- Such as an id between its slices: it queues behind what is due now; since keeps its own time for the lag.
 local function leave_rest(id, perform_in)
-  call('ZADD', due, due_by, id)
+  wait(id, due_by)
   call('ZADD', since, 'LT', perform_in, id)
 end
 

@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
 --! keys pushes_even pushes_odd failures texts
---! needs records keep_error shelf sound shard retry_counts trouble flight failures started
+--! needs wait records keep_error shelf sound shard retry_counts trouble flight failures started
 -- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 
@@ -11,7 +11,8 @@ local function is_in_flight(id) return call('HEXISTS', flight, id) == 1 end
 -- The id waits no more.
 local function wipe(id)
   call('HDEL', jobs, id)
-  for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
+  wait_no_more(id)
+  for _, key in ipairs({since, retry}) do call('ZREM', key, id) end
   if is_in_flight(id) then return end
   call('ZREM', suspects, id)
   call('HDEL', trouble, id)
@@ -32,7 +33,7 @@ end
 
 local function check_time(name, key, id, score)
   if finite(score) then return end
-  call('ZADD', key, now, id)
+  if key == due then wait(id, now) else call('ZADD', key, now, id) end
   put_right(name, id, 'its time was ' .. score)
 end
 
@@ -52,7 +53,7 @@ local function wait_in_box(id, entry)
     call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single)
     call('HSET', jobs, id, 'm' .. (record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED))
   end
-  if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+  if not call('ZSCORE', due, id) then wait(id, now) end
 end
 
 -- A started job of which not all is sound, or which is there twice, starts anew: its progress is true of all that it was
@@ -76,7 +77,7 @@ local function check_started(member, score, id, given)
   if record and record:byte(1) == STARTED then return end
   if record and is_record(record) and record:byte(1) ~= SEVERAL then wait_in_box(id, untouched(record):sub(2)) end
   call('HSET', jobs, id, 'p' .. (record and record:byte(1) == SEVERAL and #record == 7 and record:sub(2) or UNTOUCHED))
-  if not call('ZSCORE', due, id) then call('ZADD', due, now, id) end
+  if not call('ZSCORE', due, id) then wait(id, now) end
   put_right('box', id, 'the record of the id knew nothing of the started job')
 end
 
@@ -98,7 +99,7 @@ function CHECKS.jobs(id, record)
     measure(untouched(record):sub(2))
   end
   if not call('ZSCORE', due, id) then
-    call('ZADD', due, now, id)
+    wait(id, now)
     put_right('jobs', id, 'the id was not in due')
   end
 end

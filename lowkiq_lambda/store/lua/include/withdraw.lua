@@ -1,11 +1,12 @@
---! keys due jobs box since retry trouble flight
---! needs action trouble retry_counts forget_errors suspicion make_due put records page started flight
+--! keys jobs box since retry trouble flight
+--! needs wait action trouble retry_counts forget_errors suspicion make_due put records page started flight
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
 
 local function forget_waiting(id)
   call('HDEL', jobs, id)
-  for _, key in ipairs({due, since, retry}) do call('ZREM', key, id) end
+  wait_no_more(id)
+  for _, key in ipairs({since, retry}) do call('ZREM', key, id) end
   if call('HEXISTS', flight, id) == 1 then
     local t = read_trouble(id)
     keep_counts(id, t, true)

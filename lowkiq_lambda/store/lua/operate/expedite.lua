@@ -1,5 +1,5 @@
 --! keys due jobs box suspects
---! needs shard action page put records flight started
+--! needs shard wait action page put records flight started
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
@@ -13,7 +13,7 @@ local function make_room()
   local from = string.format('(%.17g', at - FEW * tick)
   local near = call('ZRANGE', due, from, now, 'BYSCORE', 'LIMIT', 0, FEW + 1)
   if #near > FEW then return end
-  for i, id in ipairs(near) do call('ZADD', due, at - (#near - i) * tick, id) end
+  for i, id in ipairs(near) do wait(id, at - (#near - i) * tick) end
 end
 
 local function waited_at_look(id)
@@ -44,7 +44,7 @@ return act_on_each(13, function(id)
   if not prepared then make_room() end
   prepared = true
   at = at + tick
-  call('ZADD', due, at, id)
+  wait(id, at)
   call('ZADD', suspects, 'XX', at, id)
   return true
 end)

@@ -1,6 +1,6 @@
 --! keys due jobs box retry meta pushes_even pushes_odd
 --! needs shard
---! rarely retry_counts
+--! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
 -- ARGV[5]    merge
@@ -92,9 +92,9 @@ for _, job in ipairs(again) do
   local id, record = job[2], job[4] or nil
   rarely().put_pushed(merge, id, job[3], record, failed[id])
   met[#met + 1] = job[1]
-  local perform_in = call('ZSCORE', due, job[2])
+  local perform_in = call('ZSCORE', due, id)
   -- Somebody deleted the times.
-  if not perform_in then call('ZADD', due, now_text, job[2]) end
+  if not perform_in then rarely().wait(id, now_text) end
   met[#met + 1] = perform_in or now_text
 end
 local sooner = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0

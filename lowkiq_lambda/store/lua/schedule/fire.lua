@@ -1,5 +1,5 @@
 --! keys due jobs box retry flight meta
---! needs shard timetable
+--! needs shard wait timetable
 --! rarely retry_counts
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -61,12 +61,12 @@ if record then
   rarely().put_pushed(merge, id, place .. payload, record, failed)
   local waits_until = call('ZSCORE', due, id)
   -- Somebody deleted the times.
-  if not waits_until then call('ZADD', due, perform_in, id) end
+  if not waits_until then wait(id, perform_in) end
   perform_in = tonumber(waits_until or perform_in)
 else
   local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
   call('HSET', jobs, id, 's' .. place .. payload)
-  call('ZADD', due, perform_in, id)
+  wait(id, perform_in)
   sooner = (not head or perform_in < tonumber(head)) and 1 or 0
 end
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
