@@ -105,11 +105,21 @@ class Backend:
         except Exception as error:  # noqa: BLE001 - those that are no damage are raised again
             return self.mender.read_again(error, shard, lambda: read(run()))
 
-    def call(self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float) -> Reply:
-        """The answer of a script that is about no shard, told a time that was measured for it. Raises BackendError."""
-        return self.retrying(
-            retry_for, lambda: self._once(code, target, [*self.nodes.stamp(target, measure=True), *args])
-        )
+    def call(
+        self, code: Script, target: Keyed, args: Sequence[Argument], retry_for: float, *, measure: bool = True
+    ) -> Reply:
+        """The answer of a script that is about no shard. Raises BackendError.
+
+        With `measure` it is told a time that was measured for it; else only where it asks for that.
+        """
+
+        def ask(*, measure: bool) -> Reply:
+            return self._once(code, target, [*self.nodes.stamp(target, measure=measure), *args])
+
+        reply = self.retrying(retry_for, lambda: ask(measure=measure))
+        if not measure and reply[0] == b"SKEW":
+            reply = self.retrying(retry_for, lambda: ask(measure=True))
+        return reply
 
     @property
     def mender(self) -> "Mender":

@@ -69,11 +69,20 @@ Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 DUTIES: Final = "duties"
 TIMETABLE: Final = "timetable"
-FEATURES: Final[dict[str, tuple[str, ...]]] = {DUTIES: (DUTIES,), TIMETABLE: (TIMETABLE,)}
+LIMITS: Final = "limits"
+FEATURES: Final[dict[str, tuple[str, ...]]] = {
+    DUTIES: (DUTIES,),
+    TIMETABLE: (TIMETABLE,),
+    LIMITS: (LIMITS, "places", "line"),
+}
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-That of duties is no shard's, but an app's.
+That of duties is no shard's, but an app's; those of limits are a queue's.
 """
+
+
+_NO_SHARD: Final = ("",) * len((*SHARD_KEYS, SHELF))
+"""In the place of a shard's keys, where there is none."""
 
 
 def key_names(features: Iterable[str] = ()) -> tuple[str, ...]:
@@ -138,8 +147,28 @@ class ShardGroup:
         return tuple(chain.from_iterable([pick(shard.keys) for shard in self.shards]))
 
 
+@dataclass(frozen=True)
+class QueueRef:
+    """A queue, as far as its limits go: their keys lie in one slot, which is not that of its shards."""
+
+    queue_name: str
+    keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        prefix = _queue_prefix(self.queue_name)
+        object.__setattr__(self, "keys", tuple(f"{prefix}:{name}" for name in FEATURES[LIMITS]))
+
+    def key(self, name: str) -> str:
+        """The queue's key of that name."""
+        return self.keys[FEATURES[LIMITS].index(name)]
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return pick((*_NO_SHARD, *self.keys))
+
+
 class Keyed(Protocol):
-    """What has keys on one node that scripts are given: a shard, some of them, or the duties of an app."""
+    """What has keys on one node that scripts are given: a shard, some of them, a queue, or the duties of an app."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -162,9 +191,14 @@ def escape(queue_name: str) -> str:
 
 def declaration_key(queue_name: str) -> str:
     """Where a queue keeps what it was made with."""
-    return f"{PREFIX}:{{{escape(queue_name)}}}:declaration"
+    return f"{_queue_prefix(queue_name)}:declaration"
 
 
 def notification_channel(queue_name: str) -> str:
     """The channel on which a push says that a shard has work sooner than before."""
     return f"{PREFIX}:{escape(queue_name)}:notify"
+
+
+def _queue_prefix(queue_name: str) -> str:
+    """What keys of a queue begin with that are no shard's."""
+    return f"{PREFIX}:{{{escape(queue_name)}}}"

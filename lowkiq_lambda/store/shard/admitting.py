@@ -1,0 +1,175 @@
+"""The calls of a visit to a limited queue: enter, stay, keep, leave.
+
+Who visits a shard of the queue has a place among the visits that run at once, and may begin so many ids. Both are kept
+in the queue's own slot, and a place ends by itself. The calls are numbered, so one that reaches the server twice is
+applied once.
+"""
+
+import math
+import os
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.forks import end_child_of
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, ShardRef, notification_channel
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
+
+Operation: TypeAlias = Literal["enter", "stay", "keep", "leave"]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a queue allows: `places`, visits at once; `ids` that begin in any `per` seconds. None: no such limit."""
+
+    places: int | None = None
+    ids: int | None = None
+    per: float = 1.0
+
+
+NO_LIMITS: Final = Limits()
+"""Of a queue that others wait for: its visits have places, and each gets one."""
+
+
+class AdmitReply(ReplyShape, frozen=True):
+    """What admit.lua answers who has a place. Seconds are texts."""
+
+    scripts = ("admit",)
+    status: bytes
+    granted: bytes
+    waiting: int
+    more_in: bytes
+    slack: bytes
+
+
+class FullReply(ReplyShape, frozen=True):
+    """What admit.lua answers who has none."""
+
+    status: bytes
+    seconds: bytes
+
+
+class VisitsRunningReply(ReplyShape, frozen=True):
+    """What visits_running.lua answers."""
+
+    scripts = ("visits_running",)
+    status: bytes
+    count: int
+    seconds: bytes
+
+
+class Admitted(NamedTuple):
+    """The visit goes on: `ids` may begin within `slack` seconds of the call; without a rate both are infinite.
+
+    `waiting`: how many shards wait for a place, or for ids. `more_in`: in how many seconds another id may begin.
+    """
+
+    ids: float
+    waiting: int
+    more_in: float
+    slack: float
+
+
+class Full(NamedTuple):
+    """The visit may not begin: it is worth asking again in so many seconds."""
+
+    seconds: float
+
+
+class VisitsRunning(NamedTuple):
+    """How many visits to a queue run; when the last of them has ended for sure, in seconds from now."""
+
+    running: int
+    seconds: float
+
+
+class PlaceSession:
+    """One visit's calls about its place. Raises LeaseLost once the place has ended, and BackendError.
+
+    A process that was forked since does not have the place: it ends at its first call.
+    """
+
+    def __init__(self, backend: Backend, shard: ShardRef, nonce: str, limits: Limits, ttl: float) -> None:
+        self._backend = backend
+        self.shard = shard
+        self.queue = QueueRef(shard.queue_name)
+        self._nonce = nonce
+        self._limits = limits
+        self._ttl = ttl
+        self._calls = -1
+        self._pid = os.getpid()
+
+    def enter(self, want: int, patience: float, retry_for: float) -> Admitted | Full:
+        """Take a place, and so many ids. Who waits for a place for `patience` seconds at least may stand in line."""
+        reply = self._ask("enter", retry_for, want=want, patience=patience)
+        if reply[0] == b"FULL":
+            return Full(float(FullReply.of(reply).seconds))
+        self._calls = 0
+        return _admitted(reply)
+
+    def stay(self, want: int, unused: float, retry_for: float) -> Admitted:
+        """Prolong the place, give back what did not begin of what was granted last, and take so many ids."""
+        admitted = _admitted(self._unless_gone(self._ask("stay", retry_for, want=want, unused=unused)))
+        self._calls += 1
+        return admitted
+
+    def keep(self, retry_for: float, seconds: float | None = None) -> Admitted:
+        """Prolong the place, or have it end in so many seconds. May be called beside the others, by another thread."""
+        return _admitted(self._unless_gone(self._ask("keep", retry_for, ttl=seconds)))
+
+    def leave(self, unused: float, retry_for: float) -> None:
+        """End the place, and give back what did not begin; also where the answer of the last call was lost."""
+        self._ask("leave", retry_for, unused=unused)
+
+    def _ask(  # noqa: PLR0913 - all but the first two by keyword, few of them at a time
+        self,
+        operation: Operation,
+        retry_for: float,
+        *,
+        want: int = 0,
+        unused: float = 0.0,
+        patience: float = 0.0,
+        ttl: float | None = None,
+    ) -> Reply:
+        end_child_of(self._pid)
+        limits = self._limits
+        args: list[Argument] = [
+            operation,
+            self._nonce,
+            self._calls + 1,
+            self.shard.index,
+            self._ttl if ttl is None else ttl,
+            "" if limits.places is None else limits.places,
+            "" if limits.ids is None else limits.ids,
+            limits.per,
+            want,
+            0 if math.isinf(unused) else int(unused),
+            notification_channel(self.shard.queue_name),
+            min(patience, _LONGEST_PATIENCE),
+        ]
+        return self._backend.call(script("admit", (LIMITS,)), self.queue, args, retry_for, measure=False)
+
+    def _unless_gone(self, reply: Reply) -> Reply:
+        if reply[0] == b"GONE":
+            shard = self.shard
+            raise LeaseLost(f"A visit to shard {shard.index} of {shard.queue_name!r} has lost its place.")
+        return reply
+
+
+def visits_running(backend: Backend, queue_name: str, retry_for: float) -> VisitsRunning:
+    """How many visits to a queue run, of those that have places. Raises BackendError."""
+    code = script("visits_running", (LIMITS,))
+    reply = VisitsRunningReply.of(backend.call(code, QueueRef(queue_name), [], retry_for, measure=False))
+    return VisitsRunning(reply.count, float(reply.seconds))
+
+
+_LONGEST_PATIENCE: Final = 1e9
+"""Seconds, where a script is told for ever."""
+
+
+def _admitted(reply: Reply) -> Admitted:
+    told = AdmitReply.of(reply)
+    if not told.granted:
+        return Admitted(math.inf, told.waiting, 0.0, math.inf)
+    return Admitted(int(told.granted), told.waiting, float(told.more_in), float(told.slack))
