@@ -35,12 +35,24 @@ class DutiesRun(NamedTuple):
 
 
 class DutyRunner:
-    """Runs duties of one app, as often as somebody calls it; `scope` as in `DutyKey.of`."""
+    """Runs duties of one app, as often as somebody calls it; `scope` as in `DutyKey.of`.
 
-    def __init__(
-        self, app: "Lowkiq", duties: Sequence[Duty], clock: Clock, *, name: str = "duties", scope: str = ""
+    `claim_ttl`: for how many seconds a claim lasts, of duties of which two runs at a time do no harm; None: as long as
+    a run may take.
+    """
+
+    def __init__(  # noqa: PLR0913 - by name
+        self,
+        app: "Lowkiq",
+        duties: Sequence[Duty],
+        clock: Clock,
+        *,
+        name: str = "duties",
+        scope: str = "",
+        claim_ttl: float | None = None,
     ) -> None:
         self.name = name
+        self._claim_ttl = claim_ttl
         self._app = app
         self._duties = {duty.name: duty for duty in duties}
         self._clock = clock
@@ -53,7 +65,7 @@ class DutyRunner:
         """
         ran = DutiesRun({}, {}, 0.0)
         while (left := self._not_run(ran)) and remaining() > 0:
-            requests = [(duty.name, duty.every, _seconds_of(duty, remaining) + GRACE) for duty in left]
+            requests = [(duty.name, duty.every, self._ttl_of(duty, remaining)) for duty in left]
             claim, next_in = self._claims.claim(requests, retry_for=0.0)
             if claim is None:
                 # A round that ran a duty has not asked when that is due again: the next look, at once, does.
@@ -61,6 +73,9 @@ class DutyRunner:
             if not self._run(claim, remaining, ran):
                 break
         return ran
+
+    def _ttl_of(self, duty: Duty, remaining: Callable[[], float]) -> float:
+        return _seconds_of(duty, remaining) + GRACE if self._claim_ttl is None else self._claim_ttl
 
     def _not_run(self, ran: DutiesRun) -> list[Duty]:
         return [duty for name, duty in self._duties.items() if name not in ran.results and name not in ran.errors]
@@ -94,7 +109,7 @@ class DutyRunner:
     def _finish(self, claim: DutyClaim, error: BaseException | None, again_in: float | None) -> None:
         # A text may hold lone surrogates, as of a file's name: no UTF-8 has them.
         text = "" if error is None else cut(headline(error), _ERROR_LENGTH).encode(errors="backslashreplace").decode()
-        if not self._claims.finish(claim, text, again_in, retry_for=GRACE):
+        if not self._claims.finish(claim, text, again_in, retry_for=GRACE) and self._claim_ttl is None:
             text = "a duty took longer than its claim lasted, so another process may have done it at the same time"
             logger.warning(text, extra={"duty": claim.name})
 

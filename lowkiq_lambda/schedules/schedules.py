@@ -157,9 +157,10 @@ class Schedules:
     def duty_runner(self, clock: Clock) -> "DutyRunner":
         """What calls `tick` in time."""
         from lowkiq_lambda.duties.runner import DutyRunner  # noqa: PLC0415 - imported lazily: cold start
-        from lowkiq_lambda.schedules.duty import FireDuty  # noqa: PLC0415 - as above
+        from lowkiq_lambda.schedules.duty import CLAIM_TTL, FireDuty  # noqa: PLC0415 - as above
 
-        return DutyRunner(self._app, [FireDuty()], clock, name=FireDuty.name, scope=self._duty_scope())
+        scope = self._duty_scope()
+        return DutyRunner(self._app, [FireDuty()], clock, name=FireDuty.name, scope=scope, claim_ttl=CLAIM_TTL)
 
     def duty_states(self) -> "list[DutyState]":
         """When entries were looked at last, and what came of it."""

@@ -1,0 +1,95 @@
+"""Whose turn it is to fire entries, and how soon another process has it."""
+
+import logging
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.duties.runner import DutiesRun
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Died
+from tests.kit.duties import ENOUGH
+from tests.kit.firing import at_noon
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+
+
+@pytest.fixture
+def apps(make_app: MakeApp, clock: ManualClock, queue_name: str) -> list[Lowkiq]:
+    """Two processes with an entry that fires each second, which have looked once."""
+    at_noon(clock)
+    apps = [make_app() for _ in range(2)]
+    for app in apps:
+        app.every(1.0, declare(app, queue_name, Notes()), id="poll")
+    looked(apps[0])
+    return apps
+
+
+def looked(app: Lowkiq) -> DutiesRun:
+    """What a daemon's thread does."""
+    return app.schedules.duty_runner(app.backend.clock).run_due(lambda: ENOUGH)
+
+
+def firings(run: DutiesRun) -> int:
+    """How many planned times it decided."""
+    return int(run.results["schedules"]["fired"]) if run.results else 0
+
+
+def test_the_others_know_when_a_process_that_stopped_would_have_looked(
+    apps: list[Lowkiq], clock: ManualClock
+) -> None:
+    """C-6: it leaves the next planned time behind, and whoever looks then has the turn."""
+    assert 1.0 == looked(apps[1]).next_in
+    clock.advance(1.0)
+    assert 1 == firings(looked(apps[1]))
+
+
+def test_a_look_of_another_process_keeps_nobody_waiting_for_long(apps: list[Lowkiq], clock: ManualClock) -> None:
+    """C-6: who asks while it goes on asks again within a second, though the other one stops right after it."""
+    waits: list[float] = []
+    tick = apps[0].schedules.tick
+
+    def asked_meanwhile(*arguments: object) -> object:
+        waits.append(looked(apps[1]).next_in)
+        return tick(*arguments)  # type: ignore[arg-type]  # handed on
+
+    apps[0].schedules.tick = asked_meanwhile  # type: ignore[assignment,method-assign]  # the moment in between
+    clock.advance(1.0)
+    assert 1 == firings(looked(apps[0]))
+    assert [True] == [wait <= 1.0 for wait in waits]
+
+
+def test_a_process_that_dies_while_it_looks_is_replaced_within_a_second(
+    apps: list[Lowkiq], clock: ManualClock
+) -> None:
+    """C-6: what it had not decided fires no more than a second late."""
+
+    def die(*_arguments: object) -> None:
+        raise Died
+
+    apps[0].schedules.tick = die  # type: ignore[assignment,method-assign]  # as SIGKILL does
+    clock.advance(1.0)
+    with pytest.raises(Died):
+        looked(apps[0])
+    wait = looked(apps[1]).next_in
+    clock.advance(wait)
+    assert (1.0, 1) == (wait, firings(looked(apps[1])))
+
+
+def test_two_that_look_at_once_are_no_news(
+    apps: list[Lowkiq], clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A look may take longer than its claim, as no planned time fires twice: nobody is warned."""
+    tick = apps[0].schedules.tick
+
+    def overtaken(*arguments: object) -> object:
+        clock.advance(2.0)
+        assert 1 == firings(looked(apps[1]))
+        return tick(*arguments)  # type: ignore[arg-type]  # handed on
+
+    apps[0].schedules.tick = overtaken  # type: ignore[assignment,method-assign]  # the moment in between
+    clock.advance(1.0)
+    with caplog.at_level(logging.WARNING):
+        assert 0 == firings(looked(apps[0]))
+    assert [] == caplog.messages
