@@ -13,6 +13,8 @@ Answer = TypeVar("Answer")
 
 MESSAGE: Final = 2_000
 """Characters of one exception's message that its text has."""
+SHOWN: Final = 200
+"""Characters of a value that an error names."""
 LONGEST_LOGGED: Final = 20_000
 """Characters of the messages of an error, and of those that it came from, that a log prints."""
 
@@ -61,6 +63,18 @@ def cut(text: str, length: int) -> str:
         mark = "…"
     kept = length - len(mark)
     return text[: kept // 2] + mark + text[len(text) - (kept - kept // 2) :]
+
+
+def shown(value: object, length: int = SHOWN) -> str:
+    """A value as an error names it: its `repr`, cut, where it has one.
+
+    >>> shown("x" * 1_000, 40)
+    "'xxxxxxxx [of 1,002 characters] xxxxxxxx'"
+    >>> shown(10**5_000)
+    '<int>'
+    """
+    text, broken = call_safely(repr, value)
+    return f"<{type(value).__name__}>" if broken else cut(text or "", length)
 
 
 def brief(text: str, length: int) -> str:

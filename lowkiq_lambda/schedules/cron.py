@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
+from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
@@ -62,7 +63,7 @@ class Cron:
         """Raises DeclarationError where a field cannot be, the zone is unknown, or no moment ever fits."""
         zone_of(self.tz)
         if next(self.after(_CHECKED_FROM), None) is None:
-            raise DeclarationError(f"cron {self.text!r} never comes: no day fits it.")
+            raise DeclarationError(f"cron {shown(self.text)} never comes: no day fits it.")
 
     @property
     def digest(self) -> str:
@@ -80,7 +81,9 @@ class Cron:
 
     def explain(self) -> str:
         """The expression in English. Raises DeclarationError as `check` does."""
-        return self._evaluated().explain()
+        from lowkiq_lambda.schedules.explanation import explain  # noqa: PLC0415 - imported lazily: cold start
+
+        return explain(fields_of(self.text), self._evaluated())
 
     def _minutes(self, start: datetime) -> Iterator[float]:
         """The minutes that fit, seconds left out: cronsim heeds the changes of clocks for five fields alone."""

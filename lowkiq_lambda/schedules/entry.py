@@ -2,40 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, get_args
 from zlib import crc32
 
+from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import id_text, is_number
+from lowkiq_lambda.job import id_text
 from lowkiq_lambda.schedules.misfire import Missed
-from lowkiq_lambda.schedules.times import Times, parse_times, seconds_of
+from lowkiq_lambda.schedules.times import Times, parse_times, problem_of_seconds, seconds_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.schedules.options import EntryOptions
 
 Overlap: TypeAlias = Literal["merge", "skip"]
 """What a firing does while its id waits or is in flight: the payload joins the others, or nothing is pushed."""
 
 _TEXTS: Final = (
     ("queue_name", 1, 65_536),
-    ("name", 1, 200),
     ("id", 1, 65_536),
+    ("name", 1, 200),
     ("description", 0, 1_000),
 )
 _CHOICES: Final = (("missed", get_args(Missed)), ("overlap", get_args(Overlap)))
 _NUMBERS: Final = (("grace", 60, 366 * 86_400), ("jitter", 0, 86_400))
 """Seconds. A tick comes once a minute, so a smaller grace would miss firings while all goes well."""
-_OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "description")
-
-
-class EntryOptions(TypedDict, total=False):
-    """What an entry has beside its queue, its times and the id of its job."""
-
-    name: str
-    payload: object
-    missed: Missed
-    grace: float | timedelta
-    overlap: Overlap
-    jitter: float | timedelta
-    description: str
+OPTIONS: Final = ("payload", "missed", "grace", "overlap", "jitter", "description")
+"""What `EntryOptions` has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +50,12 @@ class ScheduleEntry:
 
     def __post_init__(self) -> None:
         if problem := self._problem():
-            raise DeclarationError(f"Entry {self.name!r} of {self.queue_name!r}: {problem}.")
+            raise DeclarationError(f"{self.label}: {problem}.")
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return label_of(self.queue_name, self.name)
 
     @property
     def tz(self) -> str:
@@ -75,12 +72,12 @@ class ScheduleEntry:
         try:
             self.times.check()
         except DeclarationError as error:
-            raise DeclarationError(f"Entry {self.name!r} of {self.queue_name!r}: {error}") from None
+            raise DeclarationError(f"{self.label}: {error}") from None
 
     def definition(self) -> dict[str, Any]:
         """What makes the entry anew under its queue and name, for JSON if the payload is."""
         times = {"kind": self.times.kind, "text": self.times.text, "tz": self.tz}
-        return {**times, "id": self.id, **{option: getattr(self, option) for option in _OPTIONS}}
+        return {**times, "id": self.id, **{option: getattr(self, option) for option in OPTIONS}}
 
     @classmethod
     def from_definition(cls, queue_name: str, name: str, definition: Mapping[str, Any]) -> "ScheduleEntry":
@@ -88,23 +85,23 @@ class ScheduleEntry:
         try:
             times = parse_times(definition.get("kind"), definition.get("text"), definition.get("tz", "UTC"))
         except DeclarationError as error:
-            raise DeclarationError(f"Entry {name!r} of {queue_name!r}: {error}") from None
-        options = {option: definition[option] for option in _OPTIONS if option in definition}
+            raise DeclarationError(f"{label_of(queue_name, name)}: {error}") from None
+        options = {option: definition[option] for option in OPTIONS if option in definition}
         return cls(queue_name=queue_name, name=name, times=times, id=definition.get("id", ""), **options)
 
     def _problem(self) -> str | None:
         """What is wrong with its fields, of which any may have come from a file or from Redis."""
         for field, least, most in _TEXTS:
             if not _is_text(value := getattr(self, field), least, most):
-                return f"{field} must be a text of {least} to {most:,} characters, not {value!r}"
+                return f"{field} must be a text of {least} to {most:,} characters, not {shown(value)}"
         if not self.name.isprintable():
-            return f"name must have printable characters only, not {self.name!r}"
+            return f"name must have printable characters only, not {shown(self.name)}"
         for field, choices in _CHOICES:
             if (value := getattr(self, field)) not in choices:
-                return f"{field} must be one of {', '.join(choices)}, not {value!r}"
+                return f"{field} must be one of {', '.join(choices)}, not {shown(value)}"
         for field, least, most in _NUMBERS:
-            if not is_number(value := getattr(self, field)) or not least <= value <= most:
-                return f"{field} must be a timedelta or seconds from {least:,} to {most:,}, not {value!r}"
+            if problem := problem_of_seconds(getattr(self, field), least, most):
+                return f"{field} {problem}"
         return None
 
 
@@ -113,7 +110,8 @@ def new_entry(
     times: Times,
     *,
     id: object,
-    **options: Unpack[EntryOptions],
+    name: object = None,
+    **options: Unpack["EntryOptions"],
 ) -> ScheduleEntry:
     """An entry as code declares it: `id` is a str, an int or a UUID, and its text the name where none is given.
 
@@ -122,10 +120,20 @@ def new_entry(
     try:
         job_id = id_text(id)
     except JobError as error:
-        raise DeclarationError(f"An entry of {queue_name!r}: id {error.reason}.") from None
-    fields: dict[str, Any] = {"name": job_id, **options}
+        raise DeclarationError(f"An entry of {shown(queue_name)}: id {error.reason}.") from None
+    fields: dict[str, Any] = {"name": job_id if name is None else name, **options}
+    if unknown := next((option for option in options if option not in OPTIONS), None):
+        known = ", ".join(("name", "tz", *OPTIONS))
+        raise DeclarationError(
+            f"{label_of(queue_name, fields['name'])}: {shown(unknown)} is not an option of it: there are {known}."
+        )
     fields |= {field: seconds_of(fields[field]) for field in ("grace", "jitter") if field in fields}
     return ScheduleEntry(queue_name=queue_name, times=times, id=job_id, **fields)
+
+
+def label_of(queue_name: object, name: object) -> str:
+    """What errors call an entry, whatever its names are."""
+    return f"Entry {shown(name)} of {shown(queue_name)}"
 
 
 def _is_text(value: object, least: int, most: int) -> bool:

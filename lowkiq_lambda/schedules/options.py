@@ -9,12 +9,10 @@ if TYPE_CHECKING:
     from lowkiq_lambda.schedules.misfire import Missed
 
 
-class FiringOptions(TypedDict, total=False):
-    """What may be said of an entry beside its name, its times, its worker and its id. Times are seconds."""
+class EntryOptions(TypedDict, total=False):
+    """What an entry has beside its queue, its name, its times and the id of its job. Times are seconds."""
 
     payload: object
-    tz: str
-    """The zone of its times; UTC if none is given."""
     missed: "Missed"
     """What becomes of planned times that nobody was there for: `once` fires the newest of them, `skip` none that is
     more than two minutes late, `all` each. `once` if nothing is given."""
@@ -25,6 +23,13 @@ class FiringOptions(TypedDict, total=False):
     jitter: "float | timedelta"
     """Over how many seconds the starts of many entries are spread; 0 if nothing is given."""
     description: str
+
+
+class FiringOptions(EntryOptions, total=False):
+    """What may be said of an entry beside its name, its times, its worker and its id."""
+
+    tz: str
+    """The zone of its times; UTC if none is given."""
 
 
 class DeclaredOptions(FiringOptions, total=False):

@@ -56,6 +56,11 @@ class RunTimeEntries:
         """Remove an entry that was made here. Raises NoSuchEntry."""
         made = [row for row in self._rows([queue], name) if row.record.definition is not None]
         if not [row for row in made if self._store.remove(row.shard, name)]:
+            if self._timetable.get(queue.worker.queue_name, name):
+                raise NoSuchEntry(
+                    f"Code declares the schedule entry {name!r} of {queue.worker.queue_name!r}, and only code removes it; "
+                    "disable switches it off."
+                )
             raise NoSuchEntry(f"Queue {queue.worker.queue_name!r} has no entry {name!r} that was made at run time.")
 
     def all(self, queues: "Iterable[Queue]") -> list[ScheduleView]:

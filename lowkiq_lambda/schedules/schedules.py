@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.error_text import shown
+from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.duties.runner import DutyRunner
+    from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.options import DeclaredOptions, FiringOptions
     from lowkiq_lambda.schedules.records import ScheduleView
     from lowkiq_lambda.schedules.run_time import RunTimeEntries
@@ -79,7 +81,13 @@ class Schedules:
 
         A declaration checks the form alone, so that a process that only drains evaluates no expression.
         """
-        return [problem for entry in self._timetable if (problem := self._problem(entry))]
+        return [problem for entry in self._timetable if (problem := self.problem_of(entry))]
+
+    def problem_of(self, entry: ScheduleEntry) -> str | None:
+        """Why the entry cannot fire, in a sentence that names it, or None; asks no Redis."""
+        from lowkiq_lambda.schedules.checking import problem_of  # noqa: PLC0415 - imported lazily: cold start
+
+        return problem_of(entry, self._app.config)
 
     def tick(self, remaining: Callable[[], float] = lambda: math.inf) -> "Ticked":
         """Fire what is due, while `remaining` (seconds) is more than 0, but for what another process has fired.
@@ -100,6 +108,7 @@ class Schedules:
         self,
         name: str,
         worker: AnyWorker,
+        /,
         *,
         id: "str | int | UUID",
         cron: str | None = None,
@@ -114,45 +123,47 @@ class Schedules:
         where it cannot work, where code declares the name, or the shard of the id has 1,000 entries.
         """
         times = _times(cron, every, offset, at, options.get("tz", "UTC"))
+        if "name" in options:
+            raise DeclarationError("The name of an entry is the first argument of put: give it no second one.")
         entry = new_entry(self._queue_name(worker), times, id=id, name=name, **_without_tz(options))
-        if problem := self._problem(entry):
+        if problem := self.problem_of(entry):
             raise DeclarationError(problem)
-        self._at_run_time.put(self._app.queue_of(worker), entry)
+        self._at_run_time.put(self._queue_of(worker), entry)
 
     def remove(self, worker: AnyWorker, name: str) -> None:
         """Remove an entry that was made at run time. Raises NoSuchEntry."""
-        self._at_run_time.remove(self._app.queue_of(worker), name)
+        self._at_run_time.remove(self._queue_of(worker), name)
 
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
-        return self._at_run_time.all([self._app.queue_of(worker) for worker in workers or self._app.workers])
+        return self._at_run_time.all([self._queue_of(worker) for worker in workers or self._app.workers])
 
     def history(self, worker: AnyWorker, name: str) -> "list[NotedFiring]":
         """The last ten decisions about an entry, newest first. Raises NoSuchEntry."""
-        return self._at_run_time.history(self._app.queue_of(worker), name)
+        return self._at_run_time.history(self._queue_of(worker), name)
 
     def enable(self, worker: AnyWorker, name: str) -> None:
         """Switch an entry on; times that came while it was off never fire. Raises NoSuchEntry."""
-        self._at_run_time.switch(self._app.queue_of(worker), name, on=True)
+        self._at_run_time.switch(self._queue_of(worker), name, on=True)
 
     def disable(self, worker: AnyWorker, name: str) -> None:
         """Switch an entry off, for every process at once, until it is switched on again. Raises NoSuchEntry."""
-        self._at_run_time.switch(self._app.queue_of(worker), name, on=False)
+        self._at_run_time.switch(self._queue_of(worker), name, on=False)
 
     def enable_all(self, worker: AnyWorker) -> None:
         """Switch all entries of a worker on."""
-        self._at_run_time.switch_all(self._app.queue_of(worker), on=True)
+        self._at_run_time.switch_all(self._queue_of(worker), on=True)
 
     def disable_all(self, worker: AnyWorker) -> None:
         """Switch all entries of a worker off: those of code, and those made at run time."""
-        self._at_run_time.switch_all(self._app.queue_of(worker), on=False)
+        self._at_run_time.switch_all(self._queue_of(worker), on=False)
 
     def run_now(self, worker: AnyWorker, name: str) -> Pushed:
         """Push an entry's job now, through the client middlewares; its planned times stay as they are.
 
         Raises NoSuchEntry, and what a push raises.
         """
-        return self._at_run_time.run_now(self._app.queue_of(worker), name)
+        return self._at_run_time.run_now(self._queue_of(worker), name)
 
     def duty_runner(self, clock: Clock) -> "DutyRunner":
         """What calls `tick` in time."""
@@ -184,23 +195,25 @@ class Schedules:
 
         return RunTimeEntries(self._app, self._timetable)
 
-    def _problem(self, entry: ScheduleEntry) -> str | None:
-        """Why it cannot fire, or None."""
-        from lowkiq_lambda.schedules.tick import checker_of  # noqa: PLC0415 - imported lazily: cold start
-
-        worker = self._app.queues[entry.queue_name].worker
-        try:
-            entry.check()
-            checker_of(self._app.config, worker.shards_count).check_all([{"id": entry.id, "payload": entry.payload}])
-        except (DeclarationError, JobError) as error:
-            return f"The schedule entry {entry.name!r} of {entry.queue_name!r} cannot work: {error}"
-        return None
+    def _queue_of(self, worker: AnyWorker) -> "Queue":
+        self._queue_name(worker)
+        return self._app.queue_of(worker)
 
     def _queue_name(self, worker: AnyWorker) -> str:
-        declared = worker_of(worker)
+        declared: object = worker_of(worker)
+        if not (isinstance(declared, type) and issubclass(declared, Worker)):
+            raise DeclarationError(_no_worker(declared))
         if self._app.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         return declared.queue_name
+
+
+def _no_worker(given: object) -> str:
+    if isinstance(given, str):
+        return f"{shown(given)} is a text, not a worker: give the class or the function that @app.worker declares."
+    if callable(given):
+        return f"{getattr(given, '__name__', shown(given))} is not a worker: decorate it with @app.worker."
+    return f"{shown(given)} is not a worker: give the class or the function that @app.worker declares."
 
 
 def _times(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.push.client import Checker
 from lowkiq_lambda.schedules.agenda import AgendaReader, Candidate, Problems
+from lowkiq_lambda.schedules.checking import checker_of
 from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, decide
 from lowkiq_lambda.schedules.ticked import Ticked
 from lowkiq_lambda.schedules.waves import EntryPlan, Waves
@@ -15,7 +15,6 @@ from lowkiq_lambda.store.shard.timetables import Firing
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
-    from lowkiq_lambda.config import Config
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.waking import Waker
 
@@ -99,10 +98,3 @@ def _missed_in_absence(candidate: Candidate, decision: Decision, now: float) -> 
     if len(decision.missed) == MOST_MISSED and next(candidate.entry.times.after(candidate.floor)) < absent_before:
         return MOST_MISSED
     return sum(planned < absent_before for planned in decision.missed)
-
-
-def checker_of(config: "Config", shards_count: int) -> Checker:
-    """Checks the jobs of entries, as those of a push are."""
-    return Checker(
-        shards_count, config.dump_payload, config.max_payload_bytes, config.max_id_bytes, now=lambda: math.nan
-    )

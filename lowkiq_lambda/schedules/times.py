@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final, Literal, TypeAlias
 
+from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.schedules.cron import LATEST, Cron
@@ -34,10 +35,11 @@ class Every:
 
     def __post_init__(self) -> None:
         check_zone_name(self.tz)
-        if not is_number(self.period) or not SHORTEST <= self.period <= LONGEST:
-            bounds = f"from {SHORTEST:g} to {LONGEST:,.0f}"
-            raise DeclarationError(f"every must be a timedelta or seconds {bounds}, not {self.period!r}.")
-        if not is_number(self.offset) or not 0 <= self.offset < self.period:
+        if problem := problem_of_seconds(self.period, SHORTEST, LONGEST):
+            raise DeclarationError(f"every {problem}.")
+        if problem := problem_of_seconds(self.offset):
+            raise DeclarationError(f"offset {problem}.")
+        if not 0 <= self.offset < self.period:
             raise DeclarationError(f"offset must be from 0 to less than the period, not {self.offset!r}.")
 
     @property
@@ -84,7 +86,7 @@ class At:
         check_zone_name(self.tz)
         if not is_number(self.moment) or not EARLIEST <= self.moment < LATEST:
             raise DeclarationError(
-                f"at must be a datetime that names its zone, of the years 2002 to 9999, not {self.moment!r}."
+                f"at must be a datetime that names its zone, of the years 2002 to 9999, not {shown(self.moment)}."
             )
 
     @property
@@ -136,7 +138,7 @@ def parse_at(moment: object, tz: str = "UTC") -> At:
 def parse_times(kind: object, text: object, tz: str = "UTC") -> Times:
     """The value that has this `kind`, `text` and `tz`. Raises DeclarationError."""
     if not isinstance(text, str):
-        raise DeclarationError(f"the text of an entry's times must be a text, not {text!r}.")
+        raise DeclarationError(f"the text of an entry's times must be a text, not {shown(text)}.")
     try:
         if kind == "cron":
             return parse_cron(text, tz)
@@ -146,8 +148,8 @@ def parse_times(kind: object, text: object, tz: str = "UTC") -> Times:
         if kind == "at":
             return parse_at(datetime.fromisoformat(text), tz)
     except ValueError:
-        raise DeclarationError(f"{text!r} is not the text of times of the kind {kind!r}.") from None
-    raise DeclarationError(f"the kind of an entry's times must be cron, every or at, not {kind!r}.")
+        raise DeclarationError(f"{shown(text)} is not the text of times of the kind {kind!r}.") from None
+    raise DeclarationError(f"the kind of an entry's times must be cron, every or at, not {shown(kind)}.")
 
 
 def seconds_of(value: object) -> object:
@@ -160,6 +162,15 @@ def seconds_of(value: object) -> object:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def problem_of_seconds(value: object, least: float = -math.inf, most: float = math.inf) -> str | None:
+    """Why the value of a field is no length of time within these seconds, or None."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value):
+        return f"must be a timedelta or a number of seconds, not {shown(value)}"
+    if not least <= value <= most:
+        return f"must be from {least:,.10g} to {most:,.10g} seconds, not {shown(value)}"
+    return None
 
 
 def _plain(number: float) -> str:

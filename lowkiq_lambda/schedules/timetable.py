@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
+from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 
@@ -25,7 +26,8 @@ class Timetable:
         """Declare it. Raises DeclarationError where its queue has one of that name."""
         if self.get(entry.queue_name, entry.name):
             raise DeclarationError(
-                f"Queue {entry.queue_name!r} has a schedule entry {entry.name!r} already: give this one another name."
+                f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one another "
+                "name."
             )
         self._entries[entry.queue_name, entry.name] = entry
 

@@ -4,15 +4,20 @@ import re
 from datetime import UTC, tzinfo
 from typing import Final
 
+from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 
+_NO_ZONES: Final = re.compile(r"(posix|right)/.*|localtime|posixrules|Factory|leapseconds")
+"""What lies beside the zones in their folder: other forms of them, with leap seconds, and a machine's own choice."""
 _FORM: Final = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*", re.ASCII)
 
 
 def check_zone_name(name: object) -> None:
     """Raises DeclarationError for what cannot be the name of a zone; whether there is one is not looked up."""
     if not isinstance(name, str) or not _FORM.fullmatch(name):
-        raise DeclarationError(f"tz must be the name of a time zone, such as 'Europe/Berlin', not {name!r}.")
+        raise DeclarationError(f"tz must be the name of a time zone, such as 'Europe/Berlin', not {shown(name)}.")
+    if _NO_ZONES.fullmatch(name):
+        raise DeclarationError(f"tz {name!r} may mean another zone on another machine: name one such as 'Europe/Berlin'.")
 
 
 def zone_of(name: str) -> tzinfo:
@@ -24,4 +29,4 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise DeclarationError(f"tz {name!r} is not a time zone that is known here, such as 'Europe/Berlin'.") from None
+        raise DeclarationError(f"tz {shown(name)} is not a time zone that is known here, such as 'Europe/Berlin'.") from None

@@ -155,8 +155,27 @@ def test_next_goes_on_after_an_entry_that_cannot_work(capsys: pytest.CaptureFixt
     assert 2 == main(["schedules", "next", written(tmp_path, "a.toml", entries)])
 
     said = capsys.readouterr()
-    assert "error: Entry 'bad' of 'A': cron '61 * * * *' cannot have '61' as its minute.\n" == said.err
+    assert "error: Entry 'bad' of 'A': cron '61 * * * *' cannot have '61' as its minute: there are 0 to 59.\n" == said.err
     assert said.out.startswith("good of A: ")
+
+
+def test_a_payload_that_no_job_can_have_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """X-8: by next, which checks what would fire, and by dump; with the name of the entry."""
+    path = written(tmp_path, "a.toml", '[a]\nevery = 60\nworker = "A"\nid = 1\npayload = 2026-12-31\n')
+
+    assert [2, 2, 2] == [main(["schedules", command, path]) for command in ("next", "load", "dump")]
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [True] * 3 == ["Entry 'a' of 'A': " in line and "payload" in line for line in lines]
+
+
+def test_load_names_an_entry_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """With how often it starts in the minute."""
+    table = '[five]\nevery = 5\nworker = "A"\nid = 1\n[other]\nevery = 60\nworker = "A"\nid = 2\n'
+
+    text = printed(capsys, "load", written(tmp_path, "a.toml", table), "--day", "2026-10-25")
+
+    assert "| 00:00 | 13 | five ×12, other |" in text
 
 
 def test_load_finds_the_fullest_minutes_and_shards(capsys: pytest.CaptureFixture[str], app: str) -> None:
@@ -213,11 +232,12 @@ def test_diff_tells_definitions_and_firings(capsys: pytest.CaptureFixture[str], 
     [
         (["next"], "SRC is missing: lowkiq schedules next [OPTIONS] SRC."),
         (["next", "shop.txt"], "'shop.txt' names no app: expected MODULE:APP, such as shop.jobs:app."),
-        (["next", "none.toml"], "none.toml cannot be read: No such file or directory."),
-        (["next", "none.json"], "none.json cannot be read: No such file or directory."),
+        (["next", "none.toml"], "none.toml cannot be read: No such file or directory in "),
+        (["next", "none.json"], "none.json cannot be read: No such file or directory in "),
         (["next", "a.toml", "--from", "soon"], "--from soon is refused: give a moment from 2020 to 2199, such as "),
         (["next", "a.toml", "--from", "1999-01-01"], "--from 1999-01-01 is refused"),
-        (["next", "a.toml", "--outage", "2026-01-02/2026-01-01"], "give two moments, such as "),
+        (["next", "shop.yaml"], "shop.yaml is YAML, which is not read: write a TOML file, a table for each entry."),
+        (["next", "a.toml", "--outage", "2026-01-02/2026-01-01"], "the end must come after the beginning."),
         (["next", "a.toml", "--outage", "2026-01-02"], "give two moments, such as "),
         (["next", "a.toml", "--outage", "2026-01-02/x"], "--outage 2026-01-02/x is refused: give a moment from 2020"),
         (["next", "a.toml", "-n", "0"], "-n 0 is refused: give a whole number from 1 to 1000."),

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowkiq_lambda.errors import DeclarationError
-from lowkiq_lambda.schedules.entry import EntryOptions, ScheduleEntry, new_entry
+from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
+from lowkiq_lambda.schedules.options import EntryOptions
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 from tests.schedules.moments import at
 
@@ -67,14 +68,19 @@ def test_lengths_of_time_may_be_timedeltas() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"grace": 30}, "grace must be a timedelta or seconds from 60 to 31,622,400, not 30.0."),
-        ({"grace": "1h"}, "grace must be a timedelta or seconds from 60 to 31,622,400, not '1h'."),
-        ({"jitter": -1}, "jitter must be a timedelta or seconds from 0 to 86,400, not -1.0."),
-        ({"jitter": float("nan")}, "jitter must be a timedelta or seconds from 0 to 86,400, not nan."),
-        ({"jitter": -(10**400)}, "jitter must be a timedelta or seconds from 0 to 86,400, not -inf."),
+        ({"grace": 30}, "grace must be from 60 to 31,622,400 seconds, not 30.0."),
+        ({"grace": "1h"}, "grace must be a timedelta or a number of seconds, not '1h'."),
+        ({"jitter": -1}, "jitter must be from 0 to 86,400 seconds, not -1.0."),
+        ({"jitter": float("nan")}, "jitter must be a timedelta or a number of seconds, not nan."),
+        ({"jitter": -(10**400)}, "jitter must be from 0 to 86,400 seconds, not -inf."),
         ({"missed": "never"}, "missed must be one of once, skip, all, not 'never'."),
         ({"overlap": "queue"}, "overlap must be one of merge, skip, not 'queue'."),
         ({"overlap": ["skip"]}, "overlap must be one of merge, skip, not ['skip']."),
+        ({"jitter": True}, "jitter must be a timedelta or a number of seconds, not True."),
+        (
+            {"colour": "red"},
+            "'colour' is not an option of it: there are name, tz, payload, missed, grace, overlap, jitter, description.",
+        ),
         ({"description": None}, "description must be a text of 0 to 1,000 characters, not None."),
     ],
 )
@@ -100,13 +106,27 @@ def test_an_id_that_no_job_can_have_is_refused(job_id: object) -> None:
         new_entry("SyncOrder", NIGHTLY, id=job_id)
 
 
+def test_an_error_does_not_repeat_a_value_of_any_size() -> None:
+    """A sentence stays one that a log can print."""
+    for options in ({"description": "x" * 10_000}, {"missed": 10**5_000}, {"name": "x" * 10_000}):
+        with pytest.raises(DeclarationError) as refused:
+            entry(**options)
+        assert 700 > len(str(refused.value))
+
+
+def test_the_id_is_named_before_the_name_that_it_gives() -> None:
+    """Nobody has given a name."""
+    with pytest.raises(DeclarationError, match="id must be a text of 1 to"):
+        new_entry("SyncOrder", NIGHTLY, id="")
+
+
 def test_a_check_names_the_entry() -> None:
     """It evaluates what a declaration takes on trust."""
     with pytest.raises(DeclarationError) as refused:
         entry(parse_cron("61 4 * * *")).check()
     entry().check()
 
-    sentence = "Entry 'nightly' of 'SyncOrder': cron '61 4 * * *' cannot have '61' as its minute."
+    sentence = "Entry 'nightly' of 'SyncOrder': cron '61 4 * * *' cannot have '61' as its minute: there are 0 to 59."
     assert sentence == str(refused.value)
 
 
@@ -146,7 +166,7 @@ def test_a_definition_of_a_later_version_is_read() -> None:
     [
         ({"kind": "yearly"}, "the kind of an entry's times must be cron, every or at, not 'yearly'."),
         ({"id": 7}, "id must be a text of 1 to 65,536 characters, not 7."),
-        ({"grace": None}, "grace must be a timedelta or seconds"),
+        ({"grace": None}, "grace must be a timedelta or a number of seconds"),
         ({"tz": 1}, "tz must be the name of a time zone"),
     ],
 )

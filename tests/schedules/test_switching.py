@@ -175,7 +175,44 @@ def test_what_cannot_work_is_refused_where_it_is_made(app: Lowkiq, queue_name: s
             app.schedules.put("poll", worker, id="7", **options)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(DeclarationError, match="is not a worker of this app"):
         app.schedules.put("poll", declare(Lowkiq(), queue_name, Notes()), every=MINUTE, id="7")
+    with pytest.raises(DeclarationError) as twice:
+        app.schedules.put("poll", worker, every=MINUTE, id="7", name="other")  # type: ignore[call-arg]  # what is refused
+    assert "The name of an entry is the first argument of put: give it no second one." == str(twice.value)
+    with pytest.raises(DeclarationError) as never:
+        app.schedules.put("poll", worker, cron="0 0 30 2 *", id="7")
+    assert 1 == str(never.value).count("'poll'")
     assert {} == records(app, worker)
+
+
+def test_what_is_no_worker_is_refused_in_a_sentence(app: Lowkiq, queue_name: str) -> None:
+    """X-8: the name of a queue, a function that nobody has decorated, two arguments that changed places."""
+    declare(app, queue_name, Notes())
+
+    def perform() -> None:
+        """Nobody decorated it."""
+
+    for given, sentence in (
+        (queue_name, f"{queue_name!r} is a text, not a worker: give the class or the function that @app.worker"),
+        (perform, "perform is not a worker: decorate it with @app.worker."),
+        (5, "5 is not a worker: give the class"),
+    ):
+        for declaring in (
+            lambda worker: app.every(60, worker, id="poll"),
+            lambda worker: app.schedules.put("poll", worker, every=60, id="poll"),
+            lambda worker: app.schedules.enable(worker, "poll"),
+            lambda worker: app.schedules.all(worker),
+        ):
+            with pytest.raises(DeclarationError) as refused:
+                declaring(given)
+            assert sentence in str(refused.value)
+
+
+def test_only_code_removes_what_it_declares(app: Lowkiq, queue_name: str) -> None:
+    """The error says so; it does not say that there is none."""
+    worker = declare(app, queue_name, Notes())
+    app.every(MINUTE, worker, id="poll")
+    with pytest.raises(NoSuchEntry, match="Code declares the schedule entry 'poll' of .*, and only code removes it"):
+        app.schedules.remove(worker, "poll")
 
 
 def test_x25_apps_with_queues_of_their_own_share_no_entries(

@@ -77,14 +77,20 @@ def test_a_file_declares_what_code_declares(tmp_path: Path) -> None:
         ("[a]\nworker = 'A'\nid = 1\noffset = 1\ncron = '* * * * *'", "Entry 'a': offset goes with every alone."),
         ("[a]\nworker = 'A'\nid = 1\ncron = '* * *'", "Entry 'a': cron '* * *' is not an expression"),
         ("[a]\nworker = 'A'\nid = 1\nevery = 60\ntz = 'Berlin!'", "Entry 'a': tz must be the name of a time zone"),
-        ("[a]\nworker = 'A'\nid = 1\nat = 2026-12-31T23:00:00", "Entry 'a': at must name its zone"),
-        ("[a]\nworker = 'A'\nid = 1\nat = 2026-12-31", "Entry 'a': at must be a datetime that names its zone"),
-        ("[a]\nworker = 'A'\nid = 1\nevery = 60\ngrace = '1h'", "Entry 'a' of 'A': grace must be"),
-        ("[a]\nworker = 1\nid = 1\nevery = 60", "Entry 'a' of 1: queue_name must be a text"),
+        ("[a]\nworker = 'A'\nid = 1\nat = 2026-12-31T23:00:00", "Entry 'a': at must be a date-time with its offset, such as 2026-12-31T23:00:00Z, not a date-time without an offset."),
+        ("[a]\nworker = 'A'\nid = 1\nat = 2026-12-31", "Entry 'a': at must be a date-time with its offset, such as 2026-12-31T23:00:00Z, not a date."),
+        ("[a]\nworker = 'A'\nid = 1\nevery = 60\ngrace = '1h'", "Entry 'a': grace must be a number of seconds, not a string."),
+        ("[a]\nworker = 1\nid = 1\nevery = 60", "Entry 'a': worker must be a string, the name of the queue, not an integer."),
+        ("[a]\nworker = 'A'\nid = [1]\nevery = 60", "Entry 'a': id must be a string or an integer, not an array."),
+        ("[a]\nworker = 'A'\nid = true\nevery = 60", "Entry 'a': id must be a string or an integer, not a boolean."),
+        ("[a]\nworker = 'A'\nid = 1\nevery = {s = 60}", "Entry 'a': every must be a number of seconds, not a table."),
+        ("[a]\nworker = 'A'\nid = 1\nevery = nan", "Entry 'a': every must be a number of seconds, not nan."),
+        ("[a]\nworker = 'A'\nid = 1\ncron = 4", "Entry 'a': cron must be a string, not an integer."),
+        ("[a]\nworker = 'A'\nid = ''\nevery = 60", "Entry 'a' of 'A': id must be a text of 1 to 65,536 characters, not ''."),
         ("worker = 'A'", "'worker' is not a table: an entry begins with [worker]."),
         ("[a]\n[a]", "cannot be read: "),
         ("[a", "cannot be read: "),
-        (f"[a]\nworker = 'A'\nid = 1\nevery = {'9' * 400}", "Entry 'a': every must be a timedelta or seconds"),
+        (f"[a]\nworker = 'A'\nid = 1\nevery = {'9' * 400}", "Entry 'a': every must be from 1 to 31,622,400 seconds"),
         (f"[a]\nworker = 'A'\nid = 1\nevery = {'9' * 5_000}", "cannot be read: "),
         (f"a = {'[' * 5_000}{']' * 5_000}", "cannot be read: "),
     ],
@@ -104,3 +110,21 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     """Nothing would fire otherwise, and nobody would know."""
     with pytest.raises(DeclarationError, match="cannot be read: No such file or directory"):
         read_toml(tmp_path / "schedules.toml")
+
+
+def test_a_relative_path_is_told_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts the process elsewhere sees why."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeclarationError) as refused:
+        read_toml(Path("schedules.toml"))
+
+    assert f"schedules.toml cannot be read: No such file or directory in {tmp_path}." == str(refused.value)
+
+
+def test_a_path_that_is_no_text_is_told(tmp_path: Path) -> None:
+    """The sentence can be printed anywhere."""
+    with pytest.raises(DeclarationError) as refused:
+        read_toml(tmp_path / "\ud800.toml")
+
+    assert "\\ud800.toml cannot be read: " in str(refused.value)
+    assert str(refused.value).encode()

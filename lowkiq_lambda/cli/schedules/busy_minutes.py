@@ -1,6 +1,6 @@
 """How many jobs entries start in each minute of a day, and which of them meet in a shard."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -79,5 +79,7 @@ def _clock(minute: float) -> str:
 
 
 def _listed(names: "Sequence[str] | set[str]") -> str:
-    more = len(names) - _NAMED
-    return ", ".join(sorted(names)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    counts = sorted(Counter(names).items())
+    words = [f"{name} ×{whole(count)}" if count > 1 else name for name, count in counts]
+    more = len(words) - _NAMED
+    return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")

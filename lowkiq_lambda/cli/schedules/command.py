@@ -13,7 +13,6 @@ from lowkiq_lambda.cli.schedules.moments import DAY, day_of, moment_option, span
 from lowkiq_lambda.cli.schedules.sources import dumped, read_checked, read_source
 from lowkiq_lambda.cli.schedules.upcoming import Absence, describe
 from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.errors import DeclarationError
 
 _HELP: Final = """
 Tell what the schedule entries of an app will do: those of app.cron, app.every and app.at. Redis is not asked, and \
@@ -117,13 +116,13 @@ def print_next(
     if start is None:
         start = span[0] if span else SystemClock.time()
     code, described = DONE, []
-    for entry in read_source(source).entries:
-        try:
-            entry.check()
-            described.append(describe(entry, start, count, Absence(*span) if span else None))
-        except DeclarationError as error:
-            sys.stderr.write(f"error: {error}\n")
+    found = read_source(source)
+    for entry in found.entries:
+        if problem := found.problem(entry):
+            sys.stderr.write(f"error: {problem}\n")
             code = MISUSED
+        else:
+            described.append(describe(entry, start, count, Absence(*span) if span else None))
     sys.stdout.write("\n".join(f"{text}\n" for text in described))
     return code
 

@@ -43,6 +43,8 @@ def span_option(option: str, text: str | None) -> tuple[float, float] | None:
         start, end = map(moment_of, text.split("/", 1)) if "/" in text else (0.0, 0.0)
     except ValueError as error:
         raise ConfigError(f"{option} {text} is refused: {error}.") from None
+    if "/" in text and start >= end:
+        raise ConfigError(f"{option} {text} is refused: the end must come after the beginning.")
     if start >= end:
         raise ConfigError(f"{option} {text} is refused: give two moments, such as 2026-10-25T02:00/2026-10-25T05:00.")
     return start, end

@@ -1,24 +1,35 @@
 """Reads entries: those of an app, of a TOML file, or of a JSON file that `lowkiq schedules dump` wrote."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.schedules.checking import problem_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry
-from lowkiq_lambda.schedules.toml_entries import read_toml
+from lowkiq_lambda.schedules.toml_entries import path_text, read_toml, unreadable
 
 _ENTRIES: Final = "entries"
 _SHARDS: Final = "shards_count"
+_YAML: Final = (".yaml", ".yml")
+
+Problem: TypeAlias = Callable[[ScheduleEntry], str | None]
+"""Why an entry cannot fire, in a sentence that names it, or None."""
 
 
 class Source(NamedTuple):
-    """Entries, and how many shards their queues have where that is known."""
+    """Entries, how many shards their queues have where that is known, and what is wrong with an entry.
+
+    A file is checked by the settings of an app that has none of its own: with payloads that are JSON.
+    """
 
     entries: Sequence[ScheduleEntry]
     shards_count: Mapping[str, int]
+    problem: Problem
 
 
 def read_source(named: str) -> Source:
@@ -27,7 +38,9 @@ def read_source(named: str) -> Source:
     Raises AppNotFound, ConfigError, DeclarationError.
     """
     if named.endswith(".toml"):
-        return Source(read_toml(Path(named)), {})
+        return Source(read_toml(Path(named)), {}, _problem_in_file())
+    if named.endswith(_YAML):
+        raise ConfigError(f"{path_text(Path(named))} is YAML, which is not read: write a TOML file, a table for each entry.")
     return _read_json(Path(named)) if named.endswith(".json") else _of_app(named)
 
 
@@ -35,35 +48,47 @@ def read_checked(named: str) -> Source:
     """As `read_source`, and each entry can work. Raises DeclarationError for the first that cannot."""
     source = read_source(named)
     for entry in source.entries:
-        entry.check()
+        if problem := source.problem(entry):
+            raise DeclarationError(problem)
     return source
 
 
 def dumped(source: Source) -> str:
-    """The JSON that `read_source` reads. Raises ConfigError where a payload is not JSON."""
-    entries = [{"queue": entry.queue_name, "name": entry.name, **entry.definition()} for entry in source.entries]
+    """The JSON that `read_source` reads. Raises ConfigError, which names the entry, where a payload is not JSON."""
+    entries = [_as_json(entry) for entry in source.entries]
+    return json.dumps({_SHARDS: source.shards_count, _ENTRIES: entries}, indent=2, ensure_ascii=False)
+
+
+def _as_json(entry: ScheduleEntry) -> Mapping[str, Any]:
+    fields = {"queue": entry.queue_name, "name": entry.name, **entry.definition()}
     try:
-        return json.dumps({_SHARDS: source.shards_count, _ENTRIES: entries}, indent=2, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"The payload of an entry cannot be written as JSON: {error}.") from error
+        json.dumps(fields)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{entry.label}: its payload cannot be written as JSON: {error}.") from error
+    return fields
+
+
+def _problem_in_file() -> Problem:
+    return partial(problem_of, config=Config())
 
 
 def _of_app(spec: str) -> Source:
     app = load_app(spec)
-    return Source(app.schedules.declared, {worker.queue_name: worker.shards_count for worker in app.workers})
+    counts = {worker.queue_name: worker.shards_count for worker in app.workers}
+    return Source(app.schedules.declared, counts, app.schedules.problem_of)
 
 
 def _read_json(path: Path) -> Source:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         entries = [ScheduleEntry.from_definition(one["queue"], one["name"], one) for one in found[_ENTRIES]]
-        return Source(entries, _whole_numbers(found.get(_SHARDS, {})))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+        return Source(entries, _whole_numbers(found.get(_SHARDS, {})), _problem_in_file())
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(unreadable(path, error)) from error
     except DeclarationError as error:
-        raise DeclarationError(f"{path}: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} is not what 'lowkiq schedules dump' writes.") from error
+        raise DeclarationError(f"{path_text(path)}: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError(f"{path_text(path)} is not what 'lowkiq schedules dump' writes.") from error
 
 
 def _whole_numbers(counts: Mapping[str, Any]) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,6 +17,7 @@ from lowkiq_lambda.dashboard.entries import named_view, target, upcoming, views
 from lowkiq_lambda.errors import NoSuchEntry
 from lowkiq_lambda.schedules.records import ScheduleView, Source
 
+UNKNOWN: Final = "unknown_entry"
 EntryName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="The name of a schedule entry.")]
 
 
@@ -111,7 +112,7 @@ def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
     """Get a schedule entry with its next planned times and its history."""
     view = named_view(context, worker_named(context, params.queue), params.name)
     if view is None:
-        raise _unknown(params.name)
+        raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {params.name!r}.")
     history = [FiringResponse(planned=one.planned, at=one.at, outcome=one.outcome) for one in view.history]
     return OneEntryResponse(**_fields(view), upcoming=upcoming(view), history=history)
 
@@ -142,7 +143,7 @@ def disable_all(context: RequestContext, params: WholeQueue) -> Switched:
 
 def run_now(context: RequestContext, params: OneEntry) -> RanNow:
     """Push the job of an entry now. Its planned times do not change."""
-    with _known(params.name):
+    with _known():
         pushed = context.app.schedules.run_now(worker_named(context, params.queue), params.name)
     audit.note(context, "run now", params.queue, target(params.name), 1)
     return RanNow(id=pushed.id, merged=pushed.merged, perform_in=pushed.perform_in)
@@ -150,7 +151,7 @@ def run_now(context: RequestContext, params: OneEntry) -> RanNow:
 
 def remove(context: RequestContext, params: OneEntry) -> Removed:
     """Remove an entry that was made at run time."""
-    with _known(params.name):
+    with _known():
         context.app.schedules.remove(worker_named(context, params.queue), params.name)
     audit.note(context, "remove", params.queue, target(params.name), 1)
     return Removed(removed=True)
@@ -175,19 +176,15 @@ def _fields(view: ScheduleView) -> dict[str, Any]:
 
 def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:
     change = context.app.schedules.enable if on else context.app.schedules.disable
-    with _known(params.name):
+    with _known():
         change(worker_named(context, params.queue), params.name)
     audit.note(context, "enable" if on else "disable", params.queue, target(params.name), 1)
     return Switched(is_on=on)
 
 
 @contextmanager
-def _known(name: str) -> Iterator[None]:
+def _known() -> Iterator[None]:
     try:
         yield
     except NoSuchEntry as error:
-        raise _unknown(name) from error
-
-
-def _unknown(name: str) -> ApiError:
-    return ApiError(HTTPStatus.NOT_FOUND, "unknown_entry", f"The queue has no schedule entry {name!r}.")
+        raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, str(error)) from error
