@@ -68,8 +68,8 @@ def cut(text: str, length: int) -> str:
 def shown(value: object, length: int = SHOWN) -> str:
     """A value as an error names it: its `repr`, cut, where it has one.
 
-    >>> shown("x" * 1_000, 40)
-    "'xxxxxxxx [of 1,002 characters] xxxxxxxx'"
+    >>> shown("x" * 60, 50)
+    "'xxxxxxxxxxxxxx [of 62 characters] xxxxxxxxxxxxxx'"
     >>> shown(10**5_000)
     '<int>'
     """

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from functools import cached_property, partial
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +48,8 @@ class Parts:
         self._backend: Backend | None = None
         self._push_clients: dict[str, PushClient] = {}
         self._push_threads: PushThreads | None = None
+        self._waker: tuple[Waker | None] | None = None
+        """One for all, as it remembers which shards it has woken."""
         self._drainer: Drainer | None = None
         self._inspector: Inspector | None = None
         self._lock = threading.RLock()
@@ -100,10 +102,13 @@ class Parts:
                 self._push_threads = PushThreads(self.config.client_pool_size)
             return self._push_threads
 
-    @cached_property
+    @property
     def waker(self) -> "Waker | None":
         """What starts drains of shards that jobs are pushed to, if the settings ask for one."""
-        return _new_waker(self.config, self.backend)
+        with self._lock:
+            if self._waker is None:
+                self._waker = (_new_waker(self.config, self.backend),)
+            return self._waker[0]
 
     def drainer(
         self, queues: QueueRegistry, middlewares: "Sequence[ServerMiddleware]", observers: "list[Observer]"

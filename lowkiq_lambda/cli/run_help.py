@@ -19,6 +19,8 @@ called LOWKIQ_ and its name. The options above win over both.
   LOWKIQ_POLL_INTERVAL     seconds between two polls for work, for pushes
                            without a notification (1)
   LOWKIQ_SHUTDOWN_TIMEOUT  seconds that running handlers have to end (25)
+  LOWKIQ_SCHEDULES         whether this process fires schedule entries, true or
+                           false; unset: if the app's code declares any
   LOWKIQ_NUMBER_OF_NODES   how many daemons divide the shards among them (1)
   LOWKIQ_NODE_NUMBER       the number of this one, from 0
   LOWKIQ_DATA_DIR          as --data-dir, for the embedded server; .lowkiq at

@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 
 
 CLAIM_TTL: Final = 1.0
-"""Seconds for which one process looks alone. Two at a time fire nothing twice, so a process that died in the middle of a
-look holds the others up no longer than that."""
+"""Seconds for which one process looks alone. Two at a time fire nothing twice, so a process that died in the middle of
+a look holds the others up no longer than that."""
 
 
 class FireDuty:

@@ -22,7 +22,7 @@ _RANGES: Final = {
     "hour": "0 to 23",
     "day-of-month": "1 to 31, L and LW",
     "month": "1 to 12, JAN to DEC",
-    "day-of-week": "0 to 7, SUN to SAT, and such as 5L and MON#1",
+    "day-of-week": "0 to 7, SUN to SAT, 5L, MON#1",
 }
 _COUNTS: Final = {"second": 60, "minute": 60, "hour": 24, "day-of-month": 31, "month": 12, "day-of-week": 7}
 """How many numbers a field has: a longer step would come once in the next larger unit, which nobody means."""
@@ -74,16 +74,16 @@ def _check_steps(text: str, name: str, field: str) -> None:
     for step in _STEP.findall(field):
         if len(step) > _LONGEST_STEP or int(step) > _COUNTS[name]:
             raise DeclarationError(
-                f"cron {shown(text)} cannot have a step of {cut(step, _LONGEST_STEP + 1)} as its {name}, of which there "
-                f"are {_COUNTS[name]}: the steps begin anew with each of the next larger unit. "
-                "For a longer period use app.every."
+                f"cron {shown(text)} cannot have a step of {cut(step, _LONGEST_STEP + 1)} as its {name}: steps begin "
+                f"anew after {_COUNTS[name]}. For a longer period use app.every."
             )
 
 
 def _fields_of_alias(alias: str) -> list[str]:
     if alias.lower() == "@reboot":
         raise DeclarationError(
-            f"cron {shown(alias)} is refused: entries belong to an app, not to a process. Push in the code that starts one."
+            f"cron {shown(alias)} is refused: entries belong to an app, not to a process. "
+            "Push in the code that starts one."
         )
     if alias.lower() not in ALIASES:
         raise DeclarationError(f"cron {shown(alias)} is not an alias: there are {', '.join(ALIASES)}.")

@@ -1,10 +1,11 @@
 """Entries at run time: what shards know of them, and what people change."""
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from lowkiq_lambda.errors import DeclarationError, JobError, NoSuchEntry
+from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchEntry
 from lowkiq_lambda.job import Pushed, shard_for
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView, newest, views
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
+
+logger = logging.getLogger(__name__)
 
 RUN_NOW: Final = "run now"
 """What is noted where a person had an entry run."""
@@ -58,8 +61,8 @@ class RunTimeEntries:
         if not [row for row in made if self._store.remove(row.shard, name)]:
             if self._timetable.get(queue.worker.queue_name, name):
                 raise NoSuchEntry(
-                    f"Code declares the schedule entry {name!r} of {queue.worker.queue_name!r}, and only code removes it; "
-                    "disable switches it off."
+                    f"Code declares the schedule entry {name!r} of {queue.worker.queue_name!r}, and only code removes "
+                    "it; disable switches it off."
                 )
             raise NoSuchEntry(f"Queue {queue.worker.queue_name!r} has no entry {name!r} that was made at run time.")
 
@@ -76,25 +79,35 @@ class RunTimeEntries:
 
     def switch(self, queue: "Queue", name: str, *, on: bool) -> None:
         """Switch the entry on or off, in each shard that knows it. Raises NoSuchEntry."""
-        for row in self._known_rows(queue, name):
-            self._store.switch(row.shard, name, on=on)
+        is_declared = self._timetable.get(queue.worker.queue_name, name) is not None
+        rows = self._known_rows(queue, name)
+        known = [self._store.switch(row.shard, name, on=on, is_declared=is_declared) for row in rows]
+        # Somebody may have removed it meanwhile.
+        if not any(known):
+            raise _no_such(queue, name)
 
     def switch_all(self, queue: "Queue", *, on: bool) -> None:
         """Switch all entries of the queue."""
         declared = [entry for entry in self._timetable if entry.queue_name == queue.worker.queue_name]
         known = [(row.shard, row.name) for row in self._rows([queue])]
         own = [(self._shard_of(queue, entry), entry.name) for entry in declared]
-        for shard, name in dict.fromkeys([*known, *own]):
-            self._store.switch(shard, name, on=on)
+        for place in dict.fromkeys([*known, *own]):
+            self._store.switch(*place, on=on, is_declared=place in own)
 
     def run_now(self, queue: "Queue", name: str) -> Pushed:
-        """Push the entry's job, and note that. Raises NoSuchEntry, and what a push raises."""
+        """Push the entry's job, and note that. Raises NoSuchEntry, and what a push raises.
+
+        That the note fails is logged: the job has been pushed, and an error would have people push it again.
+        """
         entry = next((view.entry for view in self.all([queue]) if view.name == name), None)
         if entry is None:
             raise _no_such(queue, name)
         (pushed,) = self._app.push(queue.worker, [{"id": entry.id, "payload": entry.payload}])
-        for row in self._rows([queue], name):
-            self._store.note_run(row.shard, name, RUN_NOW)
+        try:
+            for row in self._rows([queue], name):
+                self._store.note_run(row.shard, name, RUN_NOW)
+        except BackendError as error:
+            logger.warning("the history of %s lacks that it was run now: %s", entry.label, error)
         return pushed
 
     def _known_rows(self, queue: "Queue", name: str) -> list[EntryRow]:

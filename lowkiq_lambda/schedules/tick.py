@@ -71,11 +71,15 @@ class EntryTicker:
         entry, now = candidate.entry, self._app.backend.now(candidate.shard)
         decision = decide(entry.times, candidate.floor, now, entry.missed, entry.grace)
         left = [self._firing(candidate, planned) for planned in decision.fire]
-        missed = decision.missed
+        passed = decision.missed
         # A firing decides what came before it; but each of several may be refused.
-        if missed and (not left or entry.missed == "all"):
-            left.insert(0, Firing(candidate.shard, entry.name, candidate.digest, missed[-1]))
-        return EntryPlan(candidate, now, left, _missed_in_absence(candidate, decision, now), decision.next_at)
+        if passed and (not left or entry.missed == "all"):
+            newest = Firing(candidate.shard, entry.name, candidate.digest, passed[-1], let_go=len(passed) - 1)
+            left.insert(0, newest)
+        elif left:
+            left[0] = left[0]._replace(let_go=len(passed))
+        missed = _missed_in_absence(candidate, decision, now)
+        return EntryPlan(candidate, now, left, missed, len(passed) - missed, decision.next_at)
 
     def _firing(self, candidate: Candidate, planned: float) -> Firing:
         entry, worker = candidate.entry, candidate.queue.worker

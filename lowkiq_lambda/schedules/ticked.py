@@ -17,20 +17,28 @@ class Fired(NamedTuple):
 class Ticked:
     """What a tick did: planned times that it fired, how many it let go, and what kept entries from firing.
 
-    `missed`: of one entry no more than 100 are counted. `late`: seconds by which the latest of those fired was late.
+    `missed`: nobody looked at them in time; `replaced`: a newer one of the entry came before the look, and fired in
+    their place; of one entry no more than 100 are counted. `late`: seconds by which the latest of those fired was late.
     `next_in`: seconds until the next planned time; None if there is none. Times that another process decided are not
     among them.
     """
 
     fired: list[Fired] = field(default_factory=list)
     missed: int = 0
+    replaced: int = 0
     late: float = 0.0
     next_in: float | None = None
     problems: list[str] = field(default_factory=list)
 
     def summary(self) -> dict[str, object]:
         """It in brief, as JSON."""
-        return {"fired": len(self.fired), "missed": self.missed, "late": round(self.late, 3), "problems": self.problems}
+        return {
+            "fired": len(self.fired),
+            "missed": self.missed,
+            "replaced": self.replaced,
+            "late": round(self.late, 3),
+            "problems": self.problems,
+        }
 
     def wait_at_most(self, seconds: float) -> None:
         """Something is to be decided in so many seconds."""

@@ -26,8 +26,8 @@ class Timetable:
         """Declare it. Raises DeclarationError where its queue has one of that name."""
         if self.get(entry.queue_name, entry.name):
             raise DeclarationError(
-                f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one another "
-                "name."
+                f"Queue {shown(entry.queue_name)} has a schedule entry {shown(entry.name)} already: give this one "
+                "another name."
             )
         self._entries[entry.queue_name, entry.name] = entry
 

@@ -28,13 +28,15 @@ LOOK_AGAIN: Final = 0.05
 class EntryPlan:
     """The planned times of one entry that are to be decided now, in order.
 
-    `missed`: how many the first of them lets go. `next_at`: the first planned time after those.
+    The first of them lets go so many earlier ones: `missed`, as nobody looked in time, and `replaced` by it. `next_at`:
+    the first planned time after those.
     """
 
     candidate: Candidate
     now: float
     left: list[Firing]
     missed: int
+    replaced: int
     next_at: float | None
     has_failed: bool = False
 
@@ -75,7 +77,7 @@ class Waves:
                 plan.left.clear()
             elif reply.status != b"ALREADY":
                 plan.left.clear()
-            plan.missed = 0
+            plan.missed = plan.replaced = 0
 
     def tell(self, waker: "Waker | None") -> None:
         """Tell drains which shards have work sooner, as a push does."""
@@ -101,6 +103,7 @@ class Waves:
 
     def _note(self, plan: EntryPlan, firing: Firing, reply: FireReply) -> None:
         entry, outcome = plan.candidate.entry, reply.outcome.decode()
+        self._ticked.replaced += plan.replaced
         if plan.missed:
             self._ticked.missed += plan.missed
             logger.warning(

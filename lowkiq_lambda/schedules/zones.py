@@ -17,7 +17,9 @@ def check_zone_name(name: object) -> None:
     if not isinstance(name, str) or not _FORM.fullmatch(name):
         raise DeclarationError(f"tz must be the name of a time zone, such as 'Europe/Berlin', not {shown(name)}.")
     if _NO_ZONES.fullmatch(name):
-        raise DeclarationError(f"tz {name!r} may mean another zone on another machine: name one such as 'Europe/Berlin'.")
+        raise DeclarationError(
+            f"tz {name!r} may mean another zone on another machine: name one such as 'Europe/Berlin'."
+        )
 
 
 def zone_of(name: str) -> tzinfo:
@@ -29,4 +31,6 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise DeclarationError(f"tz {shown(name)} is not a time zone that is known here, such as 'Europe/Berlin'.") from None
+        raise DeclarationError(
+            f"tz {shown(name)} is not a time zone that is known here, such as 'Europe/Berlin'."
+        ) from None

@@ -434,7 +434,7 @@ def test_entries_fire_before_drains_are_started(
     capsys.readouterr()
     summary = tick()
 
-    ticked = {"fired": 1, "missed": 59, "late": 30.0, "problems": []}
+    ticked = {"fired": 1, "missed": 59, "replaced": 1, "late": 30.0, "problems": []}
     assert ({"schedules": ticked}, {"due": 1, "started": 1}) == (summary["duties"], summary["drains"])
     printed = capsys.readouterr().out
     assert {"schedules_missed": 59, "schedules_late": 30.0} == published(printed)["shop-dispatch", ""]

@@ -121,7 +121,7 @@ def test_x9_the_api_tells_of_entries(robot: Browser, polling: Any, queue_name: s
     one = robot.get(f"/api/v1/schedule?queue={queue_name}&name=poll").json
     assert (NOON + 60.0, NOON + 120.0) == (one["last"], one["next"])
     assert [NOON + 60.0 * number for number in range(2, 12)] == one["upcoming"]
-    assert [{"planned": NOON + 60.0, "at": NOON + 60.0, "outcome": "pushed"}] == one["history"]
+    assert [{"planned": NOON + 60.0, "at": NOON + 60.0, "outcome": "pushed", "let_go": 0}] == one["history"]
     assert polling.queue_name == one["queue"]
 
 

@@ -155,7 +155,9 @@ def test_next_goes_on_after_an_entry_that_cannot_work(capsys: pytest.CaptureFixt
     assert 2 == main(["schedules", "next", written(tmp_path, "a.toml", entries)])
 
     said = capsys.readouterr()
-    assert "error: Entry 'bad' of 'A': cron '61 * * * *' cannot have '61' as its minute: there are 0 to 59.\n" == said.err
+    assert (
+        "error: Entry 'bad' of 'A': cron '61 * * * *' cannot have '61' as its minute: there are 0 to 59.\n" == said.err
+    )
     assert said.out.startswith("good of A: ")
 
 
@@ -175,7 +177,7 @@ def test_load_names_an_entry_once(capsys: pytest.CaptureFixture[str], tmp_path: 
 
     text = printed(capsys, "load", written(tmp_path, "a.toml", table), "--day", "2026-10-25")
 
-    assert "| 00:00 | 13 | five ×12, other |" in text
+    assert "| 00:00 | 13 | five 12 times, other |" in text
 
 
 def test_load_finds_the_fullest_minutes_and_shards(capsys: pytest.CaptureFixture[str], app: str) -> None:

@@ -79,7 +79,10 @@ def test_lengths_of_time_may_be_timedeltas() -> None:
         ({"jitter": True}, "jitter must be a timedelta or a number of seconds, not True."),
         (
             {"colour": "red"},
-            "'colour' is not an option of it: there are name, tz, payload, missed, grace, overlap, jitter, description.",
+            (
+                "'colour' is not an option of it: there are name, tz, payload, missed, grace, overlap, jitter, "
+                "description."
+            ),
         ),
         ({"description": None}, "description must be a text of 0 to 1,000 characters, not None."),
     ],

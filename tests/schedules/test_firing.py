@@ -118,6 +118,26 @@ def test_x6_what_is_too_late_never_fires(app: Lowkiq, clock: ManualClock, queue_
     assert 0 == app.schedules.tick().missed
 
 
+def test_what_a_newer_time_replaced_is_told(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-6: by the tick, and by the history, with the decision that let it go; too late or replaced."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(20.0, worker, id="poll", grace=60.0)
+    app.every(20.0, worker, id="poll", name="all", missed="all", grace=60.0)
+    app.schedules.tick()
+    clock.advance(60.0)
+    ticked = app.schedules.tick()
+    assert (0, 2, 2) == (ticked.missed, ticked.replaced, ticked.summary()["replaced"])
+    clock.advance(600.0 + 10.0)
+    app.schedules.tick()
+    clock.advance(10.0)
+    app.schedules.tick()
+    history = app.schedules.history(worker, "poll")
+    assert [(680.0, 0), (660.0, 29), (60.0, 2)] == [(one.planned - NOON, one.let_go) for one in history]
+    caught_up = [one for one in app.schedules.history(worker, "all") if one.outcome == "missed"]
+    assert [(600.0, 26)] == [(one.planned - NOON, one.let_go) for one in caught_up]
+
+
 @pytest.mark.parametrize(("seconds", "missed"), [(60.0, 0), (10_800.0, 100)])
 def test_x6_an_absence_is_told_of_an_entry_each_second(
     app: Lowkiq, clock: ManualClock, queue_name: str, seconds: float, missed: int

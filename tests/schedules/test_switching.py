@@ -1,17 +1,21 @@
 """Entries at run time: made, switched, removed and run by people, while code declares others."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.errors import DeclarationError, NoSuchEntry
+from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, NoSuchEntry
+from lowkiq_lambda.store.inspect.entries import EntryStore
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.firing import MINUTE, NOON, at_noon, fired, outcomes, records
 from tests.kit.handlers import Notes
 from tests.kit.servers import Server
 from tests.kit.workers import declare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_x24_an_entry_made_at_run_time_fires_in_every_process(
@@ -127,6 +131,47 @@ def test_x8_run_now_is_a_push_that_moves_no_planned_time(app: Lowkiq, clock: Man
     assert [(0.0, "run now"), (60.0, "merged")] == outcomes(app, worker, "poll")
 
 
+def test_a_note_that_fails_undoes_no_run(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X-8: the job has been pushed, so the caller, and the audit log, are told so; the history lacks it."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+
+    def fail(*_arguments: object) -> None:
+        raise BackendUnavailable("is away")
+
+    monkeypatch.setattr(EntryStore, "note_run", fail)
+    assert "poll" == app.schedules.run_now(worker, "poll").id
+    assert [] == outcomes(app, worker, "poll")
+    assert ["poll"] == [job.id for job in app.queries(worker).fetch(["poll"])]
+    assert f"the history of Entry 'poll' of {queue_name!r} lacks that it was run now: is away" in caplog.messages
+
+
+def test_a_switch_leaves_nothing_of_an_entry_that_is_being_removed(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-24: between the look and the switch; a new entry of the name would be off, and nobody would know why."""
+    app, other = make_app(), make_app()
+    worker, same = (declare(one, queue_name, Notes()) for one in (app, other))
+    at_noon(clock)
+    app.schedules.put("poll", worker, every=MINUTE, id="7")
+    read = EntryStore.rows
+
+    def removed_after(store: EntryStore, *arguments: Any) -> Any:
+        rows = read(store, *arguments)
+        monkeypatch.setattr(EntryStore, "rows", read)
+        other.schedules.remove(same, "poll")
+        return rows
+
+    monkeypatch.setattr(EntryStore, "rows", removed_after)
+    with pytest.raises(NoSuchEntry, match="has no schedule entry 'poll'"):
+        app.schedules.disable(worker, "poll")
+    assert {} == records(app, worker)
+
+
 def test_an_entry_that_nobody_knows(app: Lowkiq, queue_name: str) -> None:
     """It is an error, and no record is made of it."""
     worker = declare(app, queue_name, Notes())
@@ -196,12 +241,13 @@ def test_what_is_no_worker_is_refused_in_a_sentence(app: Lowkiq, queue_name: str
         (perform, "perform is not a worker: decorate it with @app.worker."),
         (5, "5 is not a worker: give the class"),
     ):
-        for declaring in (
+        takers: tuple[Callable[[Any], object], ...] = (
             lambda worker: app.every(60, worker, id="poll"),
             lambda worker: app.schedules.put("poll", worker, every=60, id="poll"),
             lambda worker: app.schedules.enable(worker, "poll"),
-            lambda worker: app.schedules.all(worker),
-        ):
+            app.schedules.all,
+        )
+        for declaring in takers:
             with pytest.raises(DeclarationError) as refused:
                 declaring(given)
             assert sentence in str(refused.value)
@@ -211,7 +257,7 @@ def test_only_code_removes_what_it_declares(app: Lowkiq, queue_name: str) -> Non
     """The error says so; it does not say that there is none."""
     worker = declare(app, queue_name, Notes())
     app.every(MINUTE, worker, id="poll")
-    with pytest.raises(NoSuchEntry, match="Code declares the schedule entry 'poll' of .*, and only code removes it"):
+    with pytest.raises(NoSuchEntry, match="and only code removes it; disable switches it off"):
         app.schedules.remove(worker, "poll")
 
 

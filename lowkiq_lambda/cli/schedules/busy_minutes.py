@@ -80,6 +80,6 @@ def _clock(minute: float) -> str:
 
 def _listed(names: "Sequence[str] | set[str]") -> str:
     counts = sorted(Counter(names).items())
-    words = [f"{name} ×{whole(count)}" if count > 1 else name for name, count in counts]
+    words = [f"{name} {whole(count)} times" if count > 1 else name for name, count in counts]
     more = len(words) - _NAMED
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")

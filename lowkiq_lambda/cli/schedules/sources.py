@@ -40,7 +40,9 @@ def read_source(named: str) -> Source:
     if named.endswith(".toml"):
         return Source(read_toml(Path(named)), {}, _problem_in_file())
     if named.endswith(_YAML):
-        raise ConfigError(f"{path_text(Path(named))} is YAML, which is not read: write a TOML file, a table for each entry.")
+        raise ConfigError(
+            f"{path_text(Path(named))} is YAML, which is not read: write a TOML file, a table for each entry."
+        )
     return _read_json(Path(named)) if named.endswith(".json") else _of_app(named)
 
 

@@ -42,11 +42,12 @@ class OneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class FiringResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision about a planned time. Times are Unix seconds."""
+    """A decision about a planned time. Times are Unix seconds. `let_go`: how many earlier planned times never fire."""
 
     planned: float
     at: float
     outcome: str
+    let_go: int
 
 
 class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +114,7 @@ def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
     view = named_view(context, worker_named(context, params.queue), params.name)
     if view is None:
         raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {params.name!r}.")
-    history = [FiringResponse(planned=one.planned, at=one.at, outcome=one.outcome) for one in view.history]
+    history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
     return OneEntryResponse(**_fields(view), upcoming=upcoming(view), history=history)
 
 

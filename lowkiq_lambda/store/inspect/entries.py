@@ -20,6 +20,11 @@ class NotedFiring(msgspec.Struct, frozen=True, array_like=True):
     planned: float
     at: float
     outcome: str
+    let_go: int = 0
+    """How many earlier planned times the decision let go: it came in their place, or they were too late as well.
+
+    No more than 100 are counted.
+    """
 
 
 class EntryRecord(msgspec.Struct, frozen=True):
@@ -75,9 +80,12 @@ class EntryStore:
         """Remove an entry made at run time; whether there was one. Raises BackendError."""
         return self._call("remove_entry", shard, [name]) == "OK"
 
-    def switch(self, shard: ShardRef, name: str, *, on: bool) -> bool:
-        """Switch the entry; whether that changed anything. Raises BackendError."""
-        return self._call("switch_entry", shard, [name, "1" if on else ""]) == "OK"
+    def switch(self, shard: ShardRef, name: str, *, on: bool, is_declared: bool) -> bool:
+        """Switch the entry; whether somebody knows of it. One that no code declares must have a record.
+
+        Raises BackendError.
+        """
+        return self._call("switch_entry", shard, [name, "1" if on else "", "1" if is_declared else ""]) != "NONE"
 
     def note_run(self, shard: ShardRef, name: str, outcome: str) -> None:
         """Note in its history that it was run by a person. Raises BackendError."""

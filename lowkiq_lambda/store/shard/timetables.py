@@ -87,6 +87,8 @@ class Firing(NamedTuple):
     merge: str = ""
     skips: bool = False
     """Push nothing while the id waits or is in flight."""
+    let_go: int = 0
+    """How many earlier planned times are let go with it."""
 
 
 def with_timetable(shards: Sequence[ShardRef]) -> list[ShardRef]:
@@ -115,7 +117,7 @@ def fire(backend: Backend, firings: Sequence[Firing]) -> list[FireReply | Lowkiq
 
 
 def _arguments(firing: Firing) -> list[Argument]:
-    named: list[Argument] = [firing.name, firing.digest, repr(firing.planned)]
+    named: list[Argument] = [firing.name, firing.digest, repr(firing.planned), firing.let_go]
     job = firing.job
     if job is None:
         return [*named, MISSED]

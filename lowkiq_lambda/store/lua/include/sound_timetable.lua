@@ -1,12 +1,13 @@
 --! keys timetable
 --! needs sound sound_ids
 -- Records of schedule entries: one that no script can read is set aside, and an entry of code is new again.
--- Two times, and a text after them where it says so.
+-- Two times, and a text after them where it says so; then perhaps a number.
 local function are_times(times, has_text)
   if type(times) ~= 'table' or not is_any(times[3], has_text and 'string' or 'nil') then return false end
+  if times[4] ~= nil and not (has_text and is_number(times[4], 0)) then return false end
   local count = 0
   for _ in pairs(times) do count = count + 1 end
-  return count == (has_text and 3 or 2) and times[1] and times[2] and is_number(times[1], 0) and is_number(times[2], 0)
+  return count == (has_text and 3 or 2) + (times[4] and 1 or 0) and times[1] and times[2] and is_number(times[1], 0) and is_number(times[2], 0)
 end
 
 -- No script writes an empty one.

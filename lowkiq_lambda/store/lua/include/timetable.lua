@@ -2,7 +2,8 @@
 --! needs shard
 -- What a shard knows of its entries, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
 -- `known`, {digest of a declaration in code = {since, seen}}; `off`, since when it is switched off; `on`, when it was
--- switched on again; `history`, {{planned, at, outcome}, ...}, newest first. Of an entry that was made at run time also
+-- switched on again; `history`, {{planned, at, outcome, let go}, ...}, newest first, with how many earlier planned times
+-- the decision let go, where it did. Of an entry that was made at run time also
 -- `definition` (JSON), and the `digest` and `since` of its times.
 local HISTORY = 10
 
@@ -26,8 +27,8 @@ local function seen_at(entry)
   return newest
 end
 
-local function note(entry, planned, outcome)
+local function note(entry, planned, outcome, let_go)
   entry.history = entry.history or {}
-  table.insert(entry.history, 1, {planned, now, outcome})
+  table.insert(entry.history, 1, {planned, now, outcome, let_go and let_go > 0 and let_go or nil})
   entry.history[HISTORY + 1] = nil
 end

@@ -6,18 +6,19 @@
 -- ARGV[4]   name of the entry
 -- ARGV[5]   digest of its times
 -- ARGV[6]   planned time, Unix seconds
--- ARGV[7]   'push', or what is noted in place of a push; then the others are left out
--- ARGV[8]   merge
--- ARGV[9]   '1' to push nothing while the id waits or is in flight, else ''
--- ARGV[10]  the channel
--- ARGV[11]  what is said on it
--- ARGV[12]  id
--- ARGV[13]  job, packed as enqueue takes it, with score and perform_in
--- Returns {status, outcome, sooner, perform_in}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[7], sooner as
+-- ARGV[7]   how many earlier planned times are let go with it, for the history
+-- ARGV[8]   'push', or what is noted in place of a push; then the others are left out
+-- ARGV[9]   merge
+-- ARGV[10]  '1' to push nothing while the id waits or is in flight, else ''
+-- ARGV[11]  the channel
+-- ARGV[12]  what is said on it
+-- ARGV[13]  id
+-- ARGV[14]  job, packed as enqueue takes it, with score and perform_in
+-- Returns {status, outcome, sooner, perform_in}. FIRED: outcome is 'pushed', 'merged', 'busy' or ARGV[8], sooner as
 --   enqueue says it, perform_in the time of the job or ''. ALREADY: the time was decided before, or is none of those
 --   that may fire. EARLY, OFF, GONE (the shard knows of no entry with these times): nothing is written. Or a refusal.
-local name, digest, planned, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local merge, skips, channel, said, id, given = unpack(ARGV, 8)
+local name, digest, planned, let_go, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local merge, skips, channel, said, id, given = unpack(ARGV, 9)
 local refused = refusal(merge)
 if refused then return refused end
 local arrival, max_len, opened = unpack(call('HMGET', meta, 'arrival', 'max_len', 'generation'))
@@ -48,7 +49,7 @@ end
 
 -- The first write must be one that a full Redis refuses: then nothing of the call is written.
 entry.last = planned
-note(entry, planned, outcome)
+note(entry, planned, outcome, let_go)
 write_entry(name, entry)
 if outcome ~= 'pushed' and outcome ~= 'merged' then return {'FIRED', outcome, 0, ''} end
 
