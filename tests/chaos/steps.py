@@ -46,12 +46,27 @@ def child(
 
 
 def kill_at(scenario: Scenario, point: str, *, jobs: Sequence[dict[str, Any]] = (), upgraded: bool = False) -> None:
-    """A process dies at a point of its visit ("in item 3": the third time), the jobs being pushed just before."""
+    """A process dies at a point of its visit ("in item 3": the third time), the jobs being pushed just before.
+
+    Its lease has ended when this returns.
+    """
     with child(scenario, stops=[point], upgraded=upgraded) as holder:
         holder.wait_at(re.sub(r" \d+$", "", point))
         if jobs:
             push(scenario, jobs)
         holder.kill()
+    end_lease(scenario)
+
+
+def end_lease(scenario: Scenario) -> None:
+    """Let the lease of a holder that is gone end now, as its time would end it a while later: nobody has to wait."""
+    shard = shard_of(scenario)
+    # By a new connection: what the holder sent last has been answered before that is accepted.
+    with opened(scenario) as app:
+        client: Any = app.backend.client
+        if client.delete(shard.key("lease")):
+            seconds, micros = client.time()
+            client.hset(shard.key("meta"), "until", f"{seconds + micros / 1_000_000:.6f}")
 
 
 def numbered(ids: str | Sequence[str], *numbers: int) -> list[dict[str, Any]]:

@@ -93,7 +93,6 @@ def test_p6_a_kill_on_probation_buries_nobody(server: Server, many: Scenario) ->
         kill_at(waiting, "in handler 20")
         assert kind == server.admin.hget(shard_of(many).key("meta"), "window_kind")
         assert {*IDS[:20]} == state_of(server, many)["flight"].keys()
-        wait_until_free(server, many)
     push(many, numbered(IDS[20:], 1))
     end = drain_to_the_end(server, many)
     performed = journal_of(many).lines("end")

@@ -7,6 +7,7 @@ from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,
     drain_to_the_end,
+    end_lease,
     is_empty,
     journal_of,
     kill_at,
@@ -15,7 +16,6 @@ from tests.chaos.steps import (
     push,
     state_of,
     visit,
-    wait_until_free,
 )
 from tests.kit.order import is_in_order
 from tests.kit.servers import Server
@@ -99,6 +99,7 @@ def test_a_kill_around_a_burial_leaves_each_job_in_one_place(
         state = state_of(server, scenario)
         assert set() == state["morgue"].keys() & (state["waiting"].keys() | state["flight"].keys())
         holder.kill()
+    end_lease(scenario)
     end = drain_to_the_end(server, scenario)
     assert ["a", "b"] == sorted(end["morgue"])
     assert 2 == end["counters"]["buried"]
@@ -111,7 +112,6 @@ def test_a_recovery_can_be_killed_too(server: Server, scenario: Scenario) -> Non
     push(scenario, numbered("ab", 1, 2))
     kill_at(scenario, "in handler")
     for point in ("after acquire", "before start", "after acquire", "before start"):
-        wait_until_free(server, scenario)
         kill_at(scenario, point)
     assert {"a": {"group": ""}, "b": {"group": ""}} == state_of(server, scenario)["trouble"]
     end = drain_to_the_end(server, scenario)
@@ -126,7 +126,6 @@ def test_two_recoveries_at_once_are_one(server: Server, scenario: Scenario) -> N
     with child(scenario, stops=["before acquire"]) as one, child(scenario, stops=["before acquire"]) as other:
         for recovering in (one, other):
             recovering.wait_at("before acquire")
-        wait_until_free(server, scenario)
         for recovering in (one, other):
             recovering.go_on()
         reasons = sorted(recovering.ended().reason for recovering in (one, other))
@@ -139,11 +138,11 @@ def test_only_a_kill_after_the_start_of_a_lone_suspect_is_a_strike(server: Serve
     """E-50: a kill in company or before the start counts nothing; the third strike buries the payload, and says so."""
     push(scenario, numbered("a", 1))
     for point, strikes in KILLS.items():
-        wait_until_free(server, scenario)
         with child(scenario, stops=[point]) as holder:
             holder.wait_at(point)
             assert strikes == len(state_of(server, scenario)["trouble"].get("a", {}).get("strikes", []))
             holder.kill()
+        end_lease(scenario)
     end = drain_to_the_end(server, scenario)
     assert "crashed" in end["morgue"]["a"][1]
     assert ["a"] == [line.id for line in journal_of(scenario).lines("exhausted")]

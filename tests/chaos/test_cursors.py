@@ -11,6 +11,7 @@ from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
     child,
     drain_to_the_end,
+    end_lease,
     journal_of,
     kill_at,
     numbered,
@@ -112,11 +113,9 @@ def test_a_recovery_of_a_started_job_can_be_killed_too(server: Server, long_job:
     push(long_job, numbered("a", 1))
     kill_at(long_job, "in item 3")
     for point in ("after acquire", "before start", "after start", "in item", "before checkpoint"):
-        wait_until_free(server, long_job)
         kill_at(long_job, point)
         if point == "after start":
             # Lone, and no save since: a strike, which its next save takes back.
-            wait_until_free(server, long_job)
             kill_at(long_job, "after checkpoint")
 
     end = drain_to_the_end(server, long_job)
@@ -177,10 +176,10 @@ def test_an_item_that_kills_its_process_is_buried_alone(server: Server, long_job
     poisoned = msgspec.structs.replace(long_job, dies_at=3)
     push(poisoned, [{"id": job_id, "payload": 1, "score": 1} for job_id in ("poison", "other")])
     for _ in range(8):
-        wait_until_free(server, poisoned)
         with child(poisoned) as dying:
             if dying.code() == 0:
                 break
+        end_lease(poisoned)
     end = drain_to_the_end(server, poisoned)
 
     assert ["poison"] == [*end["morgue"]]

@@ -20,6 +20,7 @@ from tests.chaos.steps import (
     child,
     disturbed,
     drain_to_the_end,
+    end_lease,
     journal_of,
     kill_at,
     numbered,
@@ -48,11 +49,10 @@ def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
     proxy.drop_reply_after(script(name).sha.encode(), times=10_000)
 
 
-def make_suspect(server: Server, scenario: Scenario) -> None:
+def make_suspect(scenario: Scenario) -> None:
     """Push an id whose process dies while it runs, so that it runs alone next."""
     push(scenario, numbered("a", 1))
     kill_at(scenario, "in handler")
-    wait_until_free(server, scenario)
 
 
 def unheard_of(holders: Holders) -> Holder:
@@ -102,7 +102,7 @@ def test_p6_a_start_whose_reply_is_lost_is_no_strike(
     server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
     """Nobody knows whether it was noted, and no handler ran: the next holder takes nobody for dead."""
-    make_suspect(server, scenario)
+    make_suspect(scenario)
     with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:
         for _ in range(4):
             drop_replies(server, fault_proxy, "start")
@@ -118,7 +118,7 @@ def test_p6_a_start_whose_reply_is_lost_is_no_strike(
 
 def test_p6_a_look_is_enough_to_be_heard(server: Server, scenario: Scenario, fault_proxy: FaultProxy) -> None:
     """Who could not settle says that it lives when Redis answers again, and frees the shard, before it comes back."""
-    make_suspect(server, scenario)
+    make_suspect(scenario)
     behind = msgspec.structs.replace(scenario, url=fault_proxy.url, lease_ttl=2.0)
     with opened(behind) as app, opened(scenario) as other:
         drop_replies(server, fault_proxy, "start")
@@ -133,7 +133,7 @@ def test_p6_a_look_is_enough_to_be_heard(server: Server, scenario: Scenario, fau
 
 def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Server, scenario: Scenario) -> None:
     """Frozen for longer than its lease it is taken for dead by the next holder; thawed it says that it lives."""
-    make_suspect(server, scenario)
+    make_suspect(scenario)
     with child(scenario, stops=["in handler"]) as frozen:
         frozen.wait_at("in handler")
         frozen.freeze()
@@ -147,11 +147,12 @@ def test_p6_a_strike_is_taken_back_when_the_holder_turns_out_to_live(server: Ser
             assert 0 == strikes_of(server, scenario)
             assert state_of(server, scenario)["trouble"]["a"]["at_risk"]
             successor.kill()
-    wait_until_free(server, scenario)
+    end_lease(scenario)
     with child(scenario, stops=["in handler"]) as third:
         third.wait_at("in handler")
         assert 1 == strikes_of(server, scenario)
         third.kill()
+    end_lease(scenario)
     end = drain_to_the_end(server, scenario)
     assert ({}, {}) == (end["morgue"], end["trouble"])
 
@@ -160,7 +161,7 @@ def test_p6_a_settling_whose_reply_is_lost_leaves_nothing(
     server: Server, scenario: Scenario, fault_proxy: FaultProxy
 ) -> None:
     """It was written, and the next window claimed, before the server stood still: that window was only interrupted."""
-    make_suspect(server, scenario)
+    make_suspect(scenario)
     push(scenario, numbered("b", 1))
     with opened(msgspec.structs.replace(scenario, url=fault_proxy.url)) as app:
         drop_replies(server, fault_proxy, "settle")
@@ -203,13 +204,13 @@ def test_p6_a_slice_that_was_halved_for_no_death_is_whole_again(server: Server, 
 
 def test_p6_what_is_buried_says_what_is_known(server: Server, scenario: Scenario) -> None:
     """E-50: after three processes of which nothing more was heard the payload is buried; its error says just that."""
-    make_suspect(server, scenario)
+    make_suspect(scenario)
     for number in range(3):
         with child(scenario, stops=["in handler"]) as holder:
             holder.wait_at("in handler")
             assert number == strikes_of(server, scenario)
             holder.kill()
-        wait_until_free(server, scenario)
+        end_lease(scenario)
     with opened(scenario) as app:
         eventually(lambda: visit(app).reason == "empty")
     error = state_of(server, scenario)["morgue"]["a"][1]
