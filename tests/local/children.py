@@ -1,6 +1,8 @@
 """Children of a daemon of two processes, as its log and the system tell of them."""
 
+import os
 import re
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +26,19 @@ def children(daemon: DaemonProcess, number: int | None = None) -> list[int]:
 def lives(pid: int) -> bool:
     """Whether that process has not ended; one that waits to be reaped has."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return _state(Path(f"/proc/{pid}")) != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def freeze(pid: int) -> None:
+    """Stop a process in its tracks; returns when each of its threads stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: {"T"} == {_state(thread) for thread in Path(f"/proc/{pid}/task").iterdir()}, TIMEOUT)
+
+
+def _state(of: Path) -> str:
+    return (of / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def await_start(stage: Stage, daemon: DaemonProcess) -> list[int]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from signal import SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGKILL, SIGTERM
 from typing import Final
 
 import pytest
@@ -14,7 +14,7 @@ from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.stored import stored
 from tests.kit.waiting import eventually
-from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, id_of, lives, performed_in_order
+from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, lives, performed_in_order
 from tests.local.conftest import APP
 
 HOUR: Final = 3_600
@@ -128,7 +128,7 @@ def test_what_a_child_held_that_had_to_be_killed_is_free_when_the_daemon_has_end
     pids = await_start(stage, daemon)
     stage.push([id_of(0)], "wait")
     stage.await_told("begin", id=id_of(0))
-    os.kill(pids[0], SIGSTOP)
+    freeze(pids[0])
     daemon.send(SIGTERM)
 
     assert 1 == daemon.exit_code()

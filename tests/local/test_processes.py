@@ -15,7 +15,7 @@ from tests.kit.daemons import DaemonProcess
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
-from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, id_of, lives, performed_in_order
+from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, lives, performed_in_order
 from tests.local.conftest import APP
 
 SHOP: Final = """
@@ -156,7 +156,7 @@ def test_a_child_that_does_not_end_in_time_is_killed(stage: Stage) -> None:
     """Even a process that stands still keeps the daemon no longer than its time and a second; the exit code tells."""
     daemon = stage.daemon(*TWO, shutdown_timeout=0)
     pids = await_start(stage, daemon)
-    os.kill(pids[0], signal.SIGSTOP)
+    freeze(pids[0])
     daemon.send(signal.SIGTERM)
 
     assert 1 == daemon.exit_code()
