@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.worker import HOME
 
 if TYPE_CHECKING:
     from lowkiq_lambda.worker import Worker
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 MOST_RUNNING: Final = 100_000
 LEAST_WEIGHT: Final = 0.001
 MOST_WEIGHT: Final = 1_000
-TENANTS: Final = ("spread", "home")
+TENANTS: Final = ("spread", HOME)
 
 
 def check_limits(worker: "type[Worker]") -> None:
@@ -31,9 +32,13 @@ def check_limits(worker: "type[Worker]") -> None:
         )
     if worker.tenants is not None and worker.tenants not in TENANTS:
         raise DeclarationError(f'{name}.tenants must be "spread", "home" or None, not {worker.tenants!r}.')
+    if worker.tenants == HOME and worker.concurrency != 1:
+        raise DeclarationError(
+            f'{name}.tenants = "home" promises one handler of a tenant at a time, so it needs concurrency = 1.'
+        )
     if worker.tenant_rate is not None:
         check_rate(f"{name}.tenant_rate", worker.tenant_rate)
-        if worker.tenants != "home":
+        if worker.tenants != HOME:
             raise DeclarationError(
                 f'{name}.tenant_rate needs tenants = "home": else each shard would allow a tenant that much.'
             )

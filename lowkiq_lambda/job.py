@@ -199,6 +199,19 @@ def is_number(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def shard_for(job_id: str, shards_count: int) -> int:
-    """The shard of an id, from 0 to `shards_count - 1`; the same number that Lowkiq computes."""
-    return crc32(job_id.encode()) % shards_count
+def shard_for(job_id: str, shards_count: int, *, by_tenant: bool = False) -> int:
+    """The shard of an id, from 0 to `shards_count - 1`; the same number that Lowkiq computes.
+
+    `by_tenant`: that of all ids of its tenant.
+    """
+    return crc32((tenant_of(job_id) if by_tenant else job_id).encode()) % shards_count
+
+
+def tenant_of(job_id: str) -> str:
+    """What stands before the first colon of an id; empty where there is none.
+
+    >>> tenant_of("acme:order:7"), tenant_of("order 7")
+    ('acme', '')
+    """
+    tenant, colon, _ = job_id.partition(":")
+    return tenant if colon else ""

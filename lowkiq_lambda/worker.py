@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict
 
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import MorgueJob, Pushed
+from lowkiq_lambda.job import MorgueJob, Pushed, shard_for
 from lowkiq_lambda.retry import default_retry_in
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class WorkerOptions(TypedDict, total=False):
     retry_in: Callable[[int], float]
 
 
+HOME: Final = "home"
 LIMITS: Final = ("max_running", "rate", "waits_for", "weight", "tenants", "tenant_rate")
 """The fields that limit a queue, or rank it among others."""
 
@@ -152,6 +153,11 @@ def has_limits(worker: type[Worker]) -> bool:
 def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
     """The worker class behind what `@app.worker` returned."""
     return declared.worker if isinstance(declared, FunctionWorker) else declared
+
+
+def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:
+    """The shard that has the id, by its number."""
+    return shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
 
 
 def is_coroutine(worker: type[Worker]) -> bool:

@@ -179,4 +179,6 @@ class LeasedShard:
         else:
             ids = settings.timing.beside(worker.batch_size, settings.ack_interval, worker.concurrency)
         most = settings.claim_payloads, settings.claim_bytes
-        return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency)
+        rate = worker.tenant_rate
+        tenant_rate = None if rate is None else (rate.ids, rate.per)
+        return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency, tenant_rate)

@@ -14,9 +14,9 @@ from lowkiq_lambda.engine.batch import Batch, HandlerContext
 from lowkiq_lambda.error_text import headline, loggable, own_error
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.job import PLACE, Delivery, shard_for
+from lowkiq_lambda.job import PLACE, Delivery
 from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker, is_generator
+from lowkiq_lambda.worker import Worker, is_generator, shard_index
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration, Run
@@ -172,7 +172,7 @@ def iterate_for(worker: type[Worker]) -> PerformIteration | None:
 def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:
     """The fields of a line of the log about ids of one shard: how many they are, and the first of them, each cut."""
     named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
-    shard = shard_for(ids[0], worker.shards_count)
+    shard = shard_index(worker, ids[0])
     return {"queue": worker.queue_name, "shard": shard, "count": len(ids), "ids": named}
 
 

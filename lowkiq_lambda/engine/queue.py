@@ -1,13 +1,21 @@
 """The queues of an app: their shards, and that Redis agrees with how they are declared."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from threading import Lock
 
 from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import Declaration, declare, declare_anew
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.store.shard.declarations import (
+    HASH,
+    HASH_OF_TENANT,
+    LAYOUT_WITH_TENANTS,
+    Declaration,
+    declare,
+    declare_anew,
+    shards_of,
+)
+from lowkiq_lambda.worker import HOME, Worker
 
 
 class Queue:
@@ -16,7 +24,7 @@ class Queue:
     def __init__(self, worker: type[Worker], advice: Callable[[str], str | None]) -> None:
         self.worker = worker
         self._advice = advice
-        self.shards = [ShardRef(worker.queue_name, worker.shards_count, index) for index in range(worker.shards_count)]
+        self.shards = shards_of(worker.queue_name, asdict(self.declaration("")))
         self._is_declared = False
         self._is_doubtful = False
         self._lock = Lock()
@@ -28,7 +36,11 @@ class Queue:
 
     def declaration(self, codec: str) -> Declaration:
         """What it is declared with."""
-        return Declaration(self.worker.shards_count, codec, self.worker.merge)
+        worker = self.worker
+        if worker.tenants is None:
+            return Declaration(worker.shards_count, codec, worker.merge)
+        hash_ = HASH_OF_TENANT if worker.tenants == HOME else HASH
+        return Declaration(worker.shards_count, codec, worker.merge, hash_, LAYOUT_WITH_TENANTS)
 
     def ensure_declared(self, backend: Backend, codec: str, retry_for: float) -> None:
         """Compare the declaration with the one in Redis: once, and again where it came into doubt.

@@ -45,6 +45,7 @@ class Checker(msgspec.Struct, frozen=True):
     max_payload_bytes: int
     max_id_bytes: int
     now: Callable[[], float]
+    by_tenant: bool = False
 
     def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> dict[int, list[NewJob]]:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
@@ -57,7 +58,7 @@ class Checker(msgspec.Struct, frozen=True):
             except ValueError as error:
                 # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
                 raise JobError(str(error), position=position) from error
-            by_shard.setdefault(shard_for(new.id, self.shards_count), []).append(new)
+            by_shard.setdefault(shard_for(new.id, self.shards_count, by_tenant=self.by_tenant), []).append(new)
         return by_shard
 
     def _check(self, position: int, job: Mapping[str, Any]) -> NewJob:
@@ -117,6 +118,7 @@ class PushClient:
             config.max_payload_bytes,
             config.max_id_bytes,
             now=lambda: backend.now(shards[0]),
+            by_tenant=shards[0].by_tenant,
         )
         self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, waker=waker)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, LowkiqError, QueueMismatch, ShardClosed
-from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.store.shard.timetables import AgendaReply, DeclaredEntry, MadeReply, agendas, with_timetable
+from lowkiq_lambda.worker import shard_index
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -102,7 +102,7 @@ class AgendaReader:
             queue = queues.get(entry.queue_name)
             if queue is None:
                 continue
-            shard = self.shards_of(queue)[shard_for(entry.id, queue.worker.shards_count)]
+            shard = self.shards_of(queue)[shard_index(queue.worker, entry.id)]
             try:
                 by_shard.setdefault(shard, []).append(DeclaredEntry(entry.name, entry.times.digest, entry.id))
             except DeclarationError as error:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchEntry
-from lowkiq_lambda.job import Pushed, shard_for
+from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView, newest, views
 from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.timetables import with_timetable
+from lowkiq_lambda.worker import shard_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,7 +127,7 @@ class RunTimeEntries:
 
     @staticmethod
     def _shard_of(queue: "Queue", entry: ScheduleEntry) -> "ShardRef":
-        return with_timetable(queue.shards)[shard_for(entry.id, queue.worker.shards_count)]
+        return with_timetable(queue.shards)[shard_index(queue.worker, entry.id)]
 
 
 def _definition(entry: ScheduleEntry) -> bytes:

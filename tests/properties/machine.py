@@ -23,7 +23,7 @@ TTL = 100.0
 MORGUE = (3, 400, 500.0)
 
 # Few ids and few payloads: then merges, and pushes to an id in flight with several payloads, happen often.
-IDS = st.sampled_from(["a", "b", "c", "é:{}\n"])
+IDS = st.sampled_from(["a", "b:", "b:c", "é:{}\n"])
 PAYLOADS = st.sampled_from(['""', '"x"', '"y"', '"' + "z" * 50 + '"'])
 SCORES = st.sampled_from([None, 0.0, 1.0, 2.5, -1.0])
 DELAYS = st.sampled_from([None, None, None, -5.0, 0.0, 7.0, 60.0])
@@ -63,13 +63,15 @@ class StoreMachine(DisturbedMachine):
     """How many settlements there were with so many ids in flight."""
     kinds: ClassVar[Counter[str]] = Counter()
     """How many windows of each kind were settled."""
+    declared: ClassVar[dict[str, object]] = {}
+    """More that the worker declares."""
     claims_beside: ClassVar[Counter[bool]] = Counter()
     """How many claims beside what stayed in flight; True: payloads of that were waiting."""
 
     @initialize(merge=st.sampled_from(["min", "max", "never"]))
     def begin(self, merge: str) -> None:
         """A shard of its own."""
-        self.shard = Shard(self.client, self.server.url, merge, TTL, MorgueLimits(*MORGUE))
+        self.shard = Shard(self.client, self.server.url, merge, TTL, MorgueLimits(*MORGUE), **self.declared)
         self.clock = self.shard.clock
         self.model = self.new_model(merge=merge, ttl=TTL, morgue_limits=MORGUE, now=self.clock.time())
         self.holder = self.shard.holder()
@@ -182,8 +184,7 @@ class StoreMachine(DisturbedMachine):
         window = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
         self.model.settle(call, outcomes, partial=True)
         new = self.model.more(limits, left)
-        others = [job.perform_in for id_, job in self.model.waiting.items() if id_ not in self.model.flight]
-        due_at = min(others, default=None) if self.model.may_claim_beside() else None
+        due_at = self.model.next_due(self.model.flight) if self.model.may_claim_beside() else None
         again = self.holder.settle_as(call, _encoded(outcomes), "more", limits, left)
         for told in (window, again):
             assert sorted(new) == sorted(delivery.id for delivery in told.deliveries) if told else not new
@@ -244,9 +245,8 @@ class StoreMachine(DisturbedMachine):
         left_since = min(beside, default=None) if tells else None
         told = self.holder.checkpoint(id_, progress.encode(), clears=clears, retry_for=RETRY_FOR, left_since=left_since)
         self.model.checkpoint(id_, progress, clears=clears, left_since=left_since)
-        others = [job.perform_in for other, job in self.model.waiting.items() if other != id_]
         requested: StopRequest | None = "paused" if self.model.paused_until > self.model.now else None
-        assert Checkpoint(min(others, default=None), requested) == told
+        assert Checkpoint(self.model.next_due({id_}), requested) == told
         if twice:
             assert told == self.holder.checkpoint_again(id_, b"another")
         if late and self.holder.call > 1:

@@ -4,7 +4,7 @@ Nothing here is fast, and nothing knows of formats: the store is compared with i
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
@@ -171,8 +171,7 @@ class Model:
             # No lease can last longer from now on: the clock was ahead.
             self.until = min(self.until, self.now + self.ttl + MISJUDGED)
             return "held"
-        due = any(job.perform_in <= self.due_by for job in self.waiting.values())
-        if not (self.flight or due or self.suspects):
+        if not (self.flight or self.is_due() or self.suspects):
             return "empty"
         self.evicted, self.dead, former = False, False, self.holder
         self.holder, self.token = holder, max(self.token + 1, int(self.now * 1_000_000))
@@ -208,14 +207,30 @@ class Model:
         beside, new = self.flight, dict[str, Flown]()
         if self.paused_until <= self.now and self.may_claim_beside():
             self.flight = new
-            for id_ in _first(self._due(besides=beside), limits.ids):
+            for id_ in self.next_ids(limits.ids, besides=beside):
                 if not self._take(id_, self.waiting[id_].perform_in, limits):
                     break
+            self.served(new)
         self.flight = {**beside, **new}
         assert len(self.flight) == len(beside) + len(new), "an id is in flight twice"
         since = min([*left.values(), *(flown.perform_in for flown in new.values())], default=0.0)
         self.window = self.window._replace(ids=list(self.flight), since=since)
         return new
+
+    def is_due(self) -> bool:
+        """Whether something that waits may be claimed."""
+        return any(job.perform_in <= self.due_by for job in self.waiting.values())
+
+    def next_ids(self, most: int, besides: Collection[str] = ()) -> list[str]:
+        """What a claim takes that is no suspect, in its order."""
+        return _first(self._due(besides), most)
+
+    def next_due(self, besides: Collection[str]) -> float | None:
+        """When an id beside these can be claimed."""
+        return min((job.perform_in for id_, job in self.waiting.items() if id_ not in besides), default=None)
+
+    def served(self, ids: Iterable[str]) -> None:
+        """These have just been claimed."""
 
     def may_claim_beside(self) -> bool:
         """Whether something may be claimed beside what is in flight."""
@@ -303,10 +318,11 @@ class Model:
 
     def _claim(self, limits: Limits) -> Claimed | None:
         kind, charge, times = "DUE", None, dict(self.suspects)
-        if not times:
-            times = self._due()
         ids = _first(times, limits.ids)
-        if self.suspects:
+        if not self.suspects:
+            times = {id_: job.perform_in for id_, job in self.waiting.items()}
+            ids = self.next_ids(limits.ids)
+        else:
             name = self.trouble[ids[0]]["group"]
             if name in self.groups and self.groups[name].systemic:
                 kind, charge = "CHARGE", self.groups[name].error
@@ -321,6 +337,7 @@ class Model:
                 break
         if not self.flight:
             return None
+        self.served(self.flight)
         return Claimed(kind, list(self.flight), charge, min(flown.perform_in for flown in self.flight.values()))
 
     def _is_on_probation(self, id_: str) -> bool:

@@ -58,12 +58,14 @@ class Recorder(Backend):
 class Shard:
     """One shard of a queue of its own."""
 
-    def __init__(self, client: Client, url: str, merge: str, ttl: float, morgue: MorgueLimits) -> None:
+    def __init__(
+        self, client: Client, url: str, merge: str, ttl: float, morgue: MorgueLimits, **fields: object
+    ) -> None:
         self.clock = ManualClock()
         self.backend = Recorder(client, self.clock, partial(GivenTime, self.clock), self.clock.sleep, Random(0))
         self._app = Lowkiq(Config(redis_url=url), clock=self.clock)
         self._app._parts._backend = self.backend
-        fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge}
+        fields = {"queue_name": f"queue-{uuid4().hex}", "shards_count": 1, "merge": merge, **fields}
         body = {"perform": lambda _self, _batch: None, **fields}
         self._worker: type[Worker] = self._app.worker(type("Any", (Worker,), body))
         self.ref = self._app.queue_of(self._worker).shards[0]

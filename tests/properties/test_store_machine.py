@@ -4,12 +4,12 @@ LOWKIQ_TEST_EXAMPLES=10000 lets it run for longer than it does by itself.
 """
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.server.connection import connect
@@ -17,6 +17,7 @@ from lowkiq_lambda.store.server.server_time import FOREVER
 from tests.kit.servers import Server
 from tests.kit.stored import stored
 from tests.properties.disturbing import disturbance
+from tests.properties.lanes import LaneModel, stored_lanes
 from tests.properties.machine import IDS
 from tests.properties.operators import TICKS, OperatedModel
 from tests.properties.store import LateActions
@@ -138,24 +139,54 @@ class OperatedMachine(WokenMachine):
         return self.shard.actions(self.look_taken())
 
 
+class LaneMachine(OperatedMachine):
+    """A shard of tenants: ids take turns by their lanes."""
+
+    model: LaneModel
+    declared: ClassVar[dict[str, object]] = {"tenants": "spread"}
+
+    def new_model(self, **fields: Any) -> LaneModel:
+        """One that knows of lanes."""
+        return LaneModel(**fields)
+
+    @invariant()
+    def lanes_are_as_the_model(self) -> None:
+        """The same ids wait in lines as are due, and each lane has its turn."""
+        ids, turns, remembered = stored_lanes(self.server.admin, self.shard.ref.keys[-3:])
+        assert self.model.waiting.keys() == ids
+        assert self.model.turns == turns
+        assert self.model.served_at.keys() == remembered
+
+
 @pytest.mark.timeout(900)
 def test_store_does_what_the_model_does(server: Server) -> None:
     """Whatever is pushed, claimed, settled, lost, recovered and operated, the shard is as the model says.
 
     Of the settlements many are of several ids at once, as faults hide there.
     """
-    OperatedMachine.server = server
-    OperatedMachine.client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=5.0)
-    try:
-        run_state_machine_as_test(
-            OperatedMachine,
-            settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None),
-        )
-    finally:
-        OperatedMachine.client.close()
+    run(OperatedMachine, server, EXAMPLES)
     several = sum(count for flown, count in OperatedMachine.settled.items() if flown > 1)
     # Counts, as shares of a run at random vary: there are some three of the first for each example.
     assert several >= EXAMPLES, OperatedMachine.settled
     assert {"DUE", "LONE", "PROBATION"} <= OperatedMachine.kinds.keys()
     beside = OperatedMachine.claims_beside
     assert beside[True] >= EXAMPLES / 2, beside
+
+
+@pytest.mark.timeout(900)
+def test_b2_tenants_take_turns_as_in_the_model(server: Server) -> None:
+    """B-2, E-100: whatever happens to a shard of tenants, claims go by turns, and lines and lanes hold what waits."""
+    run(LaneMachine, server, EXAMPLES // 3)
+    assert {"DUE", "LONE"} <= LaneMachine.kinds.keys()
+
+
+def run(machine: type[OperatedMachine], server: Server, examples: int) -> None:
+    """So many examples of it."""
+    machine.server = server
+    machine.client = connect(server.url, max_connections=2, timeout=5.0, pool_timeout=5.0)
+    try:
+        run_state_machine_as_test(
+            machine, settings=settings(max_examples=examples, stateful_step_count=STEPS, deadline=None)
+        )
+    finally:
+        machine.client.close()

@@ -41,5 +41,4 @@ class WokenMachine(StoreMachine):
         if model.now < model.paused_until:
             return False
         told = self.noted is not None and model.now < self.noted[0] and model.token == self.noted[1]
-        is_due = any(job.perform_in <= model.due_by for job in model.waiting.values())
-        return not told and (bool(model.flight) or is_due)
+        return not told and (bool(model.flight) or model.is_due())

@@ -7,7 +7,7 @@ from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
 from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.shard.declarations import HASH, LAYOUT, Declaration
+from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Declaration, shards_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -33,10 +33,10 @@ def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
 def _shards(name: str, made_with: Mapping[str, object]) -> list[ShardRef]:
     """None of a queue that a library with another layout has made: what is in its keys cannot be told."""
     count = made_with.get("shards_count")
-    known = made_with.get("layout") == LAYOUT and made_with.get("hash") == HASH
+    known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
     if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
         return []
-    return [ShardRef(name, count, index) for index in range(count)]
+    return shards_of(name, made_with)
 
 
 def _held(shard: Metrics) -> Held:

@@ -12,7 +12,6 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.shard.keys import ShardRef
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +102,7 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
     worker = worker_named(context, params.queue)
     if params.shard >= worker.shards_count:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
-    shard = ShardRef(worker.queue_name, worker.shards_count, params.shard)
+    shard = context.app.queue_of(worker).shards[params.shard]
     evicted = context.app.actions(worker).evict(shard, params.token)
     audit.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
     return Evicted(evicted)

@@ -8,8 +8,8 @@ import msgspec
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
 from lowkiq_lambda.dashboard.payload_json import payload_json
-from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload, shard_for
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, ScoredPayload
+from lowkiq_lambda.worker import Worker, shard_index
 
 LARGEST_PAYLOAD: Final = 1024 * 1024
 """Bytes of JSON; the response leaves larger payloads out."""
@@ -115,7 +115,7 @@ class JobSerializer:
     def _common(self, job: JobView | MorgueJob) -> dict[str, Any]:
         return {
             "id": job.id,
-            "shard": shard_for(job.id, self._worker.shards_count),
+            "shard": shard_index(self._worker, job.id),
             "payloads": [self._payload(job.id, scored) for scored in job.payloads],
             "more_payloads": job.more_payloads,
             "error": job.error if job.error is None else _encodable(job.error),

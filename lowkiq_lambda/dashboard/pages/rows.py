@@ -9,8 +9,8 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import quoted, visible
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
 from lowkiq_lambda.dashboard.progress_words import progress_words
-from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView, shard_for
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
+from lowkiq_lambda.worker import Worker, shard_index
 
 _LONGEST_ID: Final = 80
 _LONGEST_LINK: Final = 6_000
@@ -58,7 +58,7 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
         id=job.id,
         name=shown_id(job.id),
         link=context.link("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= _LONGEST_LINK else None,
-        shard=shard_for(job.id, worker.shards_count),
+        shard=shard_index(worker, job.id),
         at=at,
         ahead=at - now,
         retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,

@@ -87,7 +87,7 @@ def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, S
     """The ids by the shard that has them."""
     ids_of: defaultdict[ShardRef, list[str]] = defaultdict(list)
     for job_id in ids:
-        ids_of[shards[shard_for(job_id, len(shards))]].append(job_id)
+        ids_of[shards[shard_for(job_id, len(shards), by_tenant=shards[0].by_tenant)]].append(job_id)
     return {**ids_of}
 
 

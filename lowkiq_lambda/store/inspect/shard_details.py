@@ -68,7 +68,7 @@ def shard_details(reader: ShardReader) -> list[ShardDetails]:
 
 def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     """Why the id runs, or does not run yet. Raises BackendError."""
-    shard = reader.shards[shard_for(job_id, len(reader.shards))]
+    shard = reader.shards[shard_for(job_id, len(reader.shards), by_tenant=reader.shards[0].by_tenant)]
     (explanation,) = reader.read("explain_job", {shard: [job_id]}, lambda _, reply: _explanation(reader, shard, reply))
     return explanation
 

@@ -55,6 +55,6 @@ def carry(
     # Of one name the last one stays.
     for name, packed, record in sorted((one for of_shard in found for one in of_shard), key=lambda one: one[2].rank):
         if record.id is not None:
-            by_shard[shard_for(record.id, len(new))] += [name, packed]
+            by_shard[shard_for(record.id, len(new), by_tenant=new[0].by_tenant)] += [name, packed]
     for shard in with_timetable(new):
         order("carry_entries", shard, by_shard[shard.index])

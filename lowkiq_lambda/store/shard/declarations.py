@@ -17,11 +17,15 @@ import msgspec
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
 LAYOUT: Final = 1
+LAYOUT_WITH_TENANTS: Final = 2
 HASH: Final = "crc32"
+HASH_OF_TENANT: Final = "crc32:tenant"
+LAYOUTS: Final = (LAYOUT, LAYOUT_WITH_TENANTS)
+HASHES: Final = (HASH, HASH_OF_TENANT)
 _MICROS: Final = 1_000_000
 
 
@@ -34,6 +38,14 @@ class Declaration:
     merge: str = "min"
     hash: str = HASH
     layout: int = LAYOUT
+
+
+def shards_of(queue_name: str, made_with: Mapping[str, Any]) -> list[ShardRef]:
+    """The shards of a queue that was made with this declaration."""
+    features = (TENANTS,) if made_with["layout"] == LAYOUT_WITH_TENANTS else ()
+    by_tenant = made_with["hash"] == HASH_OF_TENANT
+    count = made_with["shards_count"]
+    return [ShardRef(queue_name, count, index, features, by_tenant) for index in range(count)]
 
 
 @dataclass(frozen=True)

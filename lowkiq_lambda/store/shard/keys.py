@@ -68,10 +68,12 @@ SHELF: Final = "damaged"
 Pick: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 DUTIES: Final = "duties"
+TENANTS: Final = "tenants"
 TIMETABLE: Final = "timetable"
 LIMITS: Final = "limits"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
+    TENANTS: ("lines", "lanes", "served"),
     TIMETABLE: (TIMETABLE,),
     LIMITS: (LIMITS, "places", "line"),
 }
@@ -107,6 +109,8 @@ class ShardRef:
     index: int
     features: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """The features with keys of their own that the queue uses; the same for all of its shards."""
+    by_tenant: bool = field(default=False, repr=False, compare=False)
+    """Whether the queue has all ids of a tenant in one shard."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

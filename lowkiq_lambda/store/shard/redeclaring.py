@@ -19,6 +19,7 @@ from lowkiq_lambda.store.shard.declarations import (
     next_generation,
     register,
     registered,
+    shards_of,
 )
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
 from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
@@ -73,7 +74,7 @@ class _Change:
 
     def close_old(self) -> None:
         """Close the shards of the old declaration, or open them again if one has jobs."""
-        old = _shards_of(self._queue_name, self.there)
+        old = shards_of(self._queue_name, self.there.made_with)
         statuses = {shard: self._order("close", shard) for shard in old}
         if b"STALE" in statuses.values():
             raise self._overtaken()
@@ -89,7 +90,8 @@ class _Change:
             if self._order(script, shard, *args) == b"STALE":
                 raise self._overtaken()
 
-        carry(self._backend, _shards_of(self._queue_name, self.there), self._shards, order, self._retry_for)
+        old = shards_of(self._queue_name, self.there.made_with)
+        carry(self._backend, old, self._shards, order, self._retry_for)
 
     def replace(self, new: Registered) -> None:
         """Replace the declaration that this call has registered."""
@@ -140,8 +142,3 @@ class _Change:
 def _lasting(made_with: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping of any values
     """The terms that no call may change."""
     return {name: value for name, value in made_with.items() if name not in _CHANGEABLE}
-
-
-def _shards_of(queue_name: str, there: Registered) -> list[ShardRef]:
-    count = there.made_with["shards_count"]
-    return [ShardRef(queue_name, count, index) for index in range(count)]

@@ -39,7 +39,8 @@ OutcomeRecord: TypeAlias = tuple[Any, ...]
 class ClaimLimits(msgspec.Struct, frozen=True):
     """What one claim may carry: ids, payloads, bytes; and `slice`, payloads of one id (0: as many as fit).
 
-    `concurrency`: how many batches run side by side. From 2 on, so does what a first crash left.
+    `concurrency`: how many batches run side by side. From 2 on, so does what a first crash left. `tenant_rate`: how
+    many ids of one tenant may begin, and in how many seconds.
     """
 
     ids: int
@@ -47,6 +48,7 @@ class ClaimLimits(msgspec.Struct, frozen=True):
     bytes: int
     slice: int = 0
     concurrency: int = 1
+    tenant_rate: tuple[int, float] | None = None
 
 
 class MorgueLimits(msgspec.Struct, frozen=True):
@@ -234,11 +236,14 @@ def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
     return reply
 
 
-def _claim(limits: ClaimLimits) -> tuple[int | str, int | str, int]:
+def _claim(limits: ClaimLimits) -> tuple[int | str, int | str, int | str]:
     """As include/claim_limits.lua reads them."""
     ids = f"{limits.ids}/{limits.concurrency}" if limits.concurrency > 1 else limits.ids
     payloads = f"{limits.payloads}/{limits.slice}" if limits.slice else limits.payloads
-    return ids, payloads, limits.bytes
+    if limits.tenant_rate is None:
+        return ids, payloads, limits.bytes
+    most, per = limits.tenant_rate
+    return ids, payloads, f"{limits.bytes}/{most}/{per}"
 
 
 def _morgue(settings: LeaseSettings) -> tuple[int, int, float]:

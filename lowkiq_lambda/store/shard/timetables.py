@@ -93,7 +93,7 @@ class Firing(NamedTuple):
 
 def with_timetable(shards: Sequence[ShardRef]) -> list[ShardRef]:
     """The same shards, with the key that holds their entries."""
-    return [replace(shard, features=(TIMETABLE,)) for shard in shards]
+    return [replace(shard, features=(*shard.features, TIMETABLE)) for shard in shards]
 
 
 def agendas(

@@ -1,6 +1,7 @@
---! keys suspects flight meta lease
+--! keys suspects flight meta lease lanes
 --! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go
 --! rarely window recover
+--! with tenants serve
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4]       nonce
 -- ARGV[5]       owner
@@ -61,6 +62,7 @@ local token = string.format('%.0f', math.max(tonumber(last_token or 0) + 1, math
 call('HSET', meta, 'token', token, 'nonce', nonce, 'call', 0, 'owner', owner, 'acquired_at', now,
   'ttl', ttl)
 if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, dead, named})) end
+if lanes then note_ended(limits[6]) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
 return {'OK', token, recovered, buried, pace or '', window or '', dead, named}

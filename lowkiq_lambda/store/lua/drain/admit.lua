@@ -1,5 +1,5 @@
 --! keys limits places line
---! needs queue places spend
+--! needs queue places spend unspend
 -- Whether a visit to a shard of the queue may begin, or go on: it has a place among those that run at once, and may begin
 -- so many ids. A place ends by itself, so nothing has to notice a death. A free place is offered to those in line, for a
 -- second, before anybody else gets it.

@@ -1,5 +1,6 @@
---! keys due flight meta
+--! keys due flight meta lanes
 --! needs shard turn free_memory_first trouble progress lease stop_request
+--! rarely next_turn
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
 -- ARGV[5]   number of the call
@@ -33,6 +34,7 @@ if verdict == 'NEXT' then
   end
   hold(token, tonumber(ARGV[6]), held_until)
 end
+if lanes then return {'OK', rarely().next_turn({[id] = true}, 1), stop_request(token)} end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''
 for i = #listed - 1, 1, -2 do
   if listed[i] ~= id then other_due = listed[i + 1] end

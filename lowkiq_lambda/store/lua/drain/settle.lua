@@ -1,6 +1,7 @@
---! keys errors trouble flight meta
+--! keys errors trouble flight meta lanes
 --! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
 --! rarely window outcomes claim_beside
+--! with tenants serve
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       number of the call
@@ -48,6 +49,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
   end
+  if lanes then note_ended(limits[6]) end
 end
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])

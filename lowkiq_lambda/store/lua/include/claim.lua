@@ -1,5 +1,6 @@
---! keys due jobs since retry errors trouble suspects flight meta
+--! keys due jobs since retry errors trouble suspects flight meta lanes
 --! needs reading_step records shard
+--! with tenants take_turns serve leave_lines
 --! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
@@ -42,6 +43,7 @@ end
 
 -- What is now in flight waits no more. By rank, and all at once, costs a fraction of by name.
 local function leave(ids, first, all, plain)
+  if lanes then leave_lines(ids) end
   if all then call('DEL', jobs) else call('HDEL', jobs, unpack(ids)) end
   if first then call('ZREMRANGEBYRANK', due, 0, #ids - 1) else call('ZREM', due, unpack(ids)) end
   if not plain then call('ZREM', since, unpack(ids)) end
@@ -112,13 +114,18 @@ local function claim(merge, limits)
   if #head > 0 then
     kind, window, oldest, charge = rarely().claim_suspects(merge, head, limits)
   else
-    local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
-    if #listed == 0 then return nil end
     local ids, times = {}, {}
-    for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
-    window, oldest = take(merge, ids, times, limits, true, plain)
+    if lanes then
+      ids, times = take_turns(limits, {}, 0)
+    else
+      local listed = call('ZRANGE', due, '-inf', due_by, 'BYSCORE', 'LIMIT', 0, limits[1], 'WITHSCORES')
+      for i = 1, #listed / 2 do ids[i], times[i] = listed[2 * i - 1], listed[2 * i] end
+    end
+    if #ids == 0 then return nil end
+    window, oldest = take(merge, ids, times, limits, not lanes, plain)
   end
   if not window then return nil end
+  if lanes then serve(window, limits[6]) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   if plain then return {kind, window, {}, {}, ''} end
   return rarely().window_reply(kind, window, charge)

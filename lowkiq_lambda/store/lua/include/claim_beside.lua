@@ -1,5 +1,6 @@
---! keys due since retry errors trouble suspects flight meta
+--! keys due since retry errors trouble suspects flight meta lanes
 --! needs exists shard claim window
+--! with tenants take_turns serve next_turn
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()
@@ -11,6 +12,10 @@ end
 local function due_beside(limit)
   local flying, is_flying, ids, times, first = call('HKEYS', flight), {}, {}, {}, true
   for _, id in ipairs(flying) do is_flying[id] = true end
+  if lanes then
+    ids, times = take_turns({limit}, is_flying, #flying)
+    return ids, times, next_turn(is_flying, #flying), false
+  end
   local listed = call('ZRANGE', due, 0, limit + #flying, 'WITHSCORES')
   for i = 1, #listed, 2 do
     local id, at = listed[i], listed[i + 1]
@@ -43,6 +48,8 @@ local function claim_beside(merge, limits, left_since)
   local window, oldest = take(merge, ids, times, limits, first, plain)
   if not window then return nil, times[1] end
   call('HSET', meta, 'flight_since', math.min(oldest, tonumber(left_since) or oldest))
+  if lanes then serve(window) end
   local told = plain and {'DUE', window, {}, {}, ''} or window_reply('DUE', window)
+  if lanes then return told, next_beside() end
   return told, times[#window / 2 + 1] or other
 end

@@ -1,5 +1,13 @@
---! keys due
+--! keys due lines
+--! with tenants lanes leave_lines
 -- The ids that wait, one at a time. Only enqueue.lua and `leave` (claim.lua), which have many at once, write `due` themselves.
-local function wait(id, at) call('ZADD', due, at, id) end
+local function wait(id, at)
+  if lines then line_up({at, id}) end
+  call('ZADD', due, at, id)
+end
 
-local function wait_no_more(id) call('ZREM', due, id) end
+local function wait_no_more(id)
+  if lines then leave_lines({id}) end
+  call('ZREM', due, id)
+  if lines then set_turn(lane_of(id)) end
+end

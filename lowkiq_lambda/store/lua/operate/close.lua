@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
---! keys meta pushes_even pushes_odd failures texts
+--! keys meta pushes_even pushes_odd failures texts lines lanes served
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
 -- it. Harmless to repeat.
@@ -14,5 +14,6 @@ if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
 if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
 free_memory_first()
 call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts)
+if lanes then call('UNLINK', lines, lanes, served) end
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)
 return {'OK'}

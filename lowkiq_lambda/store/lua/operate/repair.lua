@@ -1,6 +1,7 @@
---! keys meta timetable
+--! keys meta timetable lines
 --! needs sound_meta shard sound_ids shelf
 --! with timetable sound_timetable
+--! rarely sound_lanes
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -17,6 +18,7 @@ local PARTS = {
   'morgue_payloads', 'morgue_errors', 'failures', 'pushes_even', 'pushes_odd',
 }
 local RECORDS, BYTES = 2000, 4 * 1024 * 1024
+if lines then rarely().look_at_lanes(PARTS) end
 if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
   PARTS[#PARTS + 1], CHECKS.timetable = 'timetable', check_entry_record

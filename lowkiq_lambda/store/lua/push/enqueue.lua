@@ -1,5 +1,6 @@
---! keys due jobs box retry meta pushes_even pushes_odd
+--! keys due jobs box retry meta pushes_even pushes_odd lanes
 --! needs shard
+--! with tenants lanes
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -82,9 +83,13 @@ end
 -- The first write must be one that a full Redis refuses: then nothing of the call is written.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', defaulted and default_score or last_score or -1, 'now', latest_now)
-local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
+local head = call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2]
 if #records > 0 then
   call('HSET', jobs, unpack(records))
+  if lanes then
+    line_up(times)
+    earliest = tonumber(call('ZRANGE', lanes, 0, 0, 'WITHSCORES')[2])
+  end
   call('ZADD', due, unpack(times))
 end
 local met = {}

@@ -1,7 +1,7 @@
---! each due since suspects flight meta lease
+--! each due since suspects flight meta lease lanes
 -- What there is to do in the shards, read only.
 -- Returns for each {
---   {earliest due or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
+--   {earliest due (or turn of a tenant) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
 --     paused until or ''},
 --   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, else 0,
 --   1 if ids are in flight or suspect, else 0}.
@@ -14,7 +14,7 @@ for _ in shards do
     unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation'))
   states[#states + 1] = {
     {
-      call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or '',
+      call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2] or '',
       rare and call('ZRANGE', since, 0, 0, 'WITHSCORES')[2] or '',
       in_flight > 0 and flight_since or '',
       held_until or '0',

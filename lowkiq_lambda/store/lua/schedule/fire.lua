@@ -1,5 +1,5 @@
 --! keys due jobs box retry flight meta
---! needs shard wait timetable
+--! needs shard wait timetable earliest_due
 --! rarely retry_counts
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -65,10 +65,10 @@ if record then
   if not waits_until then wait(id, perform_in) end
   perform_in = tonumber(waits_until or perform_in)
 else
-  local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
+  local head = earliest_due()
   call('HSET', jobs, id, 's' .. place .. payload)
   wait(id, perform_in)
-  sooner = (not head or perform_in < tonumber(head)) and 1 or 0
+  sooner = (head == '' or tonumber(earliest_due()) < tonumber(head)) and 1 or 0
 end
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
 return {'FIRED', outcome, sooner, string.format('%.17g', perform_in)}

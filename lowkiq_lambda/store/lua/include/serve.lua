@@ -1,0 +1,54 @@
+--! keys served
+--! needs shard lanes spend
+-- What a claim and a settling note of lanes. An id that was claimed begins before it is settled. So it goes into the log of
+-- its lane at the time of its settling, or of its recovery, which is never too early; until then it is `begun`, and
+-- BEGUN lists the lanes that have such ids.
+local BEGUN = '\255'
+
+-- What the log says from now on.
+local function note_rest(known, rate)
+  local log = known.log
+  local left = left_of(log, rate[1], rate[2], now) - (known.begun or 0)
+  -- What has begun and has not ended leaves the log no sooner.
+  known.kept = (known.begun and now or log[#log - 1] or 0) + rate[2]
+  known.rests = left < 1 and (known.begun and now + rate[2] or free_at(log, left, rate[2])) or nil
+end
+
+-- Who was served comes behind all who wait.
+local function serve(window, rate)
+  local taken, names = {}, {}
+  for i = 1, #window, 2 do
+    local lane = lane_of(window[i])
+    if not taken[lane] then names[#names + 1] = lane end
+    taken[lane] = (taken[lane] or 0) + 1
+  end
+  for _, lane in ipairs(names) do
+    local known = read_lane(lane)
+    known.at = due_by
+    if rate then
+      known.log, known.begun = known.log or {}, (known.begun or 0) + taken[lane]
+      note_rest(known, rate)
+    end
+    set_turn(lane, known)
+  end
+  if rate then call('HSET', served, BEGUN, cmsgpack.pack(names)) end
+end
+
+-- Nothing is in flight any more.
+local function note_ended(rate)
+  local names = call('HGET', served, BEGUN)
+  if not names then return end
+  for _, lane in ipairs(cmsgpack.unpack(names)) do
+    local known = read_lane(lane)
+    if rate then
+      known.log = known.log or {}
+      if known.begun then spend(known.log, rate[2], now, known.begun) end
+      known.begun = nil
+      note_rest(known, rate)
+    else
+      known.log, known.begun, known.kept, known.rests = nil, nil, nil, nil
+    end
+    set_turn(lane, known)
+  end
+  call('HDEL', served, BEGUN)
+end
