@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 import redis
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.store.shard.keys import LIMITS
 from lowkiq_lambda.store.shard.scripts import evalsha, script
 from lowkiq_lambda.store.shard.timetables import with_timetable
 from lowkiq_lambda.testing import ManualClock
 from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import close_app
 from tests.kit.servers import Server
+from tests.kit.servers.monitor import Asked, Monitor
 
 JOBS = 1_000
 
@@ -293,3 +295,54 @@ def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock
     for name in ("enqueue", "acquire", "settle"):
         plain, with_key = (evalsha(script(name, one.features), one, []) for one in (shard, with_entries))
         assert plain == with_key
+
+
+HELD = (
+    "due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors "
+    "meta lease failures texts"
+)
+KEYS = {
+    "enqueue": "due jobs box seen retry trouble flight meta pushes_even pushes_odd",
+    "acquire": HELD,
+    "settle": HELD,
+}
+"""What a queue without any feature passes to the scripts that each job pays for, whatever else there is."""
+
+
+def test_limits_cost_two_calls_a_visit_and_others_nothing(
+    app: Lowkiq, clock: ManualClock, cost_of: CostOf, own_server: Server
+) -> None:
+    """P8: a visit to a limited queue enters and leaves; all else is sent word by word as for a queue without limits."""
+    sent, costs = [], []
+    for limits in (None, 3):
+        worker = app.worker(queue_name=f"at-most-{limits}", shards_count=1, max_running=limits)(nothing)
+        worker.perform_async(jobs(10))
+        shard = app.queue_of(worker).shards[0]
+        app.drain()
+        with Monitor(own_server) as monitor:
+            worker.perform_async(jobs(10))
+            cost = partial(app.drainer.visit, shard, Budget(clock))
+            costs.append(cost_of(cost))
+            sent.append([_without_chance(asked, worker.worker) for asked in monitor.heard() if not asked.by_script])
+    plain, limited = sent
+
+    scripts = {script(name).sha.encode(): name for name in KEYS}
+    by_name = [(scripts[words[1]], words) for words in plain if len(words) > 1 and words[1] in scripts]
+    assert [*KEYS] == [name for name, _ in by_name]
+    for name, words in by_name:
+        keys = [f"lowkiq:{{QUEUE:1:0}}:{key}".encode() for key in KEYS[name].split()]
+        assert [str(len(keys)).encode(), *keys] == [*words[2 : 3 + len(keys)]]
+    admit = script("admit", (LIMITS,)).sha.encode()
+    assert plain == [words for words in limited if words[1:2] != (admit,)]
+    assert (costs[0].round_trips + 2, costs[0].scripts + 2) == (costs[1].round_trips, costs[1].scripts)
+    assert costs[1].commands.total() - costs[0].commands.total() <= 20
+
+
+def _without_chance(asked: Asked, worker: type[Worker]) -> tuple[bytes, ...]:
+    """Its words, the same each time: without the name of the queue, tokens and nonces."""
+    words = [word.replace(worker.queue_name.encode(), b"QUEUE") for word in asked.words]
+    if asked.name == "evalsha":
+        # Behind its keys, the version, the time and whether that was measured.
+        at = int(words[2]) + 6
+        words[at : at + 1] = [b"CHANCE"]
+    return tuple(words)

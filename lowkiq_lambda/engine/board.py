@@ -41,6 +41,8 @@ class ShardBoard:
         self._rests = rests
         self._rng = rng
         self._risks_from = -math.inf
+        self._limited: set[str] = set()
+        """Queues of which shards are left out, as their limits let nothing begin."""
         self._changed = Condition(Lock())
         self._events = 0
         self._is_closed = False
@@ -134,13 +136,17 @@ class ShardBoard:
         return lambda: self._clock.monotonic() >= over_at and self.others_have_work()
 
     def notify(self, shards: Iterable[ShardRef]) -> None:
-        """Somebody pushed: these have work now, or sooner than was known. Others than the board's are passed over."""
+        """These have work now, or sooner than was known, or are offered a place in their limited queue.
+
+        Others than the board's are passed over.
+        """
         with self._changed:
             self._events += 1
             now = self._clock.monotonic()
             for entry in filter(None, map(self._entries.get, shards)):
                 entry.notified = entry.updated = self._events
                 entry.ready_at = min(entry.ready_at, now)
+                entry.limited_until = -math.inf
                 self._queue.put(entry)
                 self._changed.notify()
 
@@ -162,6 +168,7 @@ class ShardBoard:
     def visited(self, shard: ShardRef, result: DrainResult, ready_in: float | None) -> None:
         """A visit came to its end; in so many seconds the shard has work (below 0: since then), where that is known."""
         with self._changed:
+            before = self._entries[shard].ready_at
             entry, now = self._back(shard), self._clock.monotonic()
             entry.failures = 0
             entry.behind_from = self._risks_from if entry.risky else -math.inf
@@ -175,9 +182,16 @@ class ShardBoard:
                 # Not longer each time: an id that exits is bounded by itself, and its shard has others. After its turn
                 # the backlog comes first: what exited waits behind it.
                 entry.put_back(now, 0.0 if result.reason == "turn over" else self._rests.first)
+            elif result.reason == "limited":
+                # It has work as before.
+                entry.ready_at = now if result.token else min(before, now)
             elif result.token is None or result.reason in _NOT_KEPT:
                 entry.rests_until = max(entry.rests_until, now + self._rests.not_acquired)
             self._queue.put(entry)
+            if result.reason == "limited":
+                self._leave_out(entry, now + min(ready_in or 0.0, self._rests.limited))
+            elif shard.queue_name in self._limited:
+                self._let_in(shard.queue_name)
 
     def visit_alone(self, shard: ShardRef) -> None:
         """The visit that has just ended made way for a suspect of another shard: the next has no other beside it."""
@@ -212,6 +226,25 @@ class ShardBoard:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def _leave_out(self, refused: ShardEntry, until: float) -> None:
+        """The limits of the queue let nothing begin: its other shards need not ask. Those rung meanwhile do."""
+        self._limited.add(refused.ref.queue_name)
+        for entry in self._of_queue(refused.ref.queue_name):
+            if entry.notified <= refused.taken:
+                entry.limited_until = until
+                self._queue.put(entry)
+
+    def _let_in(self, queue_name: str) -> None:
+        """A visit to the queue has ended: there may be a place, and one that asks for it stands in line."""
+        self._limited.discard(queue_name)
+        for entry in self._of_queue(queue_name):
+            entry.limited_until = -math.inf
+            self._queue.put(entry)
+        self._changed.notify()
+
+    def _of_queue(self, queue_name: str) -> list[ShardEntry]:
+        return [entry for entry in self._entries.values() if entry.ref.queue_name == queue_name]
 
     def _take(self, entry: ShardEntry) -> ShardRef | None:
         with self._changed:

@@ -11,14 +11,14 @@ import msgspec
 from lowkiq_lambda.clock import Clock
 
 StopReason: TypeAlias = Literal[
-    "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "held", "empty"
+    "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "limited", "held", "empty"
 ]
 """Why a drain of a shard ended, in the order in which reasons say something of what is left.
 
 `failed`: with an error; `exited`: its handlers exited (`sys.exit`, a cancellation), or Ctrl-C came; `stopping`: the
 process stops; `out of time`: no further batch is predicted to fit; `turn over`: another shard had its turn; `lease
-lost`: another holder has the shard; `paused`: an operator paused it; `held`: another holder had it before; `empty`:
-nothing is due.
+lost`: another holder has the shard; `paused`: an operator paused it; `limited`: the limits of its queue let nothing
+more begin; `held`: another holder had it before; `empty`: nothing is due.
 """
 STOP_REASONS: Final[tuple[StopReason, ...]] = get_args(StopReason)
 
@@ -111,6 +111,8 @@ class Budget:
         """Whether what runs when the time is over is cancelled, as far as it can be."""
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
+        self.patience = 0.0
+        """Seconds for which it is waited for a place in a limited queue, at most; infinity: its owner is rung."""
         # Taken once, by the first batch; a lock, as it is shared with the copies that are made for visits at once.
         self._ran = Lock()
 

@@ -1,10 +1,10 @@
 """When what runs in the slots of a visit is cancelled, as far as it can be."""
 
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.budget import Budget
-from lowkiq_lambda.engine.lease import Lease
 
 Cause: TypeAlias = Literal["too long", "others"]
 """Why: it takes too long, which may be said of it next time too; or for reasons that are none of its own."""
@@ -14,11 +14,11 @@ LEAST_REST: Final = 1.0
 
 
 class CancelWatch:
-    """Looks at time, stop signal and lease while batches run."""
+    """Looks at time, stop signal and trust while batches run."""
 
-    def __init__(self, budget: Budget, lease: Lease, clock: Clock, shutdown_timeout: float) -> None:
+    def __init__(self, budget: Budget, trust_left: Callable[[], float], clock: Clock, shutdown_timeout: float) -> None:
         self._budget = budget
-        self._lease = lease
+        self._trust_left = trust_left
         self._clock = clock
         self._patience = shutdown_timeout - max(LEAST_REST, shutdown_timeout / 10)
         self._stopped_at: float | None = None
@@ -27,7 +27,7 @@ class CancelWatch:
         """Why to cancel now, or None."""
         if self._budget.is_hard and self._budget.remaining() <= 0:
             return "too long"
-        if self._budget.is_cancelled() or self._lease.trust_left() <= 0 or self._is_stop_over():
+        if self._budget.is_cancelled() or self._trust_left() <= 0 or self._is_stop_over():
             return "others"
         return None
 

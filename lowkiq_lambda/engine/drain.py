@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lowkiq_lambda.engine.board import ShardBoard
 from lowkiq_lambda.engine.budget import STOP_REASONS, Budget, StopReason
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 Visited: TypeAlias = tuple[DrainResult, float | None]
 """How a visit ended, and in how many seconds its shard has work, where that is known."""
+
+
+PATIENCE: Final = 5.0
+"""Seconds in a row for which a drain that has nothing else to do waits for a place in a limited queue, at most."""
 
 
 class Drain:
@@ -61,6 +65,8 @@ class Drain:
         """Shards that failed, and that no probe has reached since: a visit would keep the others waiting."""
         self._slow_queues: set[str] = set()
         """Of which no further batch is predicted to fit."""
+        self._patience = PATIENCE
+        """What is left of it since the last progress."""
         self._at_once = max(1, min(at_once, len(self.shards)))
         self._visits: VisitsAtOnce[Visited] | None = None
 
@@ -127,7 +133,7 @@ class Drain:
                 self._note_ended(min(self._seconds_until_more(), budget.remaining()))
             elif not (self.has_probed_last or self.is_notified):
                 self.probe(budget)
-            elif not (wait and wait(self, budget)):
+            elif not (self._wait_for_place(budget) or (wait and wait(self, budget))):
                 return
         while self._under_way:
             self._note_ended()
@@ -135,6 +141,7 @@ class Drain:
 
     def _visit(self, shard: ShardRef, budget: Budget) -> None:
         turn = budget.for_turn(self.board.turn())
+        turn.patience = math.inf if self.is_notified else min(self._patience, budget.remaining())
         may_have_thread = bool(self._under_way) or (self._at_once > 1 and self.board.may_go_beside(shard))
         if not (may_have_thread and self._begin(shard, turn)):
             self._note_end(shard, partial(self._make_visit, shard, turn))
@@ -153,6 +160,19 @@ class Drain:
     def _make_visit(self, shard: ShardRef, budget: Budget) -> Visited:
         result = self.drainer.visit(shard, budget)
         return result, self.drainer.ready_in(shard, result)
+
+    def _wait_for_place(self, budget: Budget) -> bool:
+        """Wait until a limited queue may let a shard in; False, at once, where nothing says that it does in time."""
+        limited = [shard for shard, reason in self.reasons.items() if reason == "limited"]
+        if self.is_notified or not limited:
+            return False
+        clock = self.drainer.clock
+        wait = max(0.0, self.board.wait_until(limited) - clock.monotonic())
+        if wait > min(self._patience, budget.remaining()):
+            return False
+        clock.sleep(wait)
+        self._patience -= wait
+        return True
 
     def _seconds_until_more(self) -> float:
         """Until a shard may have work that nobody visits: by the clock, or as a probe may tell."""
@@ -185,6 +205,8 @@ class Drain:
 
     def _note_visit(self, shard: ShardRef, result: DrainResult) -> None:
         self.counts += result.counts
+        if result.counts:
+            self._patience = PATIENCE
         is_left = result.reason == "turn over" and shard.queue_name in self._slow_queues
         self.reasons[shard] = "out of time" if is_left else result.reason
         self.errors.pop(shard, None)
@@ -193,11 +215,16 @@ class Drain:
         elif result.reason == "out of time":
             # No further batch of this queue is predicted to fit; one of another queue may.
             self._slow_queues.add(shard.queue_name)
-            siblings = {one for one in self.shards if one.queue_name == shard.queue_name}
-            self.board.exclude(siblings)
-            self.reasons.update(dict.fromkeys(self._work.keys() & siblings, result.reason))
+            self.board.exclude(self._siblings(shard))
+            self.reasons.update(dict.fromkeys(self._work.keys() & self._siblings(shard), result.reason))
+        elif result.reason == "limited":
+            self.reasons.update(dict.fromkeys(self._work.keys() & self._siblings(shard), result.reason))
         if result.reason in ("empty", "paused") or (result.reason == "held" and result.token is None):
             self._work.pop(shard, None)
+
+    def _siblings(self, shard: ShardRef) -> set[ShardRef]:
+        """The shards of its queue, itself too."""
+        return {one for one in self.shards if one.queue_name == shard.queue_name}
 
     def _note_probe(self, found: Mapping[ShardRef, ProbeResult | LowkiqError], asked: int) -> None:
         self.board.update((result for result in found.values() if isinstance(result, ProbeResult)), asked)

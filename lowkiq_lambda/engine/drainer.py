@@ -30,8 +30,10 @@ from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
 from lowkiq_lambda.worker import Worker, is_coroutine
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.slot_pool import SlotPool
     from lowkiq_lambda.engine.slots import Slots
+    from lowkiq_lambda.store.shard.admitting import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +143,7 @@ class Drainer:
         settings = self._settings.get(shard.queue_name) or self._drain_settings(queue)
         nonce = self.nonce_prefix + os.urandom(12).hex()
         session = LeaseSession(self._backend, shard, nonce, settings.lease)
-        visit = _new_visit(settings, session, budget, partial(self._backend.now, shard))
+        visit = self._new_visit(settings, session, budget, nonce)
         with self._lock:
             self._running.add(visit)
         try:
@@ -223,6 +225,7 @@ class Drainer:
                     claim_bytes=config.claim_bytes,
                     alone=self._alone,
                     slots=self._slots_for(performer),
+                    limits=self._limits_for(queue.worker),
                     after_burial=partial(self._tell_buried, queue.worker),
                     after_settling=self._tell_settled,
                 )
@@ -232,6 +235,30 @@ class Drainer:
         """Where batches of the worker run; None where each runs in the thread of its visit."""
         worker = performer.worker
         return self.slot_pool.slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
+
+    def _limits_for(self, worker: type[Worker]) -> "Limits | None":
+        if worker.max_running is None and worker.rate is None:
+            return None
+        from lowkiq_lambda.engine.admission import limits_of  # noqa: PLC0415 - only limited queues have a use for it
+
+        return limits_of(worker)
+
+    def _new_visit(self, settings: DrainSettings, session: LeaseSession, budget: Budget, nonce: str) -> ShardVisit:
+        now = partial(self._backend.now, session.shard)
+        admission = None if settings.limits is None else self._admission(settings, session.shard, budget, nonce)
+        if settings.slots is None:
+            return ShardVisit(settings, session, budget, now, admission)
+        from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start
+
+        return ConcurrentVisit(settings, session, budget, now, admission, settings.slots)
+
+    def _admission(self, settings: DrainSettings, shard: ShardRef, budget: Budget, nonce: str) -> "Admission":
+        from lowkiq_lambda.engine.admission import Admission  # noqa: PLC0415 - only limited queues have a use for it
+        from lowkiq_lambda.store.shard.admitting import NO_LIMITS, PlaceSession  # noqa: PLC0415 - as above
+
+        ttl = settings.lease.ttl
+        place = PlaceSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
+        return Admission(place, budget, ttl, settings.ids_in)
 
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
         config = self.config
@@ -250,11 +277,3 @@ class Drainer:
         from lowkiq_lambda.engine.burial import Burial  # noqa: PLC0415 - imported lazily: cold start
 
         Burial(worker, self.config.load_payload or load_json, self._texts, self.clock).tell(buried)
-
-
-def _new_visit(settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]) -> ShardVisit:
-    if settings.slots is None:
-        return ShardVisit(settings, session, budget, now)
-    from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start
-
-    return ConcurrentVisit(settings, session, budget, now, settings.slots)

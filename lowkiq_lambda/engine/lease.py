@@ -18,7 +18,7 @@ import msgspec
 
 from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.errors import LeaseLost, LowkiqError
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import Keyed, ShardRef
 
 logger = logging.getLogger(__name__)
 
@@ -143,15 +143,16 @@ class LeaseRenewer:
 class LeaseRenewers:
     """A renewer for each node: one that does not answer costs no lease that lies on another.
 
-    `node_of` names the node that a shard lies on. The lease of a shard that moves meanwhile stays with its renewer.
+    `node_of` names the node that a shard, or what is kept of a queue, lies on. The lease of what moves meanwhile stays
+    with its renewer.
     """
 
-    def __init__(self, node_of: Callable[[ShardRef], str]) -> None:
+    def __init__(self, node_of: Callable[[Keyed], str]) -> None:
         self._node_of = node_of
         self._by_node: dict[str, LeaseRenewer] = {}
 
-    def of(self, shard: ShardRef) -> LeaseRenewer:
-        """The renewer of the shard's node. Raises what `node_of` does."""
+    def of(self, shard: Keyed) -> LeaseRenewer:
+        """The renewer of the shard's node, or of the queue's. Raises what `node_of` does."""
         node = self._node_of(shard)
         # Of two threads that come first, both get the same one.
         return self._by_node.get(node) or self._by_node.setdefault(node, LeaseRenewer())

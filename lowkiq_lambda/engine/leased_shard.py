@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.budget import BatchTiming, Budget, StopReason
 from lowkiq_lambda.engine.failure import ErrorText
@@ -23,7 +25,9 @@ from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession, LeaseSe
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.slots import Slots
+    from lowkiq_lambda.store.shard.admitting import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -54,17 +58,33 @@ class DrainSettings:
     """Told of (id, entry, error) that just went to the morgue."""
     slots: "Slots | None"
     """Where batches run side by side; None where each runs in the visit's own thread."""
+    limits: "Limits | None"
+    """What the queue allows; None where it is not limited."""
     after_settling: Callable[[SettledEvent], None]
     """Told what Redis has acknowledged."""
+
+    def ids_in(self, seconds: float) -> int:
+        """How many ids begin in so many seconds, by experience; a batch at least."""
+        worker = self.worker
+        if self.slots is None:
+            return self.timing.window(worker.batch_size, seconds)
+        return self.timing.beside(worker.batch_size, seconds, worker.concurrency)
 
 
 class LeasedShard:
     """One shard for the time of a visit."""
 
     def __init__(
-        self, settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]
+        self,
+        settings: DrainSettings,
+        session: LeaseSession,
+        budget: Budget,
+        now: Callable[[], float],
+        admission: "Admission | None",
     ) -> None:
         self.settings = settings
+        self.admission = admission
+        """The visit's place in a limited queue; None where the queue is not limited."""
         self.session = session
         self.now = now
         """Unix seconds by the shard's server. Raises BackendError where it has to be asked and can't."""
@@ -84,12 +104,19 @@ class LeasedShard:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
         with suppress(LowkiqError):
             self.session.abandon(seconds, retry_for=0.0)
+        if self.admission is not None:
+            self.admission.end_in(seconds)
+
+    def trust_left(self) -> float:
+        """Seconds for which handlers may go on: while the lease is believed in, and the place in a limited queue."""
+        left = self.lease.trust_left()
+        return left if self.admission is None else min(left, self.admission.lease.trust_left())
 
     def acquire(self) -> Acquired | NotAcquired:
         """Take the lease, with what a dead holder left."""
         started = Moment.now(self.settings.clock)
         retry_for = min(self.settings.lease.ttl / 3, self._budget.remaining())
-        granted = self.session.acquire(self.settings.owner, self.limits(), retry_for)
+        granted = self.session.acquire(self.settings.owner, self._claim_limits(), retry_for)
         self.lease.renewed(started)
         if isinstance(granted, Acquired):
             self._note_recovery(granted)
@@ -127,7 +154,7 @@ class LeasedShard:
         pending, started = self.pending, Moment.now(self.settings.clock)
         outcomes = pending.records(partial=next_step in _PARTIAL)
         settlement = Settlement(outcomes, next_step, self.settings.timing.dump(), pending.payloads, left)
-        window = self.session.settle(settlement, limits or self.limits(), retry_for=self._retry_for())
+        window = self.session.settle(settlement, limits or self._claim_limits(), retry_for=self._retry_for())
         self.lease.renewed(started)
         self.pending = PendingOutcomes(self.settings.worker, self.settings.texts)
         self._count(pending.counts(), pending.named)
@@ -174,11 +201,16 @@ class LeasedShard:
     def limits(self) -> ClaimLimits:
         """How much to have in flight."""
         settings, worker = self.settings, self.settings.worker
-        if settings.slots is None:
-            ids = settings.timing.window(worker.batch_size, settings.ack_interval)
-        else:
-            ids = settings.timing.beside(worker.batch_size, settings.ack_interval, worker.concurrency)
         most = settings.claim_payloads, settings.claim_bytes
+        ids = settings.ids_in(settings.ack_interval)
         rate = worker.tenant_rate
         tenant_rate = None if rate is None else (rate.ids, rate.per)
         return ClaimLimits(ids, *most, worker.payloads_at_once, worker.concurrency, tenant_rate)
+
+    def _claim_limits(self) -> ClaimLimits:
+        """How much to claim where nothing is in flight."""
+        limits = self.limits()
+        if self.admission is None:
+            return limits
+        # One at least: the first is asked for again before it begins.
+        return msgspec.structs.replace(limits, ids=max(1, self.admission.room(limits.ids)))

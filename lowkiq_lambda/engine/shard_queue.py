@@ -23,23 +23,25 @@ class Rests(NamedTuple):
     """Seconds for which a shard is left alone whose visit failed: the first time, and at most when it fails again.
 
     `longest_outage`: at most, where the server was out of reach. `not_acquired`: after a visit that did not get the
-    shard, so that probes which say otherwise make no busy loop.
+    shard, so that probes which say otherwise make no busy loop. `limited`: at most, where its queue's limits say no.
     """
 
     first: float
     longest: float
     longest_outage: float
     not_acquired: float
+    limited: float
 
     @classmethod
     def of_drain(cls, poll_interval: float) -> "Rests":
         """For one thread: all other shards wait while it finds out that one is out of reach."""
-        return cls(poll_interval, 10.0, 10.0, poll_interval)
+        return cls(poll_interval, 10.0, 10.0, poll_interval, math.inf)
 
     @classmethod
     def of_daemon(cls, poll_interval: float) -> "Rests":
         """For several threads: only one waits, and an outage that is over is to be noticed soon."""
-        return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0)
+        # Who is rung when there is a place may miss it, and comes all the same.
+        return cls(poll_interval / CHECKS, 60.0, 2.0, 0.0, 5.0)
 
     def after(self, error: BaseException, failures: int) -> float:
         """How long after an error, where so many came before it."""
@@ -69,7 +71,8 @@ class ShardEntry:
     """A shard on the board. Times are the clock's monotonic ones; events (updated, notified, taken) are counted by it.
 
     `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last
-    visit went wrong or its next may end the process: others come first.
+    visit went wrong or its next may end the process: others come first. `limited_until`: until then the limits of its
+    queue let it not begin, as far as is known.
     """
 
     ref: ShardRef
@@ -77,6 +80,7 @@ class ShardEntry:
     weight: float = 1.0
     ready_at: float = math.inf
     rests_until: float = -math.inf
+    limited_until: float = -math.inf
     behind_from: float = -math.inf
     risky: bool = False
     left_at: float = 0.0
@@ -92,7 +96,7 @@ class ShardEntry:
     @property
     def free_at(self) -> float:
         """From when on it may be visited."""
-        return max(self.ready_at, self.rests_until)
+        return max(self.ready_at, self.rests_until, self.limited_until)
 
     @property
     def since(self) -> float:

@@ -10,13 +10,15 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.cancelling import CancelWatch
 from lowkiq_lambda.engine.flight import Flight
 from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.leased_shard import DrainSettings
-from lowkiq_lambda.engine.moves import Standing, next_look, next_move, turn_of
+from lowkiq_lambda.engine.moves import FIRST_LOOK, Standing, next_look, next_move, turn_of
 from lowkiq_lambda.engine.perform import about
 from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
 from lowkiq_lambda.engine.slot_saves import SlotSaves
@@ -25,9 +27,10 @@ from lowkiq_lambda.engine.visit import ShardVisit
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.shard.lease_replies import Window
-from lowkiq_lambda.store.shard.session import LeaseSession
+from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.iteration_run import IterationRun
 
 logger = logging.getLogger(__name__)
@@ -39,10 +42,16 @@ LONGEST_WAIT: Final = 0.1
 class ConcurrentVisit(ShardVisit):
     """One visit to one shard, with up to `concurrency` batches at once."""
 
-    def __init__(
-        self, settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float], slots: Slots
+    def __init__(  # noqa: PLR0913, PLR0917 - what a visit is made of, and the slots
+        self,
+        settings: DrainSettings,
+        session: LeaseSession,
+        budget: Budget,
+        now: Callable[[], float],
+        admission: "Admission | None",
+        slots: Slots,
     ) -> None:
-        super().__init__(settings, session, budget, now)
+        super().__init__(settings, session, budget, now, admission)
         slots.check()
         self._slots = slots
         self._concurrency = settings.worker.concurrency
@@ -52,7 +61,7 @@ class ConcurrentVisit(ShardVisit):
         self._saves = SlotSaves(self._shard, self._flight, self._inbox)
         self._exited: list[Delivery] = []
         self._began_at = settings.clock.monotonic()
-        self._cancel_watch = CancelWatch(budget, self._shard.lease, settings.clock, settings.shutdown_timeout)
+        self._cancel_watch = CancelWatch(budget, self._shard.trust_left, settings.clock, settings.shutdown_timeout)
         self._has_lost_loop = False
         self._unsettled_since: float | None = None
         self._may_claim = True
@@ -78,9 +87,9 @@ class ConcurrentVisit(ShardVisit):
         reason, took = super()._against_claim(), self._settings.clock.monotonic() - self._began_at
         return None if reason == "turn over" and took < turn_of(self._settings.timing.mean) else reason
 
-    def _seconds_until_free(self) -> float:
-        # What could not be waited for may still run: nobody else may have the shard before the lease ends.
-        return self._settings.lease.ttl if self._running or self._has_lost_loop else super()._seconds_until_free()
+    def _may_still_run(self) -> bool:
+        # What could not be waited for: nobody else may have the shard before the lease ends.
+        return bool(self._running) or self._has_lost_loop
 
     def _run_batches(self, window: Window) -> None:
         self._runs_alone, self._may_claim = window.lone_suspect, not window.lone_suspect
@@ -220,11 +229,13 @@ class ConcurrentVisit(ShardVisit):
 
     def _settle_beside(self, move: Literal["more", "part"]) -> None:
         """Write what has ended, while others run; claim more beside them where that is the move."""
-        if move == "more" and self._against_claim():
+        if move == "more" and (reason := self._against_claim()):
             # What is in flight already still begins, unless there is more against it.
-            self._may_claim = False
-            return
-        limits = self._flight.room(self._shard.limits())
+            self._may_claim = reason == "limited" and self._puts_off_claim()
+            if not self._may_claim or self._unsettled_since is None:
+                return
+            move = "part"
+        limits = self._room()
         window = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
         self._unsettled_since = None
         if window:
@@ -235,6 +246,21 @@ class ConcurrentVisit(ShardVisit):
             due_at = self._shard.session.due_at
             due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
+
+    def _room(self) -> ClaimLimits:
+        """How much may be claimed beside what is in flight."""
+        limits = self._flight.room(self._shard.limits())
+        if self._admission is None:
+            return limits
+        waiting = sum(map(len, self._left))
+        return msgspec.structs.replace(limits, ids=self._admission.room(limits.ids, waiting))
+
+    def _puts_off_claim(self) -> bool:
+        """Look again when ids may begin: what runs may go on for long. False where nothing is to be claimed again."""
+        if self._admission is None or self._admission.is_lost:
+            return False
+        self._look_at = self._settings.clock.monotonic() + max(FIRST_LOOK, self._admission.more_in)
+        return True
 
     def _others_wait_for_slot(self, other_due: float | None) -> bool:
         """In the slot: whether others wait for a job to make way, here where no slot is free, or in other shards."""

@@ -8,7 +8,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from lowkiq_lambda.store.shard.lease_replies import NotAcquired, Window
 from lowkiq_lambda.store.shard.session import LeaseSession
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.iteration_run import IterationRun
 
 logger = logging.getLogger(__name__)
@@ -47,11 +48,17 @@ class ShardVisit:
     """One visit to one shard; also what its handlers may know about their time and lease."""
 
     def __init__(
-        self, settings: DrainSettings, session: LeaseSession, budget: Budget, now: Callable[[], float]
+        self,
+        settings: DrainSettings,
+        session: LeaseSession,
+        budget: Budget,
+        now: Callable[[], float],
+        admission: "Admission | None",
     ) -> None:
         self._settings = settings
         self._budget = budget
-        self._shard = LeasedShard(settings, session, budget, now)
+        self._admission = admission
+        self._shard = LeasedShard(settings, session, budget, now, admission)
         self._variables = copy_context()
         self._reason: StopReason | None = None
         self._exit: BaseException | None = None
@@ -77,7 +84,7 @@ class ShardVisit:
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
         shard = self._shard
-        return bool(shard.session.stop_request) or self._budget.stopping() or shard.lease.trust_left() <= 0
+        return bool(shard.session.stop_request) or self._budget.stopping() or shard.trust_left() <= 0
 
     def run_of(self, job_id: str) -> "IterationRun":
         """The run of this job, which has a cursor, in the batch that is running."""
@@ -104,6 +111,23 @@ class ShardVisit:
         """
         if reason := self._budget.against_batch(0.0):
             return DrainResult(reason)
+        return self._drain() if self._admission is None else self._drain_limited(self._admission)
+
+    def _drain_limited(self, admission: "Admission") -> DrainResult:
+        if (seconds := admission.enter()) is not None:
+            return DrainResult("limited", until=self._shard.now() + seconds)
+        place, shard = admission.session, self._shard.session.shard
+        try:
+            with self._settings.renewers.of(place.queue).keep(shard, admission.lease, admission.keep):
+                result = self._drain()
+        finally:
+            if not self._may_still_run():
+                admission.leave()
+        if result.reason != "limited":
+            return result
+        return replace(result, until=self._shard.now() + admission.more_in)
+
+    def _drain(self) -> DrainResult:
         shard = self._shard
         granted = shard.acquire()
         if isinstance(granted, NotAcquired):
@@ -161,10 +185,15 @@ class ShardVisit:
         return self._shard.settle("release" if self._reason else "claim")
 
     def _against_claim(self) -> StopReason | None:
-        return self._budget.against_claim(self._settings.timing.slowest)
+        reason = self._budget.against_claim(self._settings.timing.slowest)
+        return reason or (None if self._admission is None else self._admission.against_claim())
+
+    def _may_still_run(self) -> bool:
+        """Whether handlers may run though the visit has ended."""
+        return False
 
     def _seconds_until_free(self) -> float:
-        return 0.05
+        return self._settings.lease.ttl if self._may_still_run() else 0.05
 
     def _run_batches(self, window: Window) -> None:
         clock = self._settings.clock
@@ -195,23 +224,26 @@ class ShardVisit:
         """The next batch if it may start; its first id where nothing ran yet and more is not predicted to fit."""
         if self._shard.lease.trust_left() <= 0:
             self._reason = "lease lost"
+        elif self._admission is not None and self._admission.is_lost:
+            self._reason = "limited"
         elif requested := self._shard.requested():
             self._reason = requested
         else:
             self._reason = self._budget.against_batch(self._settings.timing.slowest)
         if self._reason is None:
-            return left.popleft()
+            return left.popleft() if self._admission is None else self._admitted(left, self._admission, len(left[0]))
         if self._reason == "out of time" and self._budget.try_one():
             text = "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried"
             logger.warning(
                 text, self._settings.worker.queue_name, self._settings.timing.slowest, self._budget.remaining()
             )
             self._reason = None
-            batch = left.popleft()
-            if batch[1:]:
-                left.appendleft(batch[1:])
-            return batch[:1]
+            return _first_ids(left, 1) if self._admission is None else self._admitted(left, self._admission, 1)
         return []
+
+    def _admitted(self, left: deque[list[Delivery]], admission: "Admission", ids: int) -> list[Delivery]:
+        """So many ids of the next batch, or as many as may begin now."""
+        return _first_ids(left, begun) if (begun := admission.begin(ids)) else []
 
     def _run_batch(self, batch: list[Delivery], *, lone_suspect: bool) -> None:
         if lone_suspect:
@@ -239,4 +271,14 @@ class ShardVisit:
         Those that ran before it wait too: for their acknowledgement.
         """
         in_shard = other_due is not None and other_due <= self._shard.now()
-        return bool(self._left) or not self._shard.pending.is_empty or in_shard or self._budget.turn_over()
+        for_place = self._admission is not None and self._admission.others_wait
+        in_visit = bool(self._left) or not self._shard.pending.is_empty
+        return in_visit or in_shard or for_place or self._budget.turn_over()
+
+
+def _first_ids(left: deque[list[Delivery]], ids: int) -> list[Delivery]:
+    """So many ids of the first batch; the others of it come next."""
+    batch = left.popleft()
+    if batch[ids:]:
+        left.appendleft(batch[ids:])
+    return batch[:ids]

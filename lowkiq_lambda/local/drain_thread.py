@@ -1,6 +1,7 @@
 """The work of one drain thread: take a shard with work from the board, visit it, take another."""
 
 import logging
+import math
 from dataclasses import dataclass, field
 
 from lowkiq_lambda.clock import Clock
@@ -70,9 +71,11 @@ class DrainThread:
         call_hook("last_words", self.config.last_words, error)
 
     def _budget(self) -> Budget:
-        return Budget(
-            self.clock, self.config.max_runtime, stopping=lambda: self.board.is_closed, turn_over=self.board.turn()
-        )
+        stopping = lambda: self.board.is_closed  # noqa: E731 - asked for each batch
+        budget = Budget(self.clock, self.config.max_runtime, stopping=stopping, turn_over=self.board.turn())
+        # The listener hears when a shard is offered a place.
+        budget.patience = math.inf
+        return budget
 
 
 def _named(shard: ShardRef) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Holders that die, and the end of their leases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import pytest
@@ -8,6 +8,8 @@ import pytest
 from lowkiq_lambda import Lowkiq, Worker
 from lowkiq_lambda.engine.lease import LeaseRenewer
 from lowkiq_lambda.engine.survivors import Survivors
+from lowkiq_lambda.store.shard.keys import Keyed
+from lowkiq_lambda.store.shard.scripts import Argument, Script
 from lowkiq_lambda.testing import ManualClock
 
 Dies: TypeAlias = Callable[[str], bool]
@@ -28,18 +30,19 @@ class Mortal:
     def __init__(self, app: Lowkiq) -> None:
         self._app = app
         self._backend = app.drainer._backend
-        self._run = self._backend.run
+        self._run, self._call = self._backend.run, self._backend.call
         self._dead = False
         self.dies_before: Dies = _never
         """Asked at each call of a script; if the answer is yes, that call does not reach the server."""
         self._backend.run = self._run_if_alive  # type: ignore[method-assign]  # that is the point
+        self._backend.call = self._call_if_alive  # type: ignore[method-assign]  # as above
 
     def die(self, *_arguments: object) -> None:
         """From now on."""
         self._dead = True
 
     def die_before(self, call: str) -> None:
-        """At the next call of that script."""
+        """At the next call of that script, or, of a place in a limited queue, at that one."""
         self.dies_before = lambda name: name == call
 
     def drain(self, seconds: float | None = None) -> dict[str, int] | None:
@@ -54,10 +57,18 @@ class Mortal:
             self._dead, self.dies_before = False, _never
 
     def _run_if_alive(self, name: str, *args: Any, **options: Any) -> Any:
-        self._dead = self._dead or self.dies_before(name)
+        self._stay_alive(name)
+        return self._run(name, *args, **options)
+
+    def _call_if_alive(self, code: Script, target: Keyed, args: Sequence[Argument], *more: Any, **options: Any) -> Any:
+        # Of a place: all of them are one script.
+        self._stay_alive(str(args[0]) if code.name == "admit" else code.name)
+        return self._call(code, target, args, *more, **options)
+
+    def _stay_alive(self, call: str) -> None:
+        self._dead = self._dead or self.dies_before(call)
         if self._dead:
             raise Died
-        return self._run(name, *args, **options)
 
 
 def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:

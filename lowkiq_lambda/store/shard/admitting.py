@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.forks import end_child_of
 from lowkiq_lambda.store.shard.backend import Backend
@@ -26,6 +27,11 @@ class Limits(msgspec.Struct, frozen=True):
     places: int | None = None
     ids: int | None = None
     per: float = 1.0
+
+    @property
+    def slack(self) -> float:
+        """Seconds within which what is granted may begin, as admit.lua tells it where nothing was set at run time."""
+        return math.inf if self.ids is None else min(1.0, self.per / 10)
 
 
 NO_LIMITS: Final = Limits()
@@ -95,10 +101,15 @@ class PlaceSession:
         self.shard = shard
         self.queue = QueueRef(shard.queue_name)
         self._nonce = nonce
-        self._limits = limits
+        self.limits = limits
         self._ttl = ttl
         self._calls = -1
         self._pid = os.getpid()
+
+    @property
+    def clock(self) -> Clock:
+        """What the caller goes by."""
+        return self._backend.clock
 
     def enter(self, want: int, patience: float, retry_for: float) -> Admitted | Full:
         """Take a place, and so many ids. Who waits for a place for `patience` seconds at least may stand in line."""
@@ -133,7 +144,7 @@ class PlaceSession:
         ttl: float | None = None,
     ) -> Reply:
         end_child_of(self._pid)
-        limits = self._limits
+        limits = self.limits
         args: list[Argument] = [
             operation,
             self._nonce,

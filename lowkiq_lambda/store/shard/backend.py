@@ -68,8 +68,8 @@ class Backend:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
         return self.nodes.now(shard)
 
-    def node_of(self, shard: ShardRef) -> str:
-        """The name of the node that the shard lies on. Raises BackendError where no node has it."""
+    def node_of(self, shard: Keyed) -> str:
+        """The name of the node that it lies on. Raises BackendError where no node has it."""
         with translated():
             return self.nodes.of(shard)
 

@@ -1,0 +1,154 @@
+"""Whether a visit to a limited queue may begin, and what it may begin as it goes on. No other visit has one.
+
+A place is believed in as a lease is (`lease.py`), and what was granted may begin as long as the server counts it for
+later: never too many visits run, and never too many ids begin, whatever becomes of a call. docs/lease.md has the proof.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from lowkiq_lambda.engine.budget import Budget, StopReason
+from lowkiq_lambda.engine.lease import Lease, Moment
+from lowkiq_lambda.errors import LeaseLost, LowkiqError
+from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession
+from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+TURN: Final = 0.25
+"""Seconds after which a visit ends whose place another shard waits for."""
+ASK: Final = 1.0
+"""Seconds after which a visit asks anew whether others wait."""
+_SHORTEST: Final = 0.001
+"""Seconds of a wait: so that they add up, whatever two clocks make of what may begin now."""
+_LAST_WORDS: Final = 1.0
+"""Seconds for which it is tried to say that a visit has ended. A place of which nobody says so ends by its TTL."""
+
+
+def limits_of(worker: type[Worker]) -> Limits:
+    """What the worker declares about visits, and ids that begin."""
+    rate = worker.rate
+    return Limits(worker.max_running) if rate is None else Limits(worker.max_running, rate.ids, rate.per)
+
+
+class Admission:
+    """The place of one visit. For the visit's own thread; `keep` and `end_in` for any.
+
+    `wanted` says how many ids begin in so many seconds, by experience.
+    """
+
+    def __init__(self, session: PlaceSession, budget: Budget, ttl: float, wanted: Callable[[float], int]) -> None:
+        clock = session.clock
+        self.session = session
+        self.lease = Lease(clock, ttl, Moment.now(clock))
+        """For how long the place may be believed in."""
+        self.others_wait = False
+        """Whether shards wait for a place, or for ids, as far as is known."""
+        self._clock = clock
+        self._budget = budget
+        self._wanted = wanted
+        self._left = 0.0
+        self._grant = Lease(clock, 0.0, Moment.now(clock))
+        self._entered_at = self._asked_at = self._more_at = clock.monotonic()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the place may not be believed in any more: handlers are to come to an end."""
+        return self.lease.trust_left() <= 0
+
+    @property
+    def more_in(self) -> float:
+        """In how many seconds another id may begin, as far as is known."""
+        return max(0.0, self._more_at - self._clock.monotonic())
+
+    def enter(self) -> float | None:
+        """Take a place. None where there is one, else in how many seconds to come again. Raises BackendError."""
+        budget, started = self._budget, Moment.now(self._clock)
+        try:
+            retry_for = min(self.lease.ttl / 3, budget.remaining())
+            want = self._wanted(min(ASK, self.session.limits.slack))
+            answer = self.session.enter(want, budget.patience, retry_for)
+        except LowkiqError:
+            # It may have been applied.
+            self.leave()
+            raise
+        if isinstance(answer, Full):
+            return max(_SHORTEST, answer.seconds)
+        self._take(answer, started)
+        return None
+
+    def room(self, ids: int, waiting: int = 0) -> int:
+        """How many of so many ids may be claimed, where so many wait in the visit for their begin."""
+        return int(min(ids, max(0.0, self._left - waiting)))
+
+    def against_claim(self) -> StopReason | None:
+        """Why nothing more may be claimed, or None; asks the server where it is time to."""
+        if self._is_turn_over():
+            return "turn over"
+        if self._clock.monotonic() - self._asked_at >= ASK or not self._may_begin(1):
+            self._stay()
+        if self.is_lost or not self._may_begin(1):
+            return "limited"
+        return "turn over" if self._is_turn_over() else None
+
+    def begin(self, ids: int) -> int:
+        """How many of so many ids may begin now: they count as begun."""
+        if not self._may_begin(ids):
+            self._stay()
+        if self.is_lost or not self._may_begin(1):
+            return 0
+        begun = int(min(ids, self._left))
+        self._left -= begun
+        return begun
+
+    def keep(self) -> None:
+        """Prolong the place. Raises LeaseLost where it has ended, and BackendError."""
+        self.others_wait = self.session.keep(0.0).waiting > 0
+
+    def end_in(self, seconds: float) -> None:
+        """Have the place end by itself; whoever has it must be gone then."""
+        with suppress(LowkiqError):
+            self.session.keep(0.0, seconds)
+
+    def leave(self) -> None:
+        """The visit has ended, and no handler of it runs: end its place."""
+        try:
+            self.session.leave(self._left, _LAST_WORDS)
+        except LowkiqError as error:
+            logger.info("a visit could not say that it has ended, its place ends by itself: %s", error)
+
+    def _may_begin(self, ids: int) -> bool:
+        return self._left >= ids and self._grant.trust_left() > 0
+
+    def _is_turn_over(self) -> bool:
+        return self.others_wait and self._clock.monotonic() - self._entered_at >= TURN
+
+    def _stay(self) -> None:
+        """Ask for more, unless it is known that there is none."""
+        now = self._clock.monotonic()
+        if now < self._more_at and now - self._asked_at < ASK:
+            return
+        started = Moment.now(self._clock)
+        retry_for = min(self.lease.trust_left(), self._budget.remaining() + self.lease.ttl / 3)
+        try:
+            answer = self.session.stay(self._wanted(min(ASK, self._grant.ttl)), self._left, retry_for)
+        except LeaseLost:
+            self.lease.lose()
+        except LowkiqError as error:
+            # Nobody knows whether it was applied: what may run is known again when a visit enters.
+            shard = self.session.shard
+            fields = {"queue": shard.queue_name, "shard": shard.index}
+            logger.warning("a place could not be prolonged, so its visit ends: %s", error, extra=fields)
+            self.lease.lose()
+        else:
+            self._take(answer, started)
+
+    def _take(self, answer: Admitted, started: Moment) -> None:
+        self.lease.renewed(started)
+        self._grant = Lease(self._clock, answer.slack, started)
+        self._left = answer.ids
+        self.others_wait = answer.waiting > 0
+        self._asked_at = self._clock.monotonic()
+        self._more_at = self._asked_at + (answer.more_in if answer.ids < 1 else 0.0)
