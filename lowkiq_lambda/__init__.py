@@ -34,16 +34,17 @@ from lowkiq_lambda.retry import Later
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.rate import Rate
 else:
 
     def __getattr__(name: str) -> object:
         """Import what few programs need only for those: cold start."""
-        if name != "Rate":
+        if name not in ("Gather", "Rate"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
-        from lowkiq_lambda.rate import Rate  # noqa: PLC0415 - as said above
+        from importlib import import_module  # noqa: PLC0415 - as said above
 
-        return Rate
+        return getattr(import_module(f"{__name__}.{name.lower()}"), name)
 
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "CursorError",
     "DeclarationError",
     "Failure",
+    "Gather",
     "HandlerError",
     "JobError",
     "JobView",

@@ -124,6 +124,12 @@ def check_declaration(worker: type[Worker]) -> None:
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
     if worker.merge not in MERGES:
         raise DeclarationError(f"{name}.merge must be one of {', '.join(MERGES)}, not {worker.merge!r}.")
+    if worker.gather is not None:
+        from lowkiq_lambda.gather import Gather  # noqa: PLC0415 - imported lazily: cold start
+
+        gather: object = worker.gather
+        if not isinstance(gather, Gather):
+            raise DeclarationError(f"{name}.gather must be a Gather, as Gather(2.0, at_most=10.0), not {gather!r}.")
     if has_limits(worker):
         from lowkiq_lambda.declared_limits import check_limits  # noqa: PLC0415 - imported lazily: cold start
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from lowkiq_lambda.config import EnvSettings, variable_of
 from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.gather import Gather
 from lowkiq_lambda.rate import Rate
 
 _OPTIONS: Final[Mapping[str, type]] = {
@@ -18,6 +19,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "payloads_at_once": int,
     "turn": float,
     "cursor_version": int,
+    "gather": Gather,
     "max_running": int,
     "rate": Rate,
     "waits_for": tuple,

@@ -233,7 +233,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     worker with `concurrency` it runs once more, side by side with others like it. `buried_at`: the time of its last
     burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
-    come, if it is a started job that waits or is in flight.
+    come, if it is a started job that waits or is in flight. `gathers_until`: when it is due at the
+    latest, if it waits for more pushes; else None.
     """
 
     shard: ShardDetails
@@ -248,6 +249,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     closed: bool = False
     least_version: int | None = None
     progress: ProgressView | None = None
+    gathers_until: float | None = None
 
     @property
     def is_unknown(self) -> bool:

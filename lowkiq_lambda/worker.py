@@ -11,6 +11,7 @@ from lowkiq_lambda.retry import default_retry_in
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.rate import Rate
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
@@ -43,6 +44,8 @@ class Worker:
     cursor_version: ClassVar[int] = 1
     """Is kept with each cursor; where another one is found, `upgrade_cursor(self, cursor, version)` is called."""
 
+    gather: ClassVar["Gather | None"] = None
+    """How long a new id waits for more pushes before it is due; None for not at all."""
     max_running: ClassVar[int | None] = None
     """How many shards of the queue are visited at once at most, by all processes together; None for no such limit."""
     rate: ClassVar["Rate | None"] = None
@@ -131,6 +134,7 @@ class WorkerOptions(TypedDict, total=False):
     merge: Literal["min", "max", "never"]
     isolate: bool
     payloads_at_once: int
+    gather: "Gather | None"
     max_running: int | None
     rate: "Rate | None"
     waits_for: tuple[str, ...]

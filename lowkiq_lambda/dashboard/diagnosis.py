@@ -138,6 +138,14 @@ def _due_later(situation: JobExplanation, due_at: float) -> Diagnosis:
         reason = situation.progress.reason.rstrip(". ")
         because = f": {reason}" if reason else ""
         return Diagnosis("goes on later", f"It is started, and goes on in {left}{because}.", due_at)
+    if situation.retry_count < 0 and situation.gathers_until is not None:
+        latest = duration(max(0.0, situation.gathers_until - situation.shard.at))
+        return Diagnosis(
+            "gathering",
+            f"It waits for more pushes: it is due in {left}, or later if another push comes, but in {latest} at the "
+            "latest.",
+            due_at,
+        )
     if situation.retry_count < 0:
         return Diagnosis("due later", f"It is not due yet: it waits for another {left}.", due_at)
     failed = times(int(situation.retry_count) + 1)

@@ -1,7 +1,7 @@
 """The queues of an app: their shards, and that Redis agrees with how they are declared."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from threading import Lock
 
 from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
@@ -15,6 +15,7 @@ from lowkiq_lambda.store.shard.declarations import (
     declare_anew,
     shards_of,
 )
+from lowkiq_lambda.store.shard.keys import GATHERING
 from lowkiq_lambda.worker import HOME, Worker
 
 
@@ -25,6 +26,8 @@ class Queue:
         self.worker = worker
         self._advice = advice
         self.shards = shards_of(worker.queue_name, asdict(self.declaration("")))
+        if worker.gather:
+            self.shards = [replace(shard, features=(*shard.features, GATHERING)) for shard in self.shards]
         self._is_declared = False
         self._is_doubtful = False
         self._lock = Lock()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import struct
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -120,7 +121,16 @@ class PushClient:
             now=lambda: backend.now(shards[0]),
             by_tenant=shards[0].by_tenant,
         )
-        self._pusher = Pusher(backend, shards, worker.merge, config.retry_for, declare=declare, waker=waker)
+        gather = worker.gather
+        self._pusher = Pusher(
+            backend,
+            shards,
+            worker.merge,
+            config.retry_for,
+            declare=declare,
+            waker=waker,
+            gather=struct.pack(">dd", gather.quiet, gather.at_most) if gather else b"",
+        )
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""

@@ -47,6 +47,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         None,
     ),
     "due later": ({"shard": HELD, "perform_in": LATER}, "due later", "waits for another 5m", LATER),
+    "gathering": (
+        {"shard": HELD, "perform_in": LATER, "gathers_until": LATER + 600},
+        "gathering",
+        "is due in 5m, or later if another push comes, but in 15m at the latest",
+        LATER,
+    ),
     "retry later": (
         {"shard": FREE, "perform_in": LATER, "retry_count": 1.0},
         "retry later",

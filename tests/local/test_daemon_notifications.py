@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.job import shard_for
@@ -88,6 +88,23 @@ def test_a_delayed_job_starts_when_it_is_due(make_app: MakeApp, queue_name: str,
         notes.await_runs(1)
 
     assert 0.3 <= notes.runs[0][1] - pushed_at
+
+
+def test_an_id_that_gathers_starts_when_it_was_quiet(make_app: MakeApp, queue_name: str, server: Server) -> None:
+    """B-7: a push that puts an id off notifies nobody; at the old time the daemon learns the new one."""
+    app, got = make_app(poll_interval=NEVER), list[object]()
+
+    @app.worker(queue_name=queue_name, gather=Gather(0.3))
+    def note(batch: Batch) -> None:
+        got.extend(payload for payloads in batch.values() for payload in payloads)
+
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        for payload in range(3):
+            note.perform_async([{"id": "a", "payload": payload}])
+        eventually(lambda: len(got) == 3, timeout=SOON)
+
+    assert [0, 1, 2] == got
 
 
 def test_a_retry_starts_when_it_is_due(make_app: MakeApp, queue_name: str, server: Server) -> None:

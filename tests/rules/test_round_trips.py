@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis.connection import AbstractConnection
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Config, Gather, Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.servers import MakeServer, Server
@@ -79,6 +79,21 @@ def test_p8_a_push_is_one_round_trip_and_a_notification(counted: Counted, queue_
     worker.perform_async({"id": n, "payload": 1} for n in range(100))
 
     assert (2, 3) == (notified, counted.round_trips - trips)
+
+
+def test_p8_a_time_that_was_put_off_costs_one_look(counted: Counted, clock: ManualClock, queue_name: str) -> None:
+    """P8: who comes at the time that an id had before a push put it off asks once, and acquires nothing."""
+    worker = declare(counted.app, queue_name, Notes(), gather=Gather(2.0))
+    worker.perform_async([{"id": "a"}])
+    counted.app.drain()
+    clock.advance(1.0)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    clock.advance(1.0)
+    calls, trips = counted.commands("evalsha"), counted.round_trips
+
+    assert {} == counted.app.drain()
+
+    assert (1, 1) == (counted.commands("evalsha") - calls, counted.round_trips - trips)
 
 
 @pytest.mark.parametrize(("batch_size", "most"), [(1, 0.05), (10, 0.05), (100, 0.05)])

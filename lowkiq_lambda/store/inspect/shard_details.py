@@ -54,6 +54,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     closed: bytes
     least_version: bytes
     progress: bytes
+    gathers_until: bytes
 
 
 def shard_details(reader: ShardReader) -> list[ShardDetails]:
@@ -89,6 +90,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExpla
         closed=bool(job.closed),
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
+        gathers_until=_time(job.gathers_until),
     )
 
 

@@ -71,11 +71,13 @@ DUTIES: Final = "duties"
 TENANTS: Final = "tenants"
 TIMETABLE: Final = "timetable"
 LIMITS: Final = "limits"
+GATHERING: Final = "gathering"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
     TIMETABLE: (TIMETABLE,),
     LIMITS: (LIMITS, "places", "line"),
+    GATHERING: (GATHERING,),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 

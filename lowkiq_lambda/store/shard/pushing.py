@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.waking import Waker
 
 CHUNK_JOBS: Final = 1_900
-"""Two arguments a job: managed Valkey refuses a call with more than 3,999."""
+"""Two arguments a job, and a few: managed Valkey refuses a call with more than 3,999."""
 CHUNK_BYTES: Final = 1024 * 1024
 TOKEN_LIFE: Final = 60.0
 """Seconds for which a shard surely remembers the token of a push."""
@@ -56,7 +56,8 @@ class EnqueueReply(ReplyShape, frozen=True):
     scripts = ("enqueue",)
     status: bytes
     sooner: int
-    now: bytes
+    time: bytes
+    """Of the new jobs that were given none."""
     met: Any
     """Positions of jobs that met their id waiting, each with its perform_in behind it."""
 
@@ -66,10 +67,12 @@ class _Chunk(NamedTuple):
     token: bytes
     jobs: Sequence[NewJob]
 
-    def call(self, merge: str, channel: str) -> tuple[str, ShardRef, list[Argument]]:
+    def call(self, merge: str, channel: str, gather: bytes) -> tuple[str, ShardRef, list[Argument]]:
         args: list[Argument] = [self.token, merge, channel, self.shard.index]
         for job in self.jobs:
             args += job[1:3]
+        if gather:
+            args.append(gather)
         return "enqueue", self.shard, args
 
 
@@ -77,7 +80,7 @@ class Pusher:
     """Pushes checked jobs of one queue; a notification names the shards with work sooner than before.
 
     `declare` opens the shards where one turns out not to be open, or raises why it may not. `waker` is told of the
-    shards that were written to, and of those with work sooner than before.
+    shards that were written to, and of those with work sooner than before. `gather`: what include/gather.lua takes.
     """
 
     def __init__(  # noqa: PLR0913 - what a push is told beside its jobs
@@ -89,6 +92,7 @@ class Pusher:
         *,
         declare: Callable[[], None],
         waker: "Waker | None" = None,
+        gather: bytes = b"",
     ) -> None:
         self._backend = backend
         self._shards = shards
@@ -97,6 +101,7 @@ class Pusher:
         self._retry_for = min(retry_for, TOKEN_LIFE / 2)
         self._declare = declare
         self._waker = waker
+        self._gather = gather
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
@@ -142,7 +147,7 @@ class Pusher:
 
     def _sent(self, chunks: Sequence[_Chunk], channel: str) -> list[Reply | LowkiqError]:
         """An answer for each; shards that were not open are opened, and sent theirs again."""
-        replies = self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
+        replies = self._backend.run_each([chunk.call(self._merge, channel, self._gather) for chunk in chunks])
         closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
         if closed:
             anew = self._sent_anew([chunks[number] for number in closed], channel)
@@ -155,14 +160,14 @@ class Pusher:
             self._declare()
         except LowkiqError as error:
             return [error] * len(chunks)
-        return self._backend.run_each([chunk.call(self._merge, channel) for chunk in chunks])
+        return self._backend.run_each([chunk.call(self._merge, channel, self._gather) for chunk in chunks])
 
     def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], sooner: dict[int, int]) -> None:
         enqueued = EnqueueReply.of(reply)
         index = chunk.shard.index
-        now = float(enqueued.now)
+        fresh_at = float(enqueued.time)
         for job in chunk.jobs:
-            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or now)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or fresh_at)
         for offset, perform_in in zip(enqueued.met[::2], enqueued.met[1::2], strict=True):
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))

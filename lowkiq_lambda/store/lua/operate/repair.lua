@@ -1,4 +1,4 @@
---! keys meta timetable lines
+--! keys meta timetable lines gathering
 --! needs sound_meta shard sound_ids shelf
 --! with timetable sound_timetable
 --! rarely sound_lanes
@@ -23,6 +23,8 @@ if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
   PARTS[#PARTS + 1], CHECKS.timetable = 'timetable', check_entry_record
 end
+
+if has_gathering then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'gathering', gathering, 'zset'} end
 
 -- Frees nothing, but lets the script write when memory is full; meta may have another type.
 redis.pcall('HDEL', meta, '')

@@ -1,6 +1,7 @@
---! keys due jobs box retry meta pushes_even pushes_odd lanes
+--! keys due jobs box retry meta pushes_even pushes_odd lanes gathering
 --! needs shard
 --! with tenants lanes
+--! with gathering gather
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -8,10 +9,11 @@
 -- ARGV[6]    the channel, '' if the caller notifies
 -- ARGV[7]    what is said on it
 -- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes),
---   with HAS_PERFORM_IN the time (a double), else both are now, and the payload
--- Returns {'OK', sooner, now, {position, perform_in, ...}}: sooner is 0 unless the shard's earliest due time became
---   earlier, then 1, and 2 where the script has notified; the list names the jobs that met their id waiting (positions from
---   0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
+--   with HAS_PERFORM_IN the time (a double), else both are now, and the payload. In a queue that gathers one more at the
+--   end, which include/gather.lua reads
+-- Returns {'OK', sooner, time, {position, perform_in, ...}}: sooner is 0 unless the shard's earliest due time became
+--   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
+--   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN = 1, 2
 local refused = refusal(ARGV[5])
@@ -35,7 +37,11 @@ end
 local packed = struct.pack('>d', default_score)
 local default_bytes = string.char(packed:byte(1) + 128) .. packed:sub(2)
 
-local count = (#ARGV - HEAD) / 2
+local count, fresh_text, fresh_at = math.floor((#ARGV - HEAD) / 2), now_text, now
+if has_gathering then
+  fresh_at = quiet_time()
+  fresh_text = string.format('%.17g', fresh_at)
+end
 local ids = {}
 for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
@@ -43,7 +49,7 @@ local records, times, again, first = {}, {}, {}, {}
 local earliest, written = math.huge, 0
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
-  local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, now_text, now
+  local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, fresh_text, fresh_at
   if flags == 0 then
     defaulted = true
   else
@@ -69,6 +75,7 @@ end
 -- A push that fails is repaired and made again: it must not have been applied in part, as only merging would show that.
 local failed = {}
 if #again > 0 then call('ZCARD', box) end
+if has_gathering then call('ZCARD', gathering) end
 for _, job in ipairs(again) do
   local id, record = job[2], job[4]
   -- What waits is another record once the first of them is put to it.
@@ -92,6 +99,7 @@ if #records > 0 then
   end
   call('ZADD', due, unpack(times))
 end
+if has_gathering then begin_gathering(times, fresh_text) end
 local met = {}
 for _, job in ipairs(again) do
   local id, record = job[2], job[4] or nil
@@ -100,12 +108,22 @@ for _, job in ipairs(again) do
   local perform_in = call('ZSCORE', due, id)
   -- Somebody deleted the times.
   if not perform_in then rarely().wait(id, now_text) end
+  if has_gathering and perform_in and not failed[id] then
+    -- A job with a time of its own puts nothing off.
+    local is_planned = bit.band(ARGV[HEAD + 2 * job[1] + 2]:byte(1), HAS_PERFORM_IN) ~= 0
+    local later = not is_planned and put_off(id, perform_in)
+    if later then
+      rarely().wait(id, later)
+      perform_in, earliest = later, math.min(earliest, tonumber(later))
+    end
+  end
   met[#met + 1] = perform_in or now_text
 end
-local sooner = (not head or earliest < tonumber(head)) and #records > 0 and 1 or 0
+local sooner = earliest < tonumber(head or math.huge) and 1 or 0
 -- That a server allows no message from a script must not undo the push.
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
-local reply = {'OK', sooner, now_text, met}
+local reply = {'OK', sooner, fresh_text, met}
+if has_gathering then forget_gathering() end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.

@@ -1,10 +1,12 @@
---! keys due jobs since retry trouble suspects flight morgue meta
+--! keys due jobs since retry trouble suspects flight morgue meta gathering
 --! needs details progress records started
+--! with gathering gathering
 -- What decides when an id runs, read only.
 -- ARGV[4]  id
 -- Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of suspects
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
---   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or ''}.
+--   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
+--   the latest time up to which it waits for more pushes or ''}.
 local id = ARGV[4]
 local closed, least_version = unpack(call('HMGET', meta, 'closed', 'least_version'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -18,10 +20,11 @@ local record, flown = call('HGET', jobs, id), call('HGET', flight, id)
 local given, progress = record and record:byte(1) == STARTED and started_of(id)
 if given then progress = read_progress(given, 1) end
 if flown then progress = read_progress(flown, HANDED) end
+local latest = gathering and perform_in and gathers_until(id, perform_in)
 return {
   shard_details(),
   perform_in or '', call('ZSCORE', since, id) or '', ahead,
   call('ZSCORE', retry, id) or '', rank or '', call('HGET', trouble, id) or '',
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',
-  closed and '1' or '', least_version or '', progress or '',
+  closed and '1' or '', least_version or '', progress or '', latest and string.format('%.17g', latest) or '',
 }
