@@ -500,3 +500,79 @@ def test_p6_the_shard_whose_holder_died_last_is_visited_last(clock: ManualClock)
     board.update([late, early], board.events)
 
     assert [B, A] == [board.next(), board.next()]
+
+
+FREE = ShardRef("free", 1, 0)
+REFUSED = DrainResult("limited")
+
+
+@pytest.fixture
+def limited(clock: ManualClock) -> ShardBoard:
+    """Two shards of a queue whose limits refused the first, and one of another queue; all have work."""
+    board = board_of(clock, A, B, FREE)
+    board.notify([A, B, FREE])
+    clock.advance(1.0)
+    assert A == board.next()
+    board.visited(A, REFUSED, 3.0)
+    return board
+
+
+def test_a_refusal_leaves_out_all_shards_of_its_queue(limited: ShardBoard, clock: ManualClock) -> None:
+    """Until the time that it told; then they come in the order in which they have waited."""
+    before = [limited.next(), limited.next()]
+    clock.advance(3.0)
+
+    assert [FREE, None] == before
+    assert [A, B] == [limited.next(), limited.next()]
+
+
+def test_a_shard_that_is_offered_a_place_is_visited_at_once(limited: ShardBoard) -> None:
+    """What is rung comes, and no other shard of its queue."""
+    limited.notify([B])
+
+    assert {FREE, B} == {limited.next(), limited.next()}
+    assert limited.next() is None
+
+
+def test_a_ring_that_comes_before_the_refusal_of_another_counts(clock: ManualClock) -> None:
+    """An offer may be heard while a sibling of its shard is on its way to be refused."""
+    board = board_of(clock, A, B)
+    board.notify([A, B])
+    assert A == board.next()
+    board.notify([B])
+    board.visited(A, REFUSED, 3.0)
+
+    assert [B, None] == [board.next(), board.next()]
+
+
+@pytest.mark.parametrize("reason", ["empty", "turn over", "held"])
+def test_the_end_of_a_visit_lets_the_others_of_its_queue_in(
+    limited: ShardBoard, reason: Literal["empty", "turn over", "held"]
+) -> None:
+    """Its place is free, or one of them has to stand in line."""
+    limited.notify([A])
+    assert {FREE, A} == {limited.next(), limited.next()}
+    limited.visited(A, DrainResult(reason, token=1), None)
+
+    assert B == limited.next()
+
+
+def test_a_visit_that_used_up_the_rate_comes_behind_those_that_wait(limited: ShardBoard, clock: ManualClock) -> None:
+    """It had its turn; a visit that was refused had none."""
+    limited.notify([A])
+    assert {FREE, A} == {limited.next(), limited.next()}
+    limited.visited(A, DrainResult("limited", token=1), 2.0)
+    clock.advance(2.0)
+
+    assert [B, A] == [limited.next(), limited.next()]
+
+
+def test_whoever_is_rung_asks_again_all_the_same(clock: ManualClock) -> None:
+    """A daemon that missed a ring is late by seconds, however long the holders' places last."""
+    board = board_of(clock, A)
+    board.notify([A])
+    assert A == board.next()
+    board.visited(A, REFUSED, 1_000.0)
+    clock.advance(5.0)
+
+    assert A == board.next()

@@ -59,7 +59,7 @@ class BeginTimes:
         return max((sum(start <= at < start + per for at in self.at) for start in self.at), default=0)
 
 
-def test_x32_no_more_visits_run_than_the_queue_allows(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+def test_x30_no_more_visits_run_than_the_queue_allows(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """A drain that finds all places taken performs nothing and says why; when one is free it goes on."""
     apps = [make_app() for _ in range(3)]
     inside: list[int] = []

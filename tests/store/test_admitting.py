@@ -45,7 +45,7 @@ def disturb(random: Random, visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_x32_no_place_and_no_id_too_many_whatever_happens(
+def test_x30_no_place_and_no_id_too_many_whatever_happens(
     make_visitors: MakeVisitors, clock: ManualClock, seed: int
 ) -> None:
     """Visitors that die, oversleep, renew between, and send calls twice never have more than is allowed."""
