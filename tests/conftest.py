@@ -1,5 +1,6 @@
 """Servers and names that any test may ask for."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,11 @@ _TESTS = Path(__file__).parent
 _QUICK = ("unit", "rules", "store", "dashboard", "duties")
 _SLOW_TIMEOUT = 300.0
 """Seconds for a test of processes, clouds, browsers or many histories."""
+_MEASURED_CHILDREN = ("aws/runtime", "aws/schedules", "cli", "demo", "local")
+"""Where coverage measures child processes, too: functions, commands and daemons. Other children run what tests run in
+their own process, or nothing of ours, and measuring would double what their start costs."""
+_MEASURING = "COVERAGE_PROCESS_CONFIG"
+_measure_by = os.environ.get(_MEASURING)
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium")
 
 
@@ -34,6 +40,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in _SHARED_BY_GROUP:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let coverage measure the children of those tests alone that run in them what no other test runs."""
+    folder = Path(item.path).parent
+    if _measure_by and any(folder.is_relative_to(_TESTS / name) for name in _MEASURED_CHILDREN):
+        os.environ[_MEASURING] = _measure_by
+    else:
+        os.environ.pop(_MEASURING, None)
 
 
 @pytest.fixture(scope="session")
