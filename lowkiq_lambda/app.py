@@ -138,7 +138,12 @@ class Lowkiq:
     def fires_schedules(self) -> bool:
         """Whether daemons and dispatchers of this app fire schedule entries, as `config.schedules` says."""
         asked = self.config.schedules
-        return bool(self._schedules and self._schedules.declared) if asked is None else asked
+        return self.declares_schedules if asked is None else asked
+
+    @property
+    def declares_schedules(self) -> bool:
+        """Whether the code of this app declares schedule entries."""
+        return bool(self._schedules and self._schedules.declared)
 
     def cron(
         self,

@@ -114,8 +114,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/actions/done", _page("actions", "done")),
         get(site, "/actions/queue", _page("actions_queue", "ask")),
         post(site, "/actions/queue", _page("actions_queue", "act")),
-        get(site, "/actions/schedule", _page("schedules", "ask")),
-        post(site, "/actions/schedule", _page("schedules", "act")),
+        get(site, "/actions/schedule", _page("actions_schedule", "ask")),
+        post(site, "/actions/schedule", _page("actions_schedule", "act")),
     ]
 
 

@@ -1,15 +1,23 @@
 """Schedule entries for pages and the API."""
 
+import math
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
+from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.errors import DeclarationError, QueueMismatch
+from lowkiq_lambda.schedules.clock_changes import PlannedTime, with_remarks
+from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView
+from lowkiq_lambda.store.shard.codec import dump_json, load_json
 from lowkiq_lambda.worker import Worker
 
 UPCOMING: Final = 10
 """Planned times that one entry is shown with."""
+UNATTENDED: Final = 180.0
+"""Seconds without a look after which pages warn: looks come once a minute."""
 
 
 def views(context: RequestContext) -> list[ScheduleView]:
@@ -40,9 +48,66 @@ def upcoming(view: ScheduleView) -> list[float]:
         return []
 
 
+def planned_times(context: RequestContext, view: ScheduleView) -> Sequence[PlannedTime]:
+    """The same, with what changes of the clocks do to them."""
+    planned = upcoming(view)
+    if view.entry is None or not planned:
+        return []
+    return with_remarks(view.entry.times, planned, min(context.site.now(), planned[0] - 1))
+
+
+def switch_all(context: RequestContext, worker: type[Worker], *, on: bool) -> None:
+    """Switch all entries of the queue, and note in the audit log how many that changed. Raises BackendError."""
+    schedules = context.app.schedules
+    changed = sum(view.is_on != on for view in schedules.all(worker))
+    (schedules.enable_all if on else schedules.disable_all)(worker)
+    audit.note(context, "enable" if on else "disable", worker.queue_name, "all schedule entries", changed)
+
+
+def unattended(context: RequestContext) -> float | None:
+    """For how many seconds no process has looked at the app's entries, if that is too long; infinite: none ever did.
+
+    It asks what daemons and dispatchers leave behind, whatever this process itself is set to. Raises BackendError.
+    """
+    (state,) = context.app.schedules.duty_states()
+    passed = math.inf if state.last_run is None else context.site.now() - state.last_run
+    return passed if passed > UNATTENDED else None
+
+
+def why_unattended(context: RequestContext) -> str:
+    """What to do where no process looks, in a sentence."""
+    app = context.app
+    if app.config.schedules is False:
+        return (
+            "For this dashboard LOWKIQ_SCHEDULES is false: a daemon or a dispatcher with that setting fires nothing. "
+            "Run one without it."
+        )
+    if not app.fires_schedules:
+        return (
+            "The code declares no entry, so a daemon or the dispatcher fires those made at run time only where "
+            "LOWKIQ_SCHEDULES is true."
+        )
+    return "Run a daemon or the dispatcher, with a LOWKIQ_SCHEDULES that is not false."
+
+
+def payload_of(context: RequestContext, entry: ScheduleEntry) -> object:
+    """The payload as the handler gets it, which is what a mask is written for; None where it cannot be stored."""
+    config = context.app.config
+    dump, load = config.dump_payload or dump_json, config.load_payload or load_json
+    try:
+        return load(dump(entry.payload))
+    except Exception:  # noqa: BLE001 - an app's codec may raise anything, and then the entry's problem says so
+        return None
+
+
 def target(name: str) -> str:
     """What the audit log calls an entry."""
     return f"schedule entry {name!r}"
+
+
+def problem_of(context: RequestContext, view: ScheduleView) -> str | None:
+    """Why the entry cannot fire, in a sentence, or None."""
+    return view.problem or (context.app.schedules.problem_of(view.entry) if view.entry else None)
 
 
 def explained(view: ScheduleView) -> str:

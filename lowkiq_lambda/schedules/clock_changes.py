@@ -1,6 +1,6 @@
 """What changes of the clocks do to the planned times of an expression, in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -28,6 +28,22 @@ class Remark(NamedTuple):
 
     at: float
     text: str
+
+
+class PlannedTime(NamedTuple):
+    """A moment that a reader of planned times is shown. `comes`: false where the clocks leave a planned time out."""
+
+    at: float
+    comes: bool
+    remark: str
+
+
+def with_remarks(times: Times, planned: Sequence[float], start: float) -> list[PlannedTime]:
+    """These planned times after the start, and between them what the clocks leave out, each with its remark."""
+    if not planned:
+        return []
+    texts = {remark.at: remark.text for remark in remarks(times, start, planned[-1])}
+    return [PlannedTime(at, at in planned, texts.get(at, "")) for at in sorted({*planned, *texts})]
 
 
 def clock_changes(tz: str, start: float, end: float) -> Iterator[ClockChange]:

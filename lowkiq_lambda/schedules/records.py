@@ -13,6 +13,8 @@ from lowkiq_lambda.store.inspect.entries import EntryRow, NotedFiring
 
 MOST_NOTED: Final = 10
 """Decisions that a history shows."""
+RUN_NOW: Final = "run now"
+"""What is noted where a person had an entry run."""
 Source: TypeAlias = Literal["code", "run time", "other code"]
 """Who declares an entry: this app's code, somebody at run time, or code that this app does not have."""
 
@@ -22,8 +24,8 @@ class ScheduleView:
     """An entry as it stands. Times are Unix seconds by the server's clock; None: never, or not known.
 
     `entry`: its declaration; None where only other code has it. `last`: the newest planned time that was decided.
-    `next`: the next planned time; None where it is off. `seen_at`: when some code last declared it. `history`: the
-    last ten decisions, newest first.
+    `next`: the next planned time; None where it is off, or none comes any more. `seen_at`: when some code last declared
+    it, to within five minutes. `history`: the last ten decisions, newest first.
     """
 
     queue_name: str
@@ -42,6 +44,14 @@ class ScheduleView:
     def key(self) -> tuple[str, str]:
         """Queue and name."""
         return self.queue_name, self.name
+
+    @property
+    def last_decision(self) -> NotedFiring | None:
+        """What was decided about `last`; None where the history does not reach back to it.
+
+        Not the newest line of the history: that may be a run which people asked for, and which has no planned time.
+        """
+        return next((one for one in self.history if one.outcome != RUN_NOW and one.planned == self.last), None)
 
 
 def views(declared: Iterable[ScheduleEntry], rows: Sequence[EntryRow], now: Mapping[str, float]) -> list[ScheduleView]:
@@ -85,7 +95,14 @@ def _view(key: tuple[str, str], entry: ScheduleEntry | None, rows: Sequence[Entr
         is_on=is_on,
         last=max((row.record.last for row in rows if row.record.last is not None), default=None),
         next=upcoming,
-        seen_at=max((row.record.seen_at for row in rows if row.record.seen_at is not None), default=None),
+        seen_at=_seen_at(rows),
         history=newest(rows),
         problem=problem,
     )
+
+
+def _seen_at(rows: Sequence[EntryRow]) -> float | None:
+    """When code last declared it, as far as the shards know: who fires an entry declares it."""
+    declared = [row.record for row in rows if row.record.seen_at is not None and row.record.definition is None]
+    fired = [one.at for record in declared for one in record.history if one.outcome != RUN_NOW]
+    return max([*(row.record.seen_at for row in rows if row.record.seen_at is not None), *fired], default=None)

@@ -1,14 +1,14 @@
 """Entries at run time: what shards know of them, and what people change."""
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchEntry
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.entry import ScheduleEntry
-from lowkiq_lambda.schedules.records import ScheduleView, newest, views
+from lowkiq_lambda.schedules.records import RUN_NOW, ScheduleView, newest, views
 from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.timetables import with_timetable
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.keys import ShardRef
 
 logger = logging.getLogger(__name__)
-
-RUN_NOW: Final = "run now"
-"""What is noted where a person had an entry run."""
 
 
 class RunTimeEntries:

@@ -1,7 +1,7 @@
 """Time zones by their names."""
 
 import re
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from lowkiq_lambda.error_text import shown
@@ -34,3 +34,13 @@ def zone_of(name: str) -> tzinfo:
         raise DeclarationError(
             f"tz {shown(name)} is not a time zone that is known here, such as 'Europe/Berlin'."
         ) from None
+
+
+def local_text(moment: float, tz: str) -> str:
+    """The moment by the clocks of the zone, with the day of the week and what they are ahead of UTC.
+
+    Raises DeclarationError for an unknown zone.
+    """
+    at = datetime.fromtimestamp(moment, zone_of(tz))
+    text = at.isoformat(sep=" ", timespec="seconds")
+    return f"{at:%a} {text[:19]} {text[19:]}"

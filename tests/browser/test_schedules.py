@@ -8,10 +8,18 @@ from playwright.sync_api import expect
 from lowkiq_lambda import Lowkiq
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
+from tests.browser.pictures import picture
 from tests.kit.steering import confirm
 from tests.kit.waiting import eventually
 
 LONG = "prices-of-all-shops-of-the-north-and-of-the-south"
+
+
+OUT_OF_SIGHT = """() => {
+    const [table] = document.querySelectorAll(".scroll");
+    return table.scrollWidth - table.clientWidth;
+}"""
+"""How many pixels of the table are seen only by who scrolls it sideways."""
 
 
 @pytest.fixture
@@ -48,6 +56,18 @@ def test_pages_of_entries_suit_everybody(scheduled: Any, visit: Visit, name: str
     assert [] == look_around(page, name)
 
 
+def test_the_list_has_room_for_all_columns(scheduled: Any, visit: Visit) -> None:
+    """X-9: on no usual screen is one of them out of sight, as `look_around` says of a phone."""
+    page = visit("schedules")
+    hidden = []
+    for width in (1280, 1024, 768, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        picture(page, f"schedules-{width}")
+        hidden.append(page.evaluate(OUT_OF_SIGHT))
+    assert [0] * 4 == hidden
+    assert page.get_by_role("link", name=scheduled.queue_name).is_visible()
+
+
 def test_an_entry_is_switched_off_and_run(app: Lowkiq, scheduled: Any, visit: Visit) -> None:
     """X-9: from the overview to the entry; each action is asked about first."""
     page = visit()
@@ -56,7 +76,7 @@ def test_an_entry_is_switched_off_and_run(app: Lowkiq, scheduled: Any, visit: Vi
     page.get_by_role("button", name="Switch off…").click()
     expect(page.get_by_text("does not fire until it is switched on again")).to_be_visible()
     confirm(page, "Switch off")
-    expect(page.get_by_text("The entry is off.")).to_be_visible()
+    expect(page.get_by_text("None, as it is off.")).to_be_visible()
     page.get_by_role("button", name="Run now…").click()
     confirm(page, "Run now")
     expect(page.get_by_role("cell", name="run now")).to_be_visible()

@@ -2,20 +2,27 @@
 
 import json
 import logging
+import re
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
+from tests.kit.apps import close_app
 from tests.kit.firing import MINUTE, NOON, at_noon
+from tests.kit.handlers import FailingHandler
 from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
 
 AUDIT = "lowkiq_lambda.audit"
+NOBODY = "No daemon or dispatcher has looked at the schedule entries"
+PAGES = ("/", "/schedules")
 SECRET = "o" * 20
 
 
@@ -29,6 +36,12 @@ def polling(app: Lowkiq, clock: ManualClock, worker: Any) -> Any:
     clock.advance(60.0)
     app.schedules.tick()
     return worker
+
+
+def warned(browser: Browser, path: str) -> str:
+    """The sentence of the page about nobody who looks; empty without one."""
+    found = re.search(rf"{NOBODY}[^.]*\.", browser.get(path).words)
+    return found[0] if found else ""
 
 
 def asked(browser: Browser, queue: str, name: str, do: str) -> Answer:
@@ -51,21 +64,176 @@ def test_x9_the_page_lists_all_entries(polling: Any, browser: Browser, queue_nam
     assert "Schedules" in browser.get("/").words
 
 
-def test_an_app_without_entries_has_no_link_to_them(browser: Browser, worker: Any) -> None:
-    """The page itself says what an entry is."""
-    assert "Schedules" not in browser.get("/").words
-    assert "No schedule entries" in browser.get("/schedules").words
+def test_an_app_without_entries_is_told_what_one_is(browser: Browser, worker: Any) -> None:
+    """The overview leads to the page, which says how an entry is made; nobody is missed who would fire none."""
+    overview = browser.get("/")
+    assert "schedules" in overview.text
+    assert NOBODY not in overview.words
+    page = browser.get("/schedules").words
+    assert "No schedule entries" in page
+    assert "app.schedules.put" in page
+    assert NOBODY not in page
     assert [] == worker.app.schedules.declared
 
 
-def test_the_page_warns_where_nobody_looks(app: Lowkiq, clock: ManualClock, polling: Any, browser: Browser) -> None:
-    """Ticks by hand count for nothing: the page asks when a daemon or the dispatcher has looked."""
-    assert "No process has looked at these entries yet" in browser.get("/schedules").words
+def test_pages_warn_where_nobody_looks(app: Lowkiq, clock: ManualClock, polling: Any, browser: Browser) -> None:
+    """Ticks by hand count for nothing: overview and list ask when a daemon or the dispatcher has looked."""
+    assert [f"{NOBODY} yet."] * 2 == [warned(browser, path) for path in PAGES]
     app.schedules.duty_runner(clock).run_due(lambda: 60.0)
-    assert "No process has looked" not in browser.get("/schedules").words
+    assert [""] * 2 == [warned(browser, path) for path in PAGES]
     clock.advance(600.0)
-    assert "for 10m" in browser.get("/schedules").words
+    assert [f"{NOBODY} for 10m."] * 2 == [warned(browser, path) for path in PAGES]
+    assert "Run a daemon or the dispatcher" in browser.get("/schedules").words
     assert polling.queue_name in browser.get("/schedules").text
+
+
+@pytest.mark.parametrize(("asked_of", "hint"), [(False, "LOWKIQ_SCHEDULES is false"), (None, "Run a daemon")])
+def test_pages_warn_also_where_this_process_fires_nothing(
+    make_browser: MakeBrowser, server_url: str, queue_name: str, clock: ManualClock, asked_of: bool | None, hint: str
+) -> None:
+    """With LOWKIQ_SCHEDULES=0 everywhere nobody fires what the code declares: overview and list say so."""
+    app = Lowkiq(Config(redis_url=server_url, schedules=asked_of), clock=clock)
+    app.every(MINUTE, declare(app, queue_name, FailingHandler()), id="7")
+    browser = make_browser(app=app)
+    assert [f"{NOBODY} yet."] * 2 == [warned(browser, path) for path in PAGES]
+    assert hint in browser.get("/schedules").words
+    close_app(app)
+
+
+def test_entries_made_at_run_time_alone_need_a_setting(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """Where code declares none, the page names the setting with which a process fires the others."""
+    app.schedules.put("made", worker, cron="0 4 * * *", id="8")
+    page = browser.get("/schedules").words
+    assert f"{NOBODY} yet." in page
+    assert "only where LOWKIQ_SCHEDULES is true" in page
+
+
+def test_last_and_its_outcome_tell_of_one_moment(
+    app: Lowkiq, clock: ManualClock, polling: Any, browser: Browser
+) -> None:
+    """A run that somebody asked for is in the history, and is not the outcome of the last planned time."""
+    app.schedules.run_now(polling, "poll")
+    (poll,) = [view for view in app.schedules.all(polling) if view.name == "poll"]
+    assert ["run now", "pushed"] == [one.outcome for one in poll.history]
+    assert (NOON + 60.0, "pushed") == (poll.last, poll.last_decision and poll.last_decision.outcome)
+    assert "12:01:00 UTC pushed" in browser.get("/schedules").words
+    clock.advance(200.0)
+    app.schedules.tick()
+    assert "12:04:00 UTC merged, 2 earlier let go" in browser.get("/schedules").words
+    assert "merged, 2 earlier let go" in browser.get(f"/schedule?queue={polling.queue_name}&name=poll").words
+
+
+def test_an_entry_of_other_code_was_last_seen_when_it_last_fired(
+    app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str, make_browser: MakeBrowser
+) -> None:
+    """Shards note seldom that an entry is declared; whoever fires it declares it."""
+    at_noon(clock)
+    other = Lowkiq(app.config, clock=clock)
+    other.every(MINUTE, declare(other, queue_name, FailingHandler()), id="7", name="gone")
+    other.schedules.tick()
+    clock.advance(120.0)
+    other.schedules.tick()
+    close_app(other)
+    clock.advance(30.0)
+    (view,) = app.schedules.all(worker)
+    assert ("other code", NOON + 120.0, NOON + 120.0) == (view.source, view.last, view.seen_at)
+    browser = make_browser()
+    page = browser.get("/schedules").words
+    assert "declared by other code, last seen 2027-01-15 12:02:00 UTC" in page
+    assert NOBODY not in page
+    assert "Run now" not in browser.get(f"/schedule?queue={queue_name}&name=gone").words
+
+
+def test_the_page_of_an_entry_shows_its_payload_masked(app: Lowkiq, worker: Any, make_browser: MakeBrowser) -> None:
+    """The mask gets the payload as a handler does, and pages show what it returns."""
+    app.every(MINUTE, worker, id="7", payload={"shops": (1, 2), "token": SECRET})
+    seen = []
+
+    def mask(queue: str, job_id: str, payload: Any) -> Any:
+        seen.append((queue, job_id, payload))
+        return {**payload, "token": "…"}
+
+    page = make_browser(mask=mask).get(f"/schedule?queue={worker.queue_name}&name=7")
+    assert '"token": "…"' in page.words
+    assert SECRET not in page.text
+    assert [(worker.queue_name, "7", {"shops": [1, 2], "token": SECRET})] == seen
+
+
+def test_planned_times_are_shown_in_the_zone_of_the_entry(
+    app: Lowkiq, clock: ManualClock, worker: Any, make_browser: MakeBrowser
+) -> None:
+    """Beside UTC, and with what the clocks do to them: in spring one is moved to the end of the gap."""
+    clock.advance(datetime(2027, 3, 26, 12, tzinfo=UTC).timestamp() - clock.time())
+    app.cron("30 2 * * *", worker, id="7", tz="Europe/Berlin")
+    browser = make_browser()
+    page = browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
+    assert "2027-03-28 01:00:00 UTC Sun 2027-03-28 03:00:00 +02:00 in place of 02:30, which the clocks leave out" in page
+    assert "2027-03-29 00:30:00 UTC Mon 2027-03-29 02:30:00 +02:00" in page
+    assert "Sat 2027-03-27 02:30:00 +01:00" in browser.get("/schedules").words
+
+
+@pytest.mark.parametrize(
+    ("later", "sentence"),
+    [
+        (-60.0, "None: its only planned time had passed before the entry was there"),
+        (60.0, "None: its only planned time has passed. The entry does nothing any more."),
+    ],
+)
+def test_the_page_of_an_entry_that_is_over_says_so(
+    app: Lowkiq, clock: ManualClock, worker: Any, make_browser: MakeBrowser, later: float, sentence: str
+) -> None:
+    """Whether it has fired, or was declared too late for its only planned time."""
+    at_noon(clock)
+    app.at(datetime.fromtimestamp(NOON + later, UTC), worker, id="7")
+    app.schedules.tick()
+    clock.advance(120.0)
+    app.schedules.tick()
+    browser = make_browser()
+    assert sentence in browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
+    assert "none any more" in browser.get("/schedules").words
+
+
+def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """A declaration checks no payload, so the pages do."""
+    app.every(MINUTE, worker, id="7", payload={1, 2})
+    assert "cannot fire" in browser.get("/schedules").words
+    assert "It cannot fire." in browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
+
+
+def test_only_what_was_made_at_run_time_is_removed_on_its_page(
+    app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asked first, and noted in the audit log; the page of an entry of code says why it has no button."""
+    caplog.set_level(logging.INFO, AUDIT)
+    assert "only code changes or removes it" in browser.get(f"/schedule?queue={queue_name}&name=poll").words
+    assert [400, 404] == [
+        asked(browser, queue_name, "poll", "remove").status,
+        order(browser, queue_name, "poll", "remove").status,
+    ]
+    assert "Remove…" in browser.get(f"/schedule?queue={queue_name}&name=made").words
+    assert "It never fires again" in asked(browser, queue_name, "made", "remove").words
+    assert "made" not in browser.follow(order(browser, queue_name, "made", "remove")).words
+    assert [("remove", "schedule entry 'made'")] == [
+        (record.__dict__["action"], record.__dict__["target"]) for record in caplog.records
+    ]
+    assert ["poll"] == [view.name for view in app.schedules.all(polling)]
+
+
+def test_all_entries_of_a_queue_are_switched_at_once(
+    app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The question says how many change, the audit log how many did."""
+    caplog.set_level(logging.INFO, AUDIT)
+    app.schedules.disable(polling, "made")
+    assert "1 of 2 entries" in asked(browser, queue_name, "", "disable_all").words
+    browser.follow(order(browser, queue_name, "", "disable_all"))
+    assert [False, False] == [view.is_on for view in app.schedules.all(polling)]
+    browser.follow(order(browser, queue_name, "", "enable_all"))
+    assert [True, True] == [view.is_on for view in app.schedules.all(polling)]
+    assert [("disable", 1), ("enable", 2)] == [
+        (record.__dict__["action"], record.__dict__["changed"]) for record in caplog.records
+    ]
+    assert 404 == asked(browser, "unknown", "", "disable_all").status
 
 
 def test_an_entry_is_switched_and_run_from_its_page(

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.schedules.zones import zone_of
 
 EARLIEST: Final = datetime(2020, 1, 1, tzinfo=UTC).timestamp()
 LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
@@ -58,13 +57,6 @@ def day_of(moment: float) -> float:
 def utc(moment: float) -> str:
     """The moment in UTC, to the second."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def local(moment: float, tz: str) -> str:
-    """The moment by the clocks of the zone, with the day of the week and what they are ahead of UTC."""
-    found = datetime.fromtimestamp(moment, zone_of(tz)).isoformat(sep=" ", timespec="seconds")
-    day = datetime.fromtimestamp(moment, zone_of(tz)).strftime("%a")
-    return f"{day} {found[:19]} {found[19:]}"
 
 
 def length(seconds: float) -> str:

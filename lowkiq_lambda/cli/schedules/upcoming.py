@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.cli.schedules.moments import length, local, utc
-from lowkiq_lambda.schedules.clock_changes import remarks
+from lowkiq_lambda.cli.schedules.moments import length, utc
+from lowkiq_lambda.schedules.clock_changes import with_remarks
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, decide
+from lowkiq_lambda.schedules.zones import local_text
 
 _LISTED: Final = 5
 """Planned times of an outage that are listed of each kind."""
@@ -36,15 +37,14 @@ def _planned_times(entry: ScheduleEntry, start: float, count: int) -> Iterator[s
     if not planned:
         yield "  never"
         return
-    texts = {remark.at: remark.text for remark in remarks(entry.times, start, planned[-1])}
     width = len(_local(planned[0], entry.tz))
-    for moment in sorted({*planned, *texts}):
-        by_clocks = _local(moment, entry.tz) if moment in planned else ""
-        yield f"  {by_clocks:{width}}{utc(moment)}  {texts.get(moment, '')}".rstrip()
+    for at, comes, remark in with_remarks(entry.times, planned, start):
+        by_clocks = _local(at, entry.tz) if comes else ""
+        yield f"  {by_clocks:{width}}{utc(at)}  {remark}".rstrip()
 
 
 def _local(moment: float, tz: str) -> str:
-    return "" if tz == "UTC" else f"{local(moment, tz)}   "
+    return "" if tz == "UTC" else f"{local_text(moment, tz)}   "
 
 
 def _after_outage(entry: ScheduleEntry, outage: Absence) -> Iterator[str]:

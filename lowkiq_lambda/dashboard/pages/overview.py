@@ -69,8 +69,17 @@ def show(context: RequestContext) -> Response:
         address=without_password(context.app.redis_url),
         span=span,
         spans=SPANS,
-        has_schedules=context.app.fires_schedules,
+        unseen=_unseen(context),
     )
+
+
+def _unseen(context: RequestContext) -> float | None:
+    """For how many seconds nobody has looked at the app's schedule entries, if it has any and that is too long."""
+    if not (context.app.declares_schedules or context.app.fires_schedules):
+        return None
+    from lowkiq_lambda.dashboard.entries import unattended  # noqa: PLC0415 - imported lazily: cold start
+
+    return unattended(context)
 
 
 def _total(at: float, queues: Sequence[QueueOverview]) -> Total:

@@ -1,54 +1,76 @@
-"""Schedule entries: all of them, one of them, and the actions on one."""
+"""Schedule entries: all of them, and one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.entries import explained, named_view, target, upcoming, views
-from lowkiq_lambda.errors import NoSuchEntry
+from lowkiq_lambda.dashboard.entries import (
+    explained,
+    named_view,
+    payload_of,
+    planned_times,
+    problem_of,
+    unattended,
+    views,
+    why_unattended,
+)
+from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload
+from lowkiq_lambda.job import ScoredPayload
+from lowkiq_lambda.schedules.clock_changes import PlannedTime
+from lowkiq_lambda.schedules.records import ScheduleView
+from lowkiq_lambda.schedules.zones import local_text
 
 NO_ENTRY: Final = "The queue has no schedule entry of this name."
-NO_ACTION: Final = "The dashboard has no such action."
-UNATTENDED: Final = 180.0
-"""Seconds without a look after which the page warns: looks come once a minute."""
 
-
-class EntryWords(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts of an action on an entry."""
-
-    title: str
-    button: str
-    effect: str
-
-
-ACTIONS: Final[Mapping[str, EntryWords]] = {
-    "enable": EntryWords(
-        title="Switch the entry on",
-        button="Switch on",
-        effect="It fires at its next planned time. Planned times that came while it was off never fire.",
-    ),
-    "disable": EntryWords(
-        title="Switch the entry off",
-        button="Switch off",
-        effect="It does not fire until it is switched on again. A job that it has pushed stays.",
-    ),
-    "run_now": EntryWords(
-        title="Run the entry now",
-        button="Run now",
-        effect="Its job is pushed now. Its planned times do not change.",
-    ),
+OUTCOMES: Final[Mapping[str, str]] = {
+    "pushed": "a new job",
+    "merged": "its payload joined the job that was waiting",
+    "busy": "nothing was pushed: the id was waiting or in flight",
+    "missed": "too late: it never fires",
+    "run now": "somebody had it run; its planned times stayed",
 }
+"""What the outcomes in a history mean."""
+
+
+class EntryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry in the list. `next_local`: its next planned time by the clocks of its own zone; empty for UTC."""
+
+    view: ScheduleView
+    explained: str
+    problem: str | None
+    next_local: str
+
+
+class QueueEntries(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of a queue."""
+
+    name: str
+    lines: list[EntryLine]
+
+
+class UpcomingLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A planned time. `local`: by the clocks of the entry's own zone; empty for UTC."""
+
+    planned: PlannedTime
+    local: str
 
 
 def show(context: RequestContext) -> Response:
     """The page of all entries."""
     found = views(context)
+    # Who fires the entries of other code is asked by other code.
+    is_own = any(view.source != "other code" for view in found)
+    unseen = unattended(context) if is_own else None
     return context.render(
-        "schedules.html", entries=[(view, explained(view)) for view in found], unseen=_unseen(context)
+        "schedules.html",
+        queues=[*_by_queue(context, found)],
+        unseen=unseen,
+        why_unseen=why_unattended(context) if unseen else "",
+        outcomes=OUTCOMES,
     )
 
 
@@ -61,47 +83,56 @@ def one(context: RequestContext) -> Response:
     view = named_view(context, worker, name)
     if view is None:
         return context.refuse(404, NO_ENTRY)
-    return context.render("schedule.html", view=view, explained=explained(view), upcoming=upcoming(view))
+    problem = problem_of(context, view)
+    return context.render(
+        "schedule.html",
+        view=view,
+        explained=explained(view),
+        problem=problem,
+        payload=_payload(context, view),
+        upcoming=[
+            UpcomingLine(planned=planned, local=_local(view, planned.at) if planned.comes else "")
+            for planned in planned_times(context, view)
+        ],
+        why_none=_why_none(view, problem),
+        outcomes=OUTCOMES,
+    )
 
 
-def ask(context: RequestContext) -> Response:
-    """The confirmation page; nothing is changed yet."""
-    queue, name, do = (context.query.get(field, "") for field in ("queue", "name", "do"))
-    words, worker = ACTIONS.get(do), context.worker_named(queue)
-    if worker is None or words is None:
-        return context.refuse(404, NO_QUEUE) if words else context.refuse(400, NO_ACTION)
-    view = named_view(context, worker, name)
-    if view is None:
-        return context.refuse(404, NO_ENTRY)
-    return context.render("actions_schedule.html", view=view, do=do, words=words)
+def _by_queue(context: RequestContext, found: list[ScheduleView]) -> Iterator[QueueEntries]:
+    for name, group in groupby(found, lambda view: view.queue_name):
+        lines = [
+            EntryLine(
+                view=view,
+                explained=explained(view),
+                problem=problem_of(context, view),
+                next_local="" if view.next is None else _local(view, view.next),
+            )
+            for view in group
+        ]
+        yield QueueEntries(name=name, lines=lines)
 
 
-def act(context: RequestContext) -> Response:
-    """Runs the action, and redirects to the page of the entry."""
-    queue, name, do = (context.form.get(field, "") for field in ("queue", "name", "do"))
-    worker = context.worker_named(queue)
-    if worker is None or do not in ACTIONS:
-        return context.refuse(404, NO_QUEUE) if do in ACTIONS else context.refuse(400, NO_ACTION)
-    schedules = context.app.schedules
-    try:
-        if do == "run_now":
-            schedules.run_now(worker, name)
-        elif do == "enable":
-            schedules.enable(worker, name)
-        else:
-            schedules.disable(worker, name)
-    except NoSuchEntry:
-        return context.refuse(404, NO_ENTRY)
-    audit.note(context, do.replace("_", " "), queue, target(name), 1)
-    return context.redirect("schedule", queue=queue, name=name)
+def _local(view: ScheduleView, at: float) -> str:
+    return "" if view.entry is None or view.entry.tz == "UTC" else local_text(at, view.entry.tz)
 
 
-def _unseen(context: RequestContext) -> float | None:
-    """For how many seconds no process has looked at the entries, if that is too long; infinite: none ever did."""
-    if not context.app.fires_schedules:
+def _payload(context: RequestContext, view: ScheduleView) -> RenderedPayload | None:
+    """Of the job that the entry pushes, masked."""
+    if view.entry is None:
         return None
-    (state,) = context.app.schedules.duty_states()
-    if state.last_run is None:
-        return float("inf")
-    passed = context.site.now() - state.last_run
-    return passed if passed > UNATTENDED else None
+    scored = ScoredPayload(payload_of(context, view.entry), score=0.0)
+    return PayloadRenderer(context, view.queue_name).whole(view.entry.id, scored)
+
+
+def _why_none(view: ScheduleView, problem: str | None) -> str:
+    """Why the entry has no next planned time, for people."""
+    if view.entry is None:
+        return "The code that declares the entry knows them; this dashboard's code does not."
+    if problem:
+        return "None, as it cannot fire."
+    if not view.is_on:
+        return "None, as it is off. Switched on, it goes on with the first planned time that is then to come."
+    if view.last is None:
+        return "None: its only planned time had passed before the entry was there, and nothing fires for the past."
+    return "None: its only planned time has passed. The entry does nothing any more."

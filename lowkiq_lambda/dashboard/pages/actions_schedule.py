@@ -1,0 +1,113 @@
+"""Actions on one schedule entry, or on all of a queue."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.dashboard.entries import named_view, switch_all, target
+from lowkiq_lambda.dashboard.pages.schedules import NO_ENTRY
+from lowkiq_lambda.errors import NoSuchEntry
+from lowkiq_lambda.worker import Worker
+
+NO_ACTION: Final = "The dashboard has no such action."
+NOT_MADE: Final = "Code declares this entry, so only code removes it. Switched off, it does not fire."
+
+
+class EntryWords(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts of an action. `of_all`: whether it is one on all entries of a queue."""
+
+    title: str
+    button: str
+    effect: str
+    is_danger: bool = False
+    of_all: bool = False
+
+
+ACTIONS: Final[Mapping[str, EntryWords]] = {
+    "enable": EntryWords(
+        title="Switch the entry on",
+        button="Switch on",
+        effect="It fires at its next planned time. Planned times that came while it was off never fire.",
+    ),
+    "disable": EntryWords(
+        title="Switch the entry off",
+        button="Switch off",
+        effect="It does not fire until it is switched on again. A job that it has pushed stays.",
+    ),
+    "run_now": EntryWords(
+        title="Run the entry now",
+        button="Run now",
+        effect="Its job is pushed now. Its planned times do not change.",
+    ),
+    "remove": EntryWords(
+        title="Remove the entry",
+        button="Remove",
+        effect="It never fires again, and its history is gone. A job that it has pushed stays.",
+        is_danger=True,
+    ),
+    "enable_all": EntryWords(
+        title="Switch all entries on",
+        button="Switch all on",
+        effect="Each fires at its next planned time. Planned times that came while an entry was off never fire.",
+        of_all=True,
+    ),
+    "disable_all": EntryWords(
+        title="Switch all entries off",
+        button="Switch all off",
+        effect="None fires until it is switched on again. Jobs that they have pushed stay.",
+        of_all=True,
+    ),
+}
+
+
+def ask(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
+    queue, name, do = (context.query.get(field, "") for field in ("queue", "name", "do"))
+    words, worker = ACTIONS.get(do), context.worker_named(queue)
+    if worker is None or words is None:
+        return context.refuse(404, NO_QUEUE) if words else context.refuse(400, NO_ACTION)
+    if words.of_all:
+        found = context.app.schedules.all(worker)
+        changing = sum(view.is_on == (do == "disable_all") for view in found)
+        return context.render(
+            "actions_schedule.html", view=None, queue=queue, do=do, words=words, changing=changing, count=len(found)
+        )
+    view = named_view(context, worker, name)
+    if view is None:
+        return context.refuse(404, NO_ENTRY)
+    if do == "remove" and view.source != "run time":
+        return context.refuse(400, NOT_MADE)
+    return context.render("actions_schedule.html", view=view, queue=queue, do=do, words=words)
+
+
+def act(context: RequestContext) -> Response:
+    """Runs the action, and redirects to a page that shows its effect."""
+    queue, name, do = (context.form.get(field, "") for field in ("queue", "name", "do"))
+    words, worker = ACTIONS.get(do), context.worker_named(queue)
+    if worker is None or words is None:
+        return context.refuse(404, NO_QUEUE) if words else context.refuse(400, NO_ACTION)
+    if words.of_all:
+        switch_all(context, worker, on=do == "enable_all")
+        return context.redirect("schedules")
+    try:
+        _run(context, worker, name, do)
+    except NoSuchEntry as error:
+        return context.refuse(404, str(error))
+    audit.note(context, do.replace("_", " "), queue, target(name), 1)
+    return context.redirect("schedules") if do == "remove" else context.redirect("schedule", queue=queue, name=name)
+
+
+def _run(context: RequestContext, worker: type[Worker], name: str, do: str) -> None:
+    schedules = context.app.schedules
+    if do == "run_now":
+        schedules.run_now(worker, name)
+    elif do == "remove":
+        schedules.remove(worker, name)
+    elif do == "enable":
+        schedules.enable(worker, name)
+    else:
+        schedules.disable(worker, name)
