@@ -195,10 +195,10 @@ def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, brows
     assert "It cannot fire." in browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
 
 
-def test_only_what_was_made_at_run_time_is_removed_on_its_page(
+def test_x9_only_what_was_made_at_run_time_is_removed_on_its_page(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Asked first, and noted in the audit log; the page of an entry of code says why it has no button."""
+    """X-9: asked first, and noted in the audit log; the page of an entry of code says why it has no button."""
     caplog.set_level(logging.INFO, AUDIT)
     assert "only code changes or removes it" in browser.get(f"/schedule?queue={queue_name}&name=poll").words
     assert [400, 404] == [
@@ -214,10 +214,10 @@ def test_only_what_was_made_at_run_time_is_removed_on_its_page(
     assert ["poll"] == [view.name for view in app.schedules.all(polling)]
 
 
-def test_all_entries_of_a_queue_are_switched_at_once(
+def test_x9_all_entries_of_a_queue_are_switched_at_once(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The question says how many change, the audit log how many did."""
+    """X-9: the question says how many change, the audit log how many did."""
     caplog.set_level(logging.INFO, AUDIT)
     app.schedules.disable(polling, "made")
     assert "1 of 2 entries" in asked(browser, queue_name, "", "disable_all").words
