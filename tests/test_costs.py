@@ -87,7 +87,7 @@ def test_an_idle_stack_on_lambda() -> None:
             "log_gigabytes": 65_700 * 1_300 / 1e9,
             "log_gigabyte_months": 65_700 * 1_300 / 1e9,
             "metrics": 15,
-            "alarms": 8,
+            "alarms": 9,
             "cache_gigabyte_hours": 73,
             "cache_ecpu": 65_700 * 20,
         }

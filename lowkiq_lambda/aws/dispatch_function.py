@@ -21,7 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
-    """What a tick does, in this order: duties may push jobs, so they stand before the start of drains."""
+    """What a tick does, in this order: duties may push jobs, so they stand before the start of drains.
+
+    What stays until the time is over stands last.
+    """
     tasks: dict[str, Task] = {"queues": publish_queues}
     if app.declared_duties or app.fires_schedules:
         from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
@@ -29,6 +32,10 @@ def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
         tasks["duties"] = run_duties
     if settings.fan_out:
         tasks["drains"] = start_drains
+    if settings.punctual and app.fires_schedules:
+        from lowkiq_lambda.aws.punctual import fire_punctually  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["punctual"] = fire_punctually
     return tasks
 
 

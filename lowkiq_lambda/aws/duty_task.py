@@ -7,9 +7,11 @@ from typing import Any, Final
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.duties.duty import SCHEDULES
-from lowkiq_lambda.duties.runner import runners_of
+from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 from lowkiq_lambda.error_text import headline
 
+SCHEDULE_METRICS: Final[Mapping[str, str]] = {"schedules_missed": "missed", "schedules_late": "late"}
+"""What is published of schedule entries, and how their summary calls it."""
 SHARE: Final = 0.5
 """Of the time that the tick has left: the rest is for the start of drains."""
 
@@ -20,19 +22,25 @@ def run_duties(tick: Tick) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for runner in runners_of(tick.app, tick.app.backend.clock):
         ran = runner.run_due(lambda: tick.remaining() - keep)
-        for name, error in ran.errors.items():
-            failed = TickFailed(f"The duty {name!r} failed: {headline(error)}.")
-            failed.__cause__ = error
-            tick.note(failed)
+        note_errors(tick, ran)
         results |= ran.results
     if tick.app.fires_schedules and (ticked := results.get(SCHEDULES)):
-        publish(tick.settings.metrics_namespace, tick.function_name, None, _of_schedules(ticked))
+        publish_schedules(tick, ticked)
     return {name: _as_json(result) for name, result in results.items()}
 
 
-def _of_schedules(ticked: Mapping[str, Any]) -> dict[str, float]:
-    """What a tick says of schedule entries: planned times that were missed, and how late the latest firing was."""
-    return {"schedules_missed": ticked["missed"], "schedules_late": ticked["late"]}
+def note_errors(tick: Tick, ran: DutiesRun) -> None:
+    """What duties raised is told at the end of the tick."""
+    for name, error in ran.errors.items():
+        failed = TickFailed(f"The duty {name!r} failed: {headline(error)}.")
+        failed.__cause__ = error
+        tick.note(failed)
+
+
+def publish_schedules(tick: Tick, ticked: Mapping[str, Any]) -> None:
+    """Publish what a tick says of schedule entries: what was missed, and how late the latest firing was."""
+    values = {metric: ticked[field] for metric, field in SCHEDULE_METRICS.items()}
+    publish(tick.settings.metrics_namespace, tick.function_name, None, values)
 
 
 def _as_json(result: object) -> Any:  # noqa: ANN401 - whatever the duty returned

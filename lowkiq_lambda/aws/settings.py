@@ -45,6 +45,8 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     """Name or ARN of the drain function, for the functions that start drains."""
     fan_out: bool = False
     """Whether the dispatcher starts a drain for each free shard with work."""
+    punctual: bool = False
+    """Whether the dispatcher stays for planned times of schedule entries that come before its time is over."""
     continuations: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """How many drains, at most, may start one another in a row; 0: none does."""
 

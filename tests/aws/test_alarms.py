@@ -49,3 +49,10 @@ def test_jobs_that_wait_too_long_ring_until_they_are_done(alarms: Alarms) -> Non
     """Three of five minutes above the limit ring; a single slow minute does not."""
     assert ["OK", "ALARM", "OK"] == rings(alarms, "OldestDueAlarm", [0.0] * 9 + [400.0] * 9 + [0.0] * 9)
     assert ["OK"] == rings(alarms, "OldestDueAlarm", ([0.0] * 4 + [400.0]) * 6)
+
+
+def test_planned_times_that_are_missed_ring_each_time(alarms: Alarms) -> None:
+    """Ticks without a schedule entry publish nothing, and those that miss none publish zeros: neither rings."""
+    minutes = [None] * 10 + [0.0] * 10 + [59.0] + [0.0] * 19 + [1.0] + [None] * 9
+
+    assert ["OK", "ALARM", "OK", "ALARM", "OK"] == rings(alarms, "MissedScheduleAlarm", minutes)

@@ -26,6 +26,7 @@ from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
 FAN_OUT = Settings(fan_out=True, drain_function="shop-drain")
+PUNCTUAL = Settings(fan_out=True, drain_function="shop-drain", punctual=True)
 
 
 class DispatchContext(FunctionContext):
@@ -439,6 +440,53 @@ def test_entries_fire_before_drains_are_started(
     printed = capsys.readouterr().out
     assert {"schedules_missed": 59, "schedules_late": 30.0} == published(printed)["shop-dispatch", ""]
     assert ["schedules"] == [state.name for state in app.duties()]
+
+
+class PassingContext(DispatchContext):
+    """An invocation whose time passes with the clock."""
+
+    def __init__(self, clock: ManualClock, seconds: float) -> None:
+        super().__init__(seconds)
+        self._clock = clock
+        self._ends_at = clock.time() + seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Less with each second."""
+        return int(1_000 * (self._ends_at - self._clock.time()))
+
+
+def test_a_punctual_dispatcher_stays_for_what_comes_within_its_time(
+    app: Lowkiq, invocations: Invocations, clock: ManualClock, queue_name: str
+) -> None:
+    """C-3: each planned time fires in its second, and has a drain started; what comes later is for the next tick."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(20.0, worker, id="poll", offset=5.0)
+    summary = dispatch(app, PUNCTUAL, invocations, PassingContext(clock, 60.0))
+
+    looked = {"looks": 3, "fired": 3, "missed": 0, "replaced": 0, "problems": []}
+    assert looked.items() <= summary["punctual"].items()
+    assert 0.1 > summary["punctual"]["late"]
+    fired = [firing.at - NOON for firing in reversed(app.schedules.history(worker, "poll"))]
+    assert [pytest.approx(5.0, abs=0.1), pytest.approx(25.0, abs=0.1), pytest.approx(45.0, abs=0.1)] == fired
+    assert 1 == len(invocations.events)
+    assert 57.0 > clock.time() - NOON
+
+
+def test_a_punctual_dispatcher_returns_at_once_where_nothing_is_near(
+    app: Lowkiq, invocations: Invocations, clock: ManualClock, queue_name: str
+) -> None:
+    """Entries of whole minutes cost nothing more."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    summaries = []
+    for _ in range(2):
+        summaries.append(dispatch(app, PUNCTUAL, invocations, PassingContext(clock, 60.0)))
+        clock.advance(NOON + 60.0 - clock.time())
+    assert [0, 0] == [summary["punctual"]["looks"] for summary in summaries]
+    assert [0, 1] == [summary["duties"]["schedules"]["fired"] for summary in summaries]
+    assert ["queues", "duties", "drains"] == list(tasks_of(app, FAN_OUT))
 
 
 def test_a_dispatcher_fires_nothing_where_the_settings_say_so(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Config
-from lowkiq_lambda.aws import queue_metrics, telemetry
+from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import PlainSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
@@ -286,7 +286,7 @@ def test_alarms_watch_metrics_that_there_are(
     templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
 ) -> None:
     """Alarms and dashboard look at names that the functions publish, in dimensions that they have."""
-    published = {*queue_metrics._OF_ALL, *telemetry._COUNTED, *ELSEWHERE}
+    published = {*queue_metrics._OF_ALL, *duty_task.SCHEDULE_METRICS, *telemetry._COUNTED, *ELSEWHERE}
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     (text,) = leaves(templates["cloudwatch-dashboard"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
@@ -298,20 +298,20 @@ def test_alarms_watch_metrics_that_there_are(
         if metric[0] == "${MetricsNamespace}"
     ]
 
-    assert {"oldest_due_age", "buried"} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "buried", "schedules_missed"} == {one["MetricName"] for one in ours}
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
     assert len(shown) > len(ours)
     assert set() == set(shown) - published
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Errors, throttles, silence, age, morgue and lost events: a topic that is named is told of all of them."""
+    """Errors, throttles, silence, age, morgue, missed and lost: a topic that is named is told of all of them."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
-    assert {"Errors", "Throttles", "Invocations", "oldest_due_age", "buried", "NumberOfMessagesSent"} == {
-        one["MetricName"] for one in alarms.values()
-    }
+    metrics = {one["MetricName"] for one in alarms.values()}
+    ours = {"oldest_due_age", "buried", "schedules_missed"}
+    assert {"Errors", "Throttles", "Invocations", "NumberOfMessagesSent", *ours} == metrics
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]
 
 

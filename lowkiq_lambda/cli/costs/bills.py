@@ -50,7 +50,7 @@ SETTLE_LOG: Final = 450.0
 """Bytes of a settling. Measured."""
 ACK_INTERVAL: Final = 0.05
 """Seconds of work, at least, for each settling: the setting's default."""
-ALARMS: Final = 8.0
+ALARMS: Final = 9.0
 """Of template.yaml."""
 
 TASK_VCPU: Final = 0.25
