@@ -10,7 +10,7 @@ from lowkiq_lambda.duties.duty import Duty, RunAgain
 from lowkiq_lambda.error_text import cut, headline, loggable
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.forks import in_parent_alone
-from lowkiq_lambda.store.shard.duty_claims import DutyClaim, DutyClaims
+from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaim, DutyClaims
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -37,8 +37,8 @@ class DutiesRun(NamedTuple):
 class DutyRunner:
     """Runs duties of one app, as often as somebody calls it; `scope` as in `DutyKey.of`.
 
-    `claim_ttl`: for how many seconds a claim lasts, of duties of which two runs at a time do no harm; None: as long as
-    a run may take.
+    `claim_ttl`: for how many seconds a claim lasts, of duties of which two runs at a time do no harm. Such a duty rests
+    for no longer at first, where processes die in the middle of it. None: a claim lasts as long as a run may take.
     """
 
     def __init__(  # noqa: PLR0913 - by name
@@ -65,7 +65,7 @@ class DutyRunner:
         """
         ran = DutiesRun({}, {}, 0.0)
         while (left := self._not_run(ran)) and remaining() > 0:
-            requests = [(duty.name, duty.every, self._ttl_of(duty, remaining)) for duty in left]
+            requests = [self._request(duty, remaining) for duty in left]
             claim, next_in = self._claims.claim(requests, retry_for=0.0)
             if claim is None:
                 # A round that ran a duty has not asked when that is due again: the next look, at once, does.
@@ -74,8 +74,10 @@ class DutyRunner:
                 break
         return ran
 
-    def _ttl_of(self, duty: Duty, remaining: Callable[[], float]) -> float:
-        return _seconds_of(duty, remaining) + GRACE if self._claim_ttl is None else self._claim_ttl
+    def _request(self, duty: Duty, remaining: Callable[[], float]) -> ClaimRequest:
+        if self._claim_ttl is None:
+            return ClaimRequest(duty.name, duty.every, _seconds_of(duty, remaining) + GRACE)
+        return ClaimRequest(duty.name, duty.every, self._claim_ttl, rest=self._claim_ttl)
 
     def _not_run(self, ran: DutiesRun) -> list[Duty]:
         return [duty for name, duty in self._duties.items() if name not in ran.results and name not in ran.errors]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-CLAIM_TTL: Final = 1.0
+CLAIM_TTL: Final = 0.5
 """Seconds for which one process looks alone. Two at a time fire nothing twice, so a process that died in the middle of
 a look holds the others up no longer than that."""
 

@@ -9,7 +9,7 @@ import redis
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.store.server.server_time import ServerTime
-from lowkiq_lambda.store.shard.duty_claims import DutyClaims, DutyKey
+from lowkiq_lambda.store.shard.duty_claims import ClaimRequest, DutyClaims, DutyKey
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp, close_app
 from tests.kit.duties import Noted, record_of, run_due, runs_of, with_queue
@@ -54,7 +54,7 @@ def test_apps_with_other_queues_have_duties_of_their_own(make_app: MakeApp, queu
 def test_a_run_of_a_process_that_died_is_taken_over_when_its_claim_ends(apps: list[Lowkiq], clock: ManualClock) -> None:
     """Not earlier, as it may still be at it; not a whole period later."""
     _, second = each_with(apps, every=3_600.0)
-    claim, _ = DutyClaims(apps[0].backend, apps[0].queues).claim([("sweep", 3_600.0, 65.0)], 0.0)
+    claim, _ = DutyClaims(apps[0].backend, apps[0].queues).claim([ClaimRequest("sweep", 3_600.0, 65.0)], 0.0)
 
     assert claim
     assert [65.0] == runs_of(apps[1], second, clock, 120)
@@ -64,7 +64,7 @@ def test_a_duty_that_ends_its_process_each_time_rests_longer_each_time(app: Lowk
     """A process that is started anew is not ended by it at once again."""
     claims, claimed_at, began_at = DutyClaims(app.backend, app.queues), list[float](), clock.time()
     for _ in range(400):
-        if claims.claim([("sweep", 60.0, 5.0)], 0.0)[0]:
+        if claims.claim([ClaimRequest("sweep", 60.0, 5.0)], 0.0)[0]:
             claimed_at.append(clock.time() - began_at)
         clock.advance(1.0)
 
@@ -77,7 +77,7 @@ def test_a_call_that_is_sent_twice_claims_one_run(app: Lowkiq) -> None:
     claims = DutyClaims(app.backend, app.queues)
     args: list[str | bytes | int | float] = ["nonce", "a", 60.0, 5.0, "b", 60.0, 5.0]
     assert [[b"a", b"0"]] * 2 == [claims._call("claim_duty", args, 0.0) for _ in range(2)]
-    claim, _ = claims.claim([("a", 60.0, 5.0), ("b", 60.0, 5.0)], 0.0)
+    claim, _ = claims.claim([ClaimRequest("a", 60.0, 5.0), ClaimRequest("b", 60.0, 5.0)], 0.0)
     assert claim
     assert "b" == claim.name
     assert [True, True] == [claims.finish(claim, "is broken", None, 0.0) for _ in range(2)]
@@ -124,7 +124,7 @@ def test_clocks_of_processes_may_differ(server: Server, queue_name: str) -> None
 def test_a_call_that_is_late_ends_no_claim(apps: list[Lowkiq], clock: ManualClock) -> None:
     """Its time was measured before a claim that overtook it: the run goes on alone."""
     each_with(apps)
-    requests = [("sweep", 60.0, 65.0)]
+    requests = [ClaimRequest("sweep", 60.0, 65.0)]
     first, second = (DutyClaims(app.backend, app.queues) for app in apps)
     claim, _ = first.claim(requests, retry_for=0.0)
     assert claim is not None

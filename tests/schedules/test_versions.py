@@ -105,6 +105,22 @@ def test_a_clock_that_was_a_day_ahead(make_app: MakeApp, clock: ManualClock, que
     assert worker.queue_name == queue_name
 
 
+def test_a_clock_that_was_a_day_behind(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """It looks as if the right one had been ahead: times fire by the clock that is there, and go on when it is right."""
+    at_noon(clock, -30.0)
+    app, _ = version(make_app, queue_name, "0 * * * *")
+    app.schedules.tick()
+    clock.advance(60.0)
+    assert [("nightly", 0.0, "pushed")] == fired(app.schedules.tick())
+    clock.advance(-DAY)
+    assert [] == fired(app.schedules.tick())
+    clock.advance(3_600.0)
+    assert [("nightly", 3_600.0 - DAY, "merged")] == fired(app.schedules.tick())
+    clock.advance(DAY)
+    assert [("nightly", 3_600.0, "merged")] == fired(app.schedules.tick())
+    assert [] == fired(app.schedules.tick())
+
+
 def test_a_version_deployed_after_the_wrong_clock_fires(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
     """What the clock that was ahead has written of the old version replaces the new one at no time."""
     at_noon(clock, DAY)

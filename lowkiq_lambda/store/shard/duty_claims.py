@@ -16,8 +16,18 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, Statu
 
 Period = tuple[str, float]
 """A duty's name, and the seconds from one run to the next."""
-ClaimRequest = tuple[str, float, float]
-"""The same, and the seconds for which a claim of it lasts."""
+
+
+class ClaimRequest(NamedTuple):
+    """A claim of a duty that is to last so many seconds.
+
+    `rest`: for how many seconds the duty rests at first, where its runs are not ended by anybody; None: for a period.
+    """
+
+    name: str
+    every: float
+    ttl: float
+    rest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +111,8 @@ class DutyClaims:
         Raises BackendError.
         """
         args: list[Argument] = [secrets.token_hex(12)]
-        for duty in duties:
-            args += duty
+        for name, every, ttl, rest in duties:
+            args += [name, every, ttl, "" if rest is None else rest]
         reply = DutyClaimReply.of(self._call("claim_duty", args, retry_for))
         return DutyClaim(reply.name.decode(), str(args[0])) if reply.name else None, float(reply.next_in)
 

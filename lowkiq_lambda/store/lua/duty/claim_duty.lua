@@ -2,13 +2,13 @@
 --! needs duty
 -- Claims one run of one duty: the one that has been due for longest. Harmless to repeat.
 -- ARGV[4]    nonce
--- ARGV[5..]  of each duty its name, its period and its claim, both in seconds
+-- ARGV[5..]  of each duty its name, its period and its claim, and its rest or '', all in seconds
 -- Returns {name, seconds until another is due}, the name '' where none is due.
 local nonce, claimed, ttl = ARGV[4]
 local latest, next_in = -math.huge, math.huge
-for i = 5, #ARGV, 3 do
+for i = 5, #ARGV, 4 do
   local name, every = ARGV[i], tonumber(ARGV[i + 1])
-  local due_at, is_held, early, read = state_of(name, every)
+  local due_at, is_held, early, read = state_of(name, every, tonumber(ARGV[i + 3]))
   if is_held and read[1] == nonce then return {name, '0'} end
   local late = read[3] and server_now - due_at or math.huge
   if not is_held and late >= -early and late > latest then

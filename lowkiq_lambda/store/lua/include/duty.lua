@@ -13,9 +13,7 @@ local EARLY = 0.1
 -- within them may be of a call that overtook this one.
 local CLOCKS_DIFFER = 66
 
-local function doubled(every, times)
-  return math.min(math.max(every, LONGEST), every * 2 ^ math.min(times, 16))
-end
+local function doubled(seconds, times, longest) return math.min(longest, seconds * 2 ^ math.min(times, 16)) end
 
 -- What a text says, where it is a number.
 local function number(text)
@@ -23,8 +21,10 @@ local function number(text)
   return value and value - value == 0 and value or nil
 end
 
--- When it is due, whether a claim lasts, how many seconds earlier it may begin, and what was read, as listed above.
-local function state_of(name, every)
+-- When it is due, whether a claim lasts, how many seconds earlier it may begin, and what was read, as listed above. `rest`, where it is
+-- not its period: for how many seconds it rests first, where it may be the duty that ends its process, and then for no
+-- longer than its period.
+local function state_of(name, every, rest)
   local names = {}
   for i, field in ipairs({'by', 'until', 'began', 'ended', 'failed', 'unfinished', 'error', 'next'}) do
     names[i] = name .. ':' .. field
@@ -37,10 +37,11 @@ local function state_of(name, every)
   if held_until then
     -- Nobody has said that the run is over. The second time in a row it may be the duty that ends its process.
     local times = number(read[6]) or 1
-    return held_until + (times > 1 and doubled(every, times - 2) or 0), false, EARLY * every, read
+    local longest = rest and every or math.max(every, LONGEST)
+    return held_until + (times > 1 and doubled(rest or every, times - 2, longest) or 0), false, EARLY * (rest or every), read
   end
   local failed = number(read[5]) or 0
-  local due_at, asked_for = began + (failed > 1 and doubled(every, failed - 1) or every), number(read[8])
+  local due_at, asked_for = began + (failed > 1 and doubled(every, failed - 1, math.max(every, LONGEST)) or every), number(read[8])
   if asked_for and asked_for < due_at then return asked_for, false, 0, read end
   return due_at, false, EARLY * every, read
 end
