@@ -106,7 +106,7 @@ def test_a_clock_that_was_a_day_ahead(make_app: MakeApp, clock: ManualClock, que
 
 
 def test_a_clock_that_was_a_day_behind(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
-    """It looks as if the right one had been ahead: times fire by the clock that is there, and go on when it is right."""
+    """It looks as if the right one had been ahead: times fire by the clock there is, and go on when it is right."""
     at_noon(clock, -30.0)
     app, _ = version(make_app, queue_name, "0 * * * *")
     app.schedules.tick()
