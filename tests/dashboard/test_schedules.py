@@ -122,6 +122,18 @@ def test_last_and_its_outcome_tell_of_one_moment(
     assert "merged, 2 earlier let go" in browser.get(f"/schedule?queue={polling.queue_name}&name=poll").words
 
 
+def test_a_history_tells_what_a_decision_let_go(
+    app: Lowkiq, clock: ManualClock, polling: Any, make_browser: MakeBrowser
+) -> None:
+    """X-6: planned times that a newer one replaced are on the page, as a number."""
+    clock.advance(180.0)
+    app.schedules.tick()
+    assert (
+        "with 2 earlier, which never fire"
+        in make_browser().get(f"/schedule?queue={polling.queue_name}&name=poll").words
+    )
+
+
 def test_an_entry_of_other_code_was_last_seen_when_it_last_fired(
     app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str, make_browser: MakeBrowser
 ) -> None:
@@ -302,6 +314,8 @@ def test_x24_the_api_switches_runs_and_removes(app: Lowkiq, robot: Browser, poll
     ran = act(robot, "schedule/run_now", **poll).json
     assert ("7", True) == (ran["id"], ran["merged"])
     assert {"removed": True} == act(robot, "schedule/remove", queue=queue_name, name="made").json
+    declared = act(robot, "schedule/remove", **poll)
+    assert (404, True) == (declared.status, "only code removes it" in declared.json["detail"])
     answers = [act(robot, f"schedule/{do}", queue=queue_name, name="made") for do in ("remove", "enable", "run_now")]
     assert [(404, "unknown_entry")] * 3 == [(answer.status, answer.json["code"]) for answer in answers]
     assert 404 == robot.get(f"/api/v1/schedule?queue={queue_name}&name=made").status

@@ -180,6 +180,7 @@ def test_the_help_teaches(shop: Path) -> None:
         "MODULE:APP",
         "LOWKIQ_REDIS_URL",
         "LOWKIQ_THREADS_PER_NODE",
+        "LOWKIQ_SCHEDULES",
         "--threads",
         "--log-format",
         "TSTP",

@@ -172,6 +172,14 @@ def test_environment_gives_numbers_and_texts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"), [("", None), ("0", False), ("false", False), ("1", True), ("true", True), ("True", True)]
+)
+def test_whether_schedules_fire_is_said_as_any_yes_or_no(text: str, *, expected: bool | None) -> None:
+    """C-9: by a number or a word; unset it is for the code to say."""
+    assert expected is Config.from_env({"LOWKIQ_SCHEDULES": text}).schedules
+
+
+@pytest.mark.parametrize(
     ("environ", "expected"),
     [
         ({}, None),
