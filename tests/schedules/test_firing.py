@@ -47,6 +47,20 @@ def test_x23_the_job_has_the_planned_time_as_its_score(app: Lowkiq, clock: Manua
     assert {"done": 1} == {name: count for name, count in app.drain().items() if count}
 
 
+def test_x8_the_last_ten_decisions_are_kept(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-8, X-2: whatever became of them; ten are as many as a page shows, and no setting has to say so."""
+    worker = declare(app, queue_name, Notes())
+    at_noon(clock)
+    app.every(MINUTE, worker, id="poll")
+    app.schedules.tick()
+    for _ in range(12):
+        clock.advance(60.0)
+        app.schedules.tick()
+
+    merged = [(60.0 * minute, "merged") for minute in range(3, 13)]
+    assert merged == outcomes(app, worker, "poll")
+
+
 def test_a_firing_into_a_waiting_id_merges(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """L-27: the id keeps its time; equal payloads are one."""
     worker = declare(app, queue_name, Notes())

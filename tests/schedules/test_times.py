@@ -45,8 +45,21 @@ def test_a_period_comes_also_just_after_the_question() -> None:
     assert 1_058_986_637.1 == next(parse_every(97.3).after(1_058_986_637.0999999))
 
 
+def test_an_expression_has_five_fields_or_six_and_goes_by_utc() -> None:
+    """X-3: with six the seconds come first; the zone is UTC where none is given."""
+    noon = at("2026-01-01 12:00")
+    found = {text: [*islice(parse_cron(text).after(noon), 2)] for text in ("30 12 * * *", "20,40 30 12 * * *")}
+
+    half_past = noon + 1_800.0
+    assert {
+        "30 12 * * *": [half_past, half_past + 86_400.0],
+        "20,40 30 12 * * *": [half_past + 20.0, half_past + 40.0],
+    } == found
+    assert half_past - 3_600.0 + 86_400.0 == next(parse_cron("30 12 * * *", "Europe/Berlin").after(noon))
+
+
 def test_a_moment_comes_once() -> None:
-    """It comes after any earlier moment, and not after itself."""
+    """X-21: it comes after any earlier moment, and not after itself."""
     year = parse_at(datetime(2026, 12, 31, 23, tzinfo=UTC))
 
     assert [at("2026-12-31 23:00")] == list(year.after(0.0))
