@@ -8,7 +8,7 @@ from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
 
 LONGEST: Final = 366 * 86_400
-"""Seconds: who gathers for longer than a year has given milliseconds."""
+"""Seconds: more than a year is a number of milliseconds, given by mistake."""
 DEFAULT_LIMIT: Final = 10
 """Without `at_most` an id gathers for so many times `quiet`, so that it never starves."""
 

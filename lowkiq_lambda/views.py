@@ -233,8 +233,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     worker with `concurrency` it runs once more, side by side with others like it. `buried_at`: the time of its last
     burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
-    come, if it is a started job that waits or is in flight. `gathers_until`: when it is due at the
-    latest, if it waits for more pushes; else None.
+    come, if it is a started job that waits or is in flight. `gathers_until`: while the id
+    waits for more pushes, when it is due at the latest; else None.
     """
 
     shard: ShardDetails

@@ -9,14 +9,16 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, DeclarationError, Gather, Later, Lowkiq, Worker
+from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.pushing import EnqueueReply, packed
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.firing import at_noon, fired
 from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind, look
-from tests.kit.servers import Server
+from tests.kit.servers import MakeServer, Server
 from tests.kit.workers import declare, jobs_of, shard_of
 
 QUIET = Gather(2.0, at_most=10.0)
@@ -412,7 +414,7 @@ def test_lag_and_the_reason_tell_that_an_id_gathers(app: Lowkiq, clock: ManualCl
     explained = app.queries(worker).explain("a")
     assert (due, clock.time() + 9.0) == (explained.perform_in, explained.gathers_until)
 
-    app.actions(worker).perform_all_jobs_now()
+    clock.advance(2.0)
     assert app.queries(worker).explain("a").gathers_until is None
 
 
@@ -443,6 +445,24 @@ def test_a_queue_that_does_not_gather_has_no_key_for_it(
     assert "gathering" not in script("enqueue").keys
     assert "gathering" in script("enqueue", shard_of(app, worker, "a").features).keys
     assert [] == [key for key in admin.scan_iter(f"*{queue_name}-other*", count=10_000) if b"gathering" in key]
+
+
+def test_a_user_of_the_declared_keys_alone_may_gather(
+    make_app: MakeApp, make_server: MakeServer, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """All that a queue which gathers does touches keys that its scripts were given."""
+    server = make_server()
+    app = make_app(redis_url=server.url)
+    worker = declare(app, queue_name, notes, gather=QUIET)
+    keys = [*shard_of(app, worker, "a").keys, declaration_key(queue_name)]
+    guarded = make_app(redis_url=server.add_user("guarded", "+@all", "&*", *(f"~{key}" for key in keys)))
+    worker = declare(guarded, queue_name, notes, gather=QUIET)
+    push(worker, 1)
+    clock.advance(1.0)
+
+    assert clock.time() + 2.0 == push(worker, 2)
+    assert clock.time() + 9.0 == guarded.queries(worker).explain("a").gathers_until
+    assert 0 == guarded.actions(worker).repair()
 
 
 def test_damage_to_what_is_kept_of_gathering_stops_no_push(

@@ -77,9 +77,10 @@ def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
 def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
     job = ExplainJobReply.of(reply)
     trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
+    now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
     return JobExplanation(
-        shard=_shard(shard.index, job.shard, reader.backend.now(shard)),
-        perform_in=_time(job.since or job.perform_in),
+        shard=_shard(shard.index, job.shard, now),
+        perform_in=perform_in,
         retry_count=float(job.retry_count or NEVER_FAILED),
         ahead=job.ahead,
         suspects_ahead=job.suspects_ahead if isinstance(job.suspects_ahead, int) else None,
@@ -90,7 +91,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExpla
         closed=bool(job.closed),
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
-        gathers_until=_time(job.gathers_until),
+        gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
     )
 
 
