@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.duties import DutyState
     from lowkiq_lambda.store.inspect.inspector import Inspector
+    from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
@@ -287,6 +288,11 @@ class Lowkiq:
         queue = self.queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
 
+    def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
+        """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
+        queue = self.queue_of(worker)
+        return self.inspector.limits(queue.worker, queue.shards)
+
     def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
 
@@ -295,6 +301,7 @@ class Lowkiq:
         another call came between, and BackendError; what broke off half-way is finished by another call.
         """
         self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
+        self.limits(worker).keep()
 
     def dashboard(
         self,

@@ -118,8 +118,8 @@ company, and runs alone before that counts; `later`: it goes on at a later time.
 comes before another, and says how far the job has come.
 """
 
-Obstacle: TypeAlias = Literal["held", "paused", "empty"]
-"""Why a shard is not to be had: another holder has it, it is paused, or it has no work."""
+Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]
+"""Why a shard is not to be had: its queue's limits, another holder has it, it is paused, or it has no work."""
 
 PLACE: Final = 14
 """Bytes of a stored entry before its payload: 8 of the score, 6 of the arrival number."""

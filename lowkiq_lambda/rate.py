@@ -1,10 +1,14 @@
 """How many ids may begin in a time: a value of declarations."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import MAX_EXACT, is_number
 from lowkiq_lambda.retry import MAX_DELAY
+
+_SHORTEST: Final = 0.1
+"""Seconds: in a tenth of these, what a call to the server grants has to begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +34,5 @@ class Rate:
             raise DeclarationError(f"Rate({ids}, per={per!r}) would let nothing begin: that is pause.")
         if not is_number(ids) or not isinstance(ids, int) or not 0 < ids <= MAX_EXACT:
             raise DeclarationError(f"The ids of a Rate must be a whole number from 1 to {MAX_EXACT:,}, not {ids!r}.")
-        if not is_number(per) or not 0 < self.per <= MAX_DELAY:
-            raise DeclarationError(f"per of a Rate must be seconds above 0 and at most 100 years, not {per!r}.")
+        if not is_number(per) or not _SHORTEST <= self.per <= MAX_DELAY:
+            raise DeclarationError(f"per of a Rate must be seconds from {_SHORTEST} to 100 years, not {per!r}.")

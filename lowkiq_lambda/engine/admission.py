@@ -5,14 +5,14 @@ later: never too many visits run, and never too many ids begin, whatever becomes
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.errors import LeaseLost, LowkiqError
-from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession
+from lowkiq_lambda.store.shard.admitting import Admitted, Full, Limits, PlaceSession, visits_running
 from lowkiq_lambda.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,18 @@ def limits_of(worker: type[Worker]) -> Limits:
 class Admission:
     """The place of one visit. For the visit's own thread; `keep` and `end_in` for any.
 
-    `wanted` says how many ids begin in so many seconds, by experience.
+    `wanted` says how many ids begin in so many seconds, by experience. `waits_for`: queues of which no shard may be
+    visited while it begins, or goes on.
     """
 
-    def __init__(self, session: PlaceSession, budget: Budget, ttl: float, wanted: Callable[[float], int]) -> None:
+    def __init__(
+        self,
+        session: PlaceSession,
+        budget: Budget,
+        ttl: float,
+        wanted: Callable[[float], int],
+        waits_for: Sequence[str] = (),
+    ) -> None:
         clock = session.clock
         self.session = session
         self.lease = Lease(clock, ttl, Moment.now(clock))
@@ -49,6 +57,8 @@ class Admission:
         self._clock = clock
         self._budget = budget
         self._wanted = wanted
+        self._waits_for = waits_for
+        self._is_blocked = False
         self._left = 0.0
         self._grant = Lease(clock, 0.0, Moment.now(clock))
         self._entered_at = self._asked_at = self._more_at = clock.monotonic()
@@ -65,9 +75,12 @@ class Admission:
 
     def enter(self) -> float | None:
         """Take a place. None where there is one, else in how many seconds to come again. Raises BackendError."""
-        budget, started = self._budget, Moment.now(self._clock)
+        budget = self._budget
+        retry_for = min(self.lease.ttl / 3, budget.remaining())
+        if seconds := self._blocked_for(retry_for):
+            return seconds
+        started = Moment.now(self._clock)
         try:
-            retry_for = min(self.lease.ttl / 3, budget.remaining())
             want = self._wanted(min(ASK, self.session.limits.slack))
             answer = self.session.enter(want, budget.patience, retry_for)
         except LowkiqError:
@@ -89,7 +102,7 @@ class Admission:
             return "turn over"
         if self._clock.monotonic() - self._asked_at >= ASK or not self._may_begin(1):
             self._stay()
-        if self.is_lost or not self._may_begin(1):
+        if self.is_lost or self._is_blocked or not self._may_begin(1):
             return "limited"
         return "turn over" if self._is_turn_over() else None
 
@@ -97,7 +110,7 @@ class Admission:
         """How many of so many ids may begin now: they count as begun."""
         if not self._may_begin(ids):
             self._stay()
-        if self.is_lost or not self._may_begin(1):
+        if self.is_lost or self._is_blocked or not self._may_begin(1):
             return 0
         begun = int(min(ids, self._left))
         self._left -= begun
@@ -130,9 +143,13 @@ class Admission:
         now = self._clock.monotonic()
         if now < self._more_at and now - self._asked_at < ASK:
             return
-        started = Moment.now(self._clock)
         retry_for = min(self.lease.trust_left(), self._budget.remaining() + self.lease.ttl / 3)
         try:
+            if seconds := self._blocked_for(retry_for):
+                # What it has claimed, and has not begun, goes back, or waits beside what runs.
+                self._is_blocked, self._asked_at, self._more_at = True, now, now + seconds
+                return
+            started = Moment.now(self._clock)
             answer = self.session.stay(self._wanted(min(ASK, self._grant.ttl)), self._left, retry_for)
         except LeaseLost:
             self.lease.lose()
@@ -145,8 +162,18 @@ class Admission:
         else:
             self._take(answer, started)
 
+    def _blocked_for(self, retry_for: float) -> float:
+        """In how many seconds to come again, as a queue that goes first is visited; 0: now. Raises BackendError."""
+        for name in self._waits_for:
+            visits = visits_running(self.session.backend, name, retry_for)
+            if visits.running:
+                # Nobody rings when they have ended.
+                return min(ASK, visits.seconds)
+        return 0.0
+
     def _take(self, answer: Admitted, started: Moment) -> None:
         self.lease.renewed(started)
+        self._is_blocked = False
         self._grant = Lease(self._clock, answer.slack, started)
         self._left = answer.ids
         self.others_wait = answer.waiting > 0

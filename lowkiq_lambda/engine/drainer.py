@@ -1,12 +1,13 @@
 """Makes visits to the shards of an app: what daemons, functions and `app.drain` share."""
 
 import logging
+import math
 import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LIMITS_KNOWN_FOR: Final = 60.0
+"""Seconds for which visits ask for places whose shards said that limits were set; then one finds out anew."""
 Seen = TypeVar("Seen", bound=ProbeResult | LowkiqError)
 """What a look brings of a shard."""
 
@@ -71,6 +74,8 @@ class Drainer:
         self._alone = threading.Lock()
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self._settings: dict[str, DrainSettings] = {}
+        self._limits_set: dict[str, float] = {}
+        """Until when (monotonic) it counts that an operator has set limits, by queue."""
         self._running: set[ShardVisit] = set()
         self._slot_pool: SlotPool | None = None
         self._lock = threading.RLock()
@@ -141,9 +146,23 @@ class Drainer:
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
         settings = self._settings.get(shard.queue_name) or self._drain_settings(queue)
-        nonce = self.nonce_prefix + os.urandom(12).hex()
+        if settings.limits is not None or self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic():
+            return self._visit(queue, shard, budget, settings, has_place=True)
+        result = self._visit(queue, shard, budget, settings, has_place=False)
+        if result.reason != "limited":
+            return result
+        # Limits were set at run time.
+        self._limits_set[shard.queue_name] = self.clock.monotonic() + LIMITS_KNOWN_FOR
+        return self._visit(queue, shard, budget, settings, has_place=True).after(result)
+
+    def _visit(
+        self, queue: Queue, shard: ShardRef, budget: Budget, settings: DrainSettings, *, has_place: bool
+    ) -> DrainResult:
+        """`has_place`: it asks the queue for a place first, and its nonce says so."""
+        nonce = self.nonce_prefix + os.urandom(12).hex() + ("+" if has_place else "")
         session = LeaseSession(self._backend, shard, nonce, settings.lease)
-        visit = self._new_visit(settings, session, budget, nonce)
+        admission = self._admission(settings, shard, budget, nonce) if has_place else None
+        visit = self._new_visit(settings, session, budget, admission)
         with self._lock:
             self._running.add(visit)
         try:
@@ -237,15 +256,18 @@ class Drainer:
         return self.slot_pool.slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
 
     def _limits_for(self, worker: type[Worker]) -> "Limits | None":
-        if worker.max_running is None and worker.rate is None:
+        # Where others wait for the queue its visits have places, so that they are seen.
+        is_awaited = any(worker.queue_name in queue.worker.waits_for for queue in self._queues.values())
+        if worker.max_running is None and worker.rate is None and not (worker.waits_for or is_awaited):
             return None
         from lowkiq_lambda.engine.admission import limits_of  # noqa: PLC0415 - only limited queues have a use for it
 
         return limits_of(worker)
 
-    def _new_visit(self, settings: DrainSettings, session: LeaseSession, budget: Budget, nonce: str) -> ShardVisit:
+    def _new_visit(
+        self, settings: DrainSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"
+    ) -> ShardVisit:
         now = partial(self._backend.now, session.shard)
-        admission = None if settings.limits is None else self._admission(settings, session.shard, budget, nonce)
         if settings.slots is None:
             return ShardVisit(settings, session, budget, now, admission)
         from lowkiq_lambda.engine.side_by_side import ConcurrentVisit  # noqa: PLC0415 - imported lazily: cold start
@@ -258,7 +280,7 @@ class Drainer:
 
         ttl = settings.lease.ttl
         place = PlaceSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
-        return Admission(place, budget, ttl, settings.ids_in)
+        return Admission(place, budget, ttl, settings.ids_in, settings.worker.waits_for)
 
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
         config = self.config

@@ -43,6 +43,11 @@ class DrainResult:
     until: float | None = None
     exit: BaseException | None = None
 
+    def after(self, earlier: "DrainResult") -> "DrainResult":
+        """Two visits as one: how this one ended, and what both did."""
+        counts, token = earlier.counts + self.counts, self.token or earlier.token
+        return replace(self, counts=counts, token=token, exit=self.exit or earlier.exit)
+
 
 class ShardVisit:
     """One visit to one shard; also what its handlers may know about their time and lease."""

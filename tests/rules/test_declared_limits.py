@@ -62,9 +62,10 @@ def test_a_rate_of_tenants_needs_their_home(app: Lowkiq, tenants: str | None) ->
         (-1, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not -1."),
         (1.5, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not 1.5."),
         (False, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not False."),
-        (1, 0, "per of a Rate must be seconds above 0 and at most 100 years, not 0."),
-        (1, math.inf, "per of a Rate must be seconds above 0 and at most 100 years, not inf."),
-        (1, "60", "per of a Rate must be seconds above 0 and at most 100 years, not '60'."),
+        (1, 0, "per of a Rate must be seconds from 0.1 to 100 years, not 0."),
+        (1, 0.05, "per of a Rate must be seconds from 0.1 to 100 years, not 0.05."),
+        (1, math.inf, "per of a Rate must be seconds from 0.1 to 100 years, not inf."),
+        (1, "60", "per of a Rate must be seconds from 0.1 to 100 years, not '60'."),
     ],
 )
 def test_a_rate_that_cannot_work_is_refused(ids: Any, per: Any, why: str) -> None:

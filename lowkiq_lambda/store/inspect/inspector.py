@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.jobs import JobReader
+from lowkiq_lambda.store.inspect.limits import QueueLimits
 from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_metrics, queue_totals
 from lowkiq_lambda.store.inspect.overview import overview
 from lowkiq_lambda.store.inspect.queries import Queries
@@ -15,6 +16,7 @@ from lowkiq_lambda.store.shard.declarations import Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+from lowkiq_lambda.worker import Worker
 
 
 class Inspector:
@@ -53,3 +55,7 @@ class Inspector:
         config = self._config
         morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
         return Actions(self._reader._replace(shards=shards), merge, morgue_limits)
+
+    def limits(self, worker: type[Worker], shards: Sequence[ShardRef]) -> QueueLimits:
+        """The limits of the worker's queue, which has these shards."""
+        return QueueLimits(self._reader._replace(shards=shards), worker)

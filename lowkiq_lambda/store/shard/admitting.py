@@ -97,7 +97,7 @@ class PlaceSession:
     """
 
     def __init__(self, backend: Backend, shard: ShardRef, nonce: str, limits: Limits, ttl: float) -> None:
-        self._backend = backend
+        self.backend = backend
         self.shard = shard
         self.queue = QueueRef(shard.queue_name)
         self._nonce = nonce
@@ -109,7 +109,7 @@ class PlaceSession:
     @property
     def clock(self) -> Clock:
         """What the caller goes by."""
-        return self._backend.clock
+        return self.backend.clock
 
     def enter(self, want: int, patience: float, retry_for: float) -> Admitted | Full:
         """Take a place, and so many ids. Who waits for a place for `patience` seconds at least may stand in line."""
@@ -159,7 +159,7 @@ class PlaceSession:
             notification_channel(self.shard.queue_name),
             min(patience, _LONGEST_PATIENCE),
         ]
-        return self._backend.call(script("admit", (LIMITS,)), self.queue, args, retry_for, measure=False)
+        return self.backend.call(script("admit", (LIMITS,)), self.queue, args, retry_for, measure=False)
 
     def _unless_gone(self, reply: Reply) -> Reply:
         if reply[0] == b"GONE":

@@ -10,12 +10,18 @@ import msgspec
 from lowkiq_lambda.job import PLACE, Delivery, Obstacle
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
-StopRequest: TypeAlias = Literal["paused", "quiet"]
-"""Why a holder is to come to an end before its time: the shard is paused, or this holder was asked to let go."""
-STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {b"": None, b"paused": "paused", b"quiet": "quiet"}
+StopRequest: TypeAlias = Literal["paused", "limited", "quiet"]
+"""Why a holder is to come to an end before its time: the shard is paused; limits of the queue were set, and this holder
+has no place; or it was asked to let go."""
+STOP_REQUESTS: Final[dict[bytes, StopRequest | None]] = {
+    b"": None,
+    b"paused": "paused",
+    b"limited": "limited",
+    b"quiet": "quiet",
+}
 """As scripts name them."""
 
-_OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused"}
+_OBSTACLES: Final[dict[bytes, Obstacle]] = {b"HELD": "held", b"PAUSED": "paused", b"LIMITED": "limited"}
 _HEAD: Final = struct.Struct(">dd")
 _KIND: Final = 16
 _SINGLE: Final = ord("s")

@@ -1,5 +1,5 @@
 --! keys suspects flight meta lease lanes
---! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go
+--! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go limited
 --! rarely window recover
 --! with tenants serve
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
@@ -12,15 +12,15 @@
 -- ARGV[14]      error text of what crashed for the last time
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names; {'HELD', until}; {'PAUSED', until};
---   {'EMPTY', earliest due or ''}; {'STALE'} for a nonce that has gone on since; or a refusal.
+--   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
 if refused then return refused end
 local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local limits = claim_limits(8)
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 
-local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned =
-  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned'))
+local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited =
+  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned', 'limited'))
 held_until = tonumber(held_until or 0)
 if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
@@ -48,6 +48,7 @@ local earliest, left = earliest_due(), exists(flight)
 if not (left or (earliest ~= '' and tonumber(earliest) <= due_by) or exists(suspects)) then
   return {'EMPTY', earliest}
 end
+if lacks_place(limited, nonce) then return {'LIMITED'} end
 
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
 local recovered, buried, named = 0, {}, nil

@@ -1,5 +1,5 @@
 --! keys limits places line
---! needs queue places spend unspend
+--! needs queue set_limits places spend unspend
 -- Whether a visit to a shard of the queue may begin, or go on: it has a place among those that run at once, and may begin
 -- so many ids. A place ends by itself, so nothing has to notice a death. A free place is offered to those in line, for a
 -- second, before anybody else gets it.
@@ -9,7 +9,7 @@
 -- ARGV[7]   shard
 -- ARGV[8]   ttl: seconds from now to the end of the place
 -- ARGV[9]   most places, or ''
--- ARGV[10]  ids that may begin in any ARGV[11] seconds, or ''
+-- ARGV[10]  ids that may begin in any ARGV[11] seconds, or ''; what an operator has set comes before these three
 -- ARGV[12]  ids wanted
 -- ARGV[13]  ids granted by the last call that did not begin: they are given back
 -- ARGV[14]  channel of the bell, which names the shards that are offered a place
@@ -20,7 +20,7 @@
 local refused = skew()
 if refused then return refused end
 local op, nonce, n, shard, ttl = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
-local most, limit, per = tonumber(ARGV[9]) or math.huge, tonumber(ARGV[10]), tonumber(ARGV[11])
+local most, limit, per = limits_that_count(ARGV[9], ARGV[10], ARGV[11])
 local want, unused, channel, patience = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
 local OFFERED = 1
 local slack = limit and math.min(1, per / 10) or 0

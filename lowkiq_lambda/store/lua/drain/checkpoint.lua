@@ -10,7 +10,7 @@
 -- ARGV[9]   '1' for the first save that moves the cursor of a lone suspect's run: its holder's death leaves no strike
 --   any more, nor do those before
 -- ARGV[10]  the oldest perform_in of what else is in flight, absent where the caller does not tell
--- Returns {'OK', when the next other id is due or '', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
+-- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local id, n = ARGV[7], ARGV[5]

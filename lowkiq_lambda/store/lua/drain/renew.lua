@@ -4,7 +4,7 @@
 -- ARGV[4]  nonce
 -- ARGV[5]  token
 -- ARGV[6]  ttl
--- Returns {'OK', 'paused', 'quiet' or ''}, {'LOST'}, or a refusal.
+-- Returns {'OK', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
 local nonce, token, held_until = unpack(call('HMGET', meta, 'nonce', 'token', 'until'))

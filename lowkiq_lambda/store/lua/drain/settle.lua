@@ -16,7 +16,7 @@
 -- ARGV[17]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
 -- ARGV[18..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
 --   flight, or ''
--- Returns {'OK', window or '', earliest due or '', 'paused', 'quiet' or ''} (no window after a claim: nothing is due, or
+-- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could
 --   be claimed beside it.

@@ -19,7 +19,7 @@ local TIMES = {
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
-  'buried', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes',
+  'buried', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -86,7 +86,7 @@ local function derive(field, value, ttl)
   if field == 'token' or field == 'call' then put_away_holder() end
   if field == 'until' then hold_off(ttl) end
   if field == 'arrival' then call('HSET', meta, field, string.format('%.0f', now * ARRIVALS_A_SECOND)) end
-  if field == 'morgue_bytes' then call('HSET', meta, field, 0) end
+  if field == 'morgue_bytes' or field == 'limited' then call('HSET', meta, field, 0) end
   if field == 'paused_until' and tonumber(value) == math.huge then call('HSET', meta, field, FOREVER) end
 end
 

@@ -1,9 +1,11 @@
 --! keys meta
---! needs shard
--- Why the holder of this token is to come to an end before its time, as `settle` and `renew` tell it: 'paused' where an
--- operator has paused the shard, 'quiet' where one has asked this holder to let go, else ''.
+--! needs shard limited
+-- Why the holder of this token, whose nonce is ARGV[4], is to come to an end before its time, as `settle` and `renew` tell
+-- it: 'paused' where an operator has paused the shard, 'limited' where one has set limits of the queue and this holder has
+-- no place, 'quiet' where one has asked this holder to let go, else ''.
 local function stop_request(token)
-  local paused_until, quiet = unpack(call('HMGET', meta, 'paused_until', 'quiet'))
+  local paused_until, quiet, mark = unpack(call('HMGET', meta, 'paused_until', 'quiet', 'limited'))
   if paused_until and tonumber(paused_until) > now then return 'paused' end
+  if lacks_place(mark, ARGV[4]) then return 'limited' end
   return quiet and quiet == token and 'quiet' or ''
 end
