@@ -234,7 +234,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
     come, if it is a started job that waits or is in flight. `gathers_until`: while the id
-    waits for more pushes, when it is due at the latest; else None.
+    waits for more pushes, when it is due at the latest; else None. `limited`: limits of its queue were set at run time.
     """
 
     shard: ShardDetails
@@ -250,6 +250,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     least_version: int | None = None
     progress: ProgressView | None = None
     gathers_until: float | None = None
+    limited: bool = False
 
     @property
     def is_unknown(self) -> bool:

@@ -104,6 +104,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/processing", _page("processing")),
         get(site, "/morgue", _page("morgue")),
         get(site, "/shards", _page("shards")),
+        get(site, "/limits", _page("limits")),
         get(site, "/job", _page("job")),
         get(site, "/schedules", _page("schedules")),
         get(site, "/schedule", _page("schedules", "one")),
@@ -114,6 +115,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/actions/done", _page("actions", "done")),
         get(site, "/actions/queue", _page("actions_queue", "ask")),
         post(site, "/actions/queue", _page("actions_queue", "act")),
+        get(site, "/actions/limits", _page("limits", "ask")),
+        post(site, "/actions/limits", _page("limits", "act")),
         get(site, "/actions/schedule", _page("actions_schedule", "ask")),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
     ]

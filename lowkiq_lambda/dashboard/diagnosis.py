@@ -18,6 +18,8 @@ from lowkiq_lambda.dashboard.diagnosis_words import (
     times,
 )
 from lowkiq_lambda.dashboard.formatting import duration, exact
+from lowkiq_lambda.dashboard.limit_words import why_limited
+from lowkiq_lambda.limit_views import LimitsView
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 STRIKES: Final = 3
@@ -37,8 +39,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     more: tuple[str, ...] = ()
 
 
-def diagnose(situation: JobExplanation, concurrency: int) -> Diagnosis:
-    """The reason why the job is or is not running, whose worker has this `concurrency`."""
+def diagnose(situation: JobExplanation, concurrency: int, limits: LimitsView | None = None) -> Diagnosis:
+    """The reason why the job is or is not running, whose worker has this `concurrency` and, it may be, limits."""
     if concurrency == 1:
         # Where batches run one after the other each suspect runs alone.
         situation = msgspec.structs.replace(situation, probation=False)
@@ -52,7 +54,7 @@ def diagnose(situation: JobExplanation, concurrency: int) -> Diagnosis:
             "Its shard is closed: the queue was declared again with other settings, and no drain reads shards of the "
             "old declaration.",
         )
-    answer = _obstacle(situation, situation.perform_in) or _free(situation, situation.perform_in)
+    answer = _obstacle(situation, situation.perform_in) or _free(situation, situation.perform_in, limits)
     return msgspec.structs.replace(answer, more=answer.more + _remarks(situation))
 
 
@@ -152,10 +154,13 @@ def _due_later(situation: JobExplanation, due_at: float) -> Diagnosis:
     return Diagnosis("retry later", f"It failed {failed} and will be retried in {left}.", due_at)
 
 
-def _free(situation: JobExplanation, perform_in: float) -> Diagnosis:
+def _free(situation: JobExplanation, perform_in: float, limits: LimitsView | None) -> Diagnosis:
     """The job is due, and its shard has no holder."""
     shard = situation.shard
     due = f"It has been due for {duration(max(0.0, shard.at - perform_in))}" if perform_in <= shard.at else "It may run"
+    if limits is not None and (limited := why_limited(limits, shard.index)):
+        kind, reason, next_at, more = limited
+        return Diagnosis(kind, f"{due}, but {reason}", next_at, (*more, f"In the next visit {_turn(situation)}."))
     if shard.lost_its_holder:
         return Diagnosis(
             "holder died",

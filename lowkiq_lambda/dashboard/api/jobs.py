@@ -31,6 +31,7 @@ from lowkiq_lambda.dashboard.api.responses import (
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
+from lowkiq_lambda.dashboard.limit_words import limits_of
 from lowkiq_lambda.job import JobView, MorgueJob
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.inspect.queries import Queries
@@ -143,7 +144,8 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not views:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
-    diagnosis = diagnose(queries.explain(params.id), worker.concurrency)
+    situation = queries.explain(params.id)
+    diagnosis = diagnose(situation, worker.concurrency, limits_of(context, worker, situation))
     return JobDetails(
         waiting=next(map(serializer.waiting, waiting), None),
         processing=next(map(serializer.waiting, in_flight), None),

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.routing import BaseRoute
 
-from lowkiq_lambda.dashboard.api import actions, bulk_actions, jobs, openapi, prometheus, schedules, stats
+from lowkiq_lambda.dashboard.api import actions, bulk_actions, jobs, limits, openapi, prometheus, schedules, stats
 from lowkiq_lambda.dashboard.api.health import HealthCheck
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.context import Site, get
@@ -37,6 +37,9 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/queue/pause", actions.pause),
     operation("POST", "/queue/resume", actions.resume),
     operation("POST", "/shard/evict", actions.evict),
+    operation("GET", "/limits", limits.limits),
+    operation("POST", "/limits/set", limits.set_limits),
+    operation("POST", "/limits/reset", limits.reset),
     operation("GET", "/schedules", schedules.schedules),
     operation("GET", "/schedule", schedules.schedule),
     operation("POST", "/schedule/enable", schedules.enable),

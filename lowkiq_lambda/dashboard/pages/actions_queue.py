@@ -26,7 +26,7 @@ SPANS: Final = {
 }
 _LONGEST: Final = 100
 """Characters of a rejected duration that the form shows again."""
-_PAGES: Final = frozenset({"waiting", "processing", "morgue", "job"})
+_PAGES: Final = frozenset({"waiting", "processing", "morgue", "limits", "job"})
 """Pages with the form, besides the shards."""
 
 

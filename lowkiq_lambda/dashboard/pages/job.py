@@ -12,6 +12,7 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
 from lowkiq_lambda.dashboard.formatting import unescaped, visible
+from lowkiq_lambda.dashboard.limit_words import limits_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
@@ -71,7 +72,7 @@ def show(context: RequestContext) -> Response:
         name=shown_id(meant),
         whole=shown_id(meant, _LONGEST_ID),
         situation=situation,
-        diagnosis=diagnose(situation, worker.concurrency),
+        diagnosis=diagnose(situation, worker.concurrency, limits_of(context, worker, situation)),
         max_retry_count=worker.max_retry_count,
         parts=parts,
         # Failures belong to the id, so each part has the same.

@@ -55,6 +55,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     least_version: bytes
     progress: bytes
     gathers_until: bytes
+    limited: bytes
 
 
 def shard_details(reader: ShardReader) -> list[ShardDetails]:
@@ -92,6 +93,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExpla
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
         gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
+        limited=bool(job.limited),
     )
 
 

@@ -6,9 +6,9 @@
 -- Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of suspects
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
 --   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
---   the latest time up to which it waits for more pushes or ''}.
+--   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else ''}.
 local id = ARGV[4]
-local closed, least_version = unpack(call('HMGET', meta, 'closed', 'least_version'))
+local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
 -- Suspects go first, those that are due later too.
 if perform_in then ahead = call('ZRANK', due, id) + call('ZCOUNT', suspects, '(' .. perform_in, '+inf') end
@@ -27,4 +27,5 @@ return {
   call('ZSCORE', retry, id) or '', rank or '', call('HGET', trouble, id) or '',
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',
   closed and '1' or '', least_version or '', progress or '', latest and string.format('%.17g', latest) or '',
+  limited and '1' or '',
 }
