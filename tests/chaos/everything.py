@@ -31,6 +31,7 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.processing()
     reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "a", "b"])])
     reader.ask_each("damaged_records", [(shard, [100])])
+    reader.read_each("is_limited", [shard])
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")

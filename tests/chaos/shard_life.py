@@ -127,10 +127,13 @@ class ShardLife:
         yield Step("delete_damaged", self.operator.delete_damaged)
 
     def finishing(self) -> Iterator[Step]:
-        """The rest is performed, after a pause."""
+        """The rest is performed, after a pause, and after limits that were set."""
         yield Step("pause", lambda: self.operator.pause(TTL))
         yield self._take()
         yield Step("pause", self.operator.resume)
+        yield Step("mark_limited", lambda: self._order("mark_limited", 1, "1"))
+        yield self._take()
+        yield Step("mark_limited", lambda: self._order("mark_limited", 2, ""))
         yield self._take()
         for _ in range(3):
             yield self._write("claim")

@@ -14,7 +14,7 @@ from tests.chaos.steps import is_empty
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 44
+STEPS = 47
 
 
 def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:

@@ -57,7 +57,7 @@ class StatusReply(ReplyShape, frozen=True):
 
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
-        *("close", "evict", "open", "quiet"),
+        *("close", "evict", "mark_limited", "open", "quiet"),
         *("carry_entries", "note_run", "put_entry", "remove_entry", "switch_entry"),
         "finish_duty",
     )
