@@ -8,12 +8,22 @@ from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.state import probe
 
 LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
-SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in {"include", "duty", "schedule"}}
+OF_QUEUES = {
+    name
+    for folder in ("drain", "operate", "read")
+    for name in (path.stem for path in (LUA / folder).glob("*.lua"))
+    if {*script(name, (LIMITS,)).keys} & {*FEATURES[LIMITS]}
+}
+"""The scripts that have keys of a limited queue."""
+SCRIPTS = {
+    path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in {"include", "duty", "schedule"}
+} - OF_QUEUES
 """Of each shard; those of duties have a key of their app, and those of schedules one that not every shard has."""
 
 

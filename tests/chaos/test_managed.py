@@ -10,14 +10,15 @@ from uuid import uuid4
 import pytest
 from redis.crc import key_slot
 
-from lowkiq_lambda import Batch, Config, Lowkiq
+from lowkiq_lambda import Batch, Config, Lowkiq, Rate
 from lowkiq_lambda.aws.iam import RENEWED_AFTER, IamCredentials
 from lowkiq_lambda.aws.keychain import Keychain
 from lowkiq_lambda.errors import BackendDenied
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.admitting import visits_running
+from lowkiq_lambda.store.shard.keys import QueueRef, ShardRef
 from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
@@ -233,6 +234,21 @@ def test_every_script_names_its_keys(
         asked = monitor.heard()
 
     assert called == SCRIPTS
+    check_scripts(asked)
+
+
+def test_scripts_of_a_limited_queue_name_their_keys(managed_cache: ManagedCache, app: Lowkiq, queue_name: str) -> None:
+    """The same for what is kept of the queue, in a slot of its own."""
+    worker = declared(app, queue_name, shards_count=1, max_running=1, rate=Rate(10, per=60))
+    with Monitor(managed_cache.node) as monitor:
+        worker.perform_async([{"id": "a"}])
+        app.drain()
+        running = visits_running(app.backend, queue_name, 0.0)
+        asked = monitor.heard()
+
+    first_keys = {each.words[3].decode() for each in asked if each.name in {"eval", "evalsha"}}
+    assert (0, 0.0) == running
+    assert QueueRef(queue_name).key("limits") in first_keys
     check_scripts(asked)
 
 
