@@ -18,6 +18,7 @@ Code: TypeAlias = Literal[
     "unknown_job",
     "unknown_shard",
     "unknown_entry",
+    "bad_entry",
     "method_not_allowed",
     "shards_changed",
     "body_too_large",

@@ -225,6 +225,8 @@ def _times(
 ) -> Times:
     if (cron is not None) + (every is not None) + (at is not None) != 1:
         raise DeclarationError("A schedule entry has one of cron, every and at.")
+    if offset and every is None:
+        raise DeclarationError("offset goes with every alone.")
     if cron is not None:
         return parse_cron(cron, tz)
     return parse_every(every, offset, tz) if every is not None else parse_at(at, tz)

@@ -319,3 +319,58 @@ def test_x24_the_api_switches_runs_and_removes(app: Lowkiq, robot: Browser, poll
     answers = [act(robot, f"schedule/{do}", queue=queue_name, name="made") for do in ("remove", "enable", "run_now")]
     assert [(404, "unknown_entry")] * 3 == [(answer.status, answer.json["code"]) for answer in answers]
     assert 404 == robot.get(f"/api/v1/schedule?queue={queue_name}&name=made").status
+
+
+def test_x24_the_api_makes_and_replaces_entries(
+    app: Lowkiq, robot: Browser, polling: Any, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X-24: with the options of code; what is left out is as by default; each is noted in the audit log."""
+    caplog.set_level(logging.INFO, AUDIT)
+    shop = {"queue": queue_name, "name": "shop", "id": "7"}
+    made = act(robot, "schedule/put", **shop, every=600, offset=30, payload={"n": 1}, missed="all", grace=90).json
+    assert ("run time", "every", "600+30", {"n": 1}) == (
+        made["source"],
+        made["kind"],
+        made["times"],
+        made["payload"],
+    )
+    assert ("all", 90.0, NOON + 630.0) == (made["missed"], made["grace"], made["next"])
+    moved = act(robot, "schedule/put", **shop, at="2027-01-15T13:00:00+01:00").json
+    assert ("at", "2027-01-15T12:00:00+00:00", "once", "") == (
+        moved["kind"],
+        moved["times"],
+        moved["missed"],
+        moved["payload"],
+    )
+    assert moved == robot.get(f"/api/v1/schedule?queue={queue_name}&name=shop").json
+    first, second = (record.__dict__ for record in caplog.records)
+    assert ("put", "schedule entry 'shop'", 600.0, 30.0) == tuple(
+        first[field] for field in ("action", "target", "every", "offset")
+    )
+    assert ("put", "2027-01-15T13:00:00+01:00") == (second["action"], second["at"])
+    assert ["made", "poll", "shop"] == [view.name for view in app.schedules.all(polling)]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({}, "one of cron, every and at"),
+        ({"cron": "0 4 * * *", "every": 60}, "one of cron, every and at"),
+        ({"cron": "0 4 * * *", "offset": 5}, "offset goes with every alone"),
+        ({"cron": "61 * * * *"}, "minute"),
+        ({"cron": "0 4 * * *", "tz": "Europe/Atlantis"}, "Atlantis"),
+        ({"at": "2027-01-15T12:00:00"}, "must name its zone"),
+        ({"at": "tomorrow"}, "ISO 8601"),
+        ({"every": 60, "name": "poll"}, "Code declares"),
+        ({"every": 60, "name": "a\nb"}, "printable"),
+    ],
+)
+def test_the_api_refuses_entries_that_cannot_work(
+    robot: Browser, polling: Any, queue_name: str, body: dict[str, Any], sentence: str
+) -> None:
+    """With the sentence that code gets, and nothing is made."""
+    answer = act(robot, "schedule/put", **{"queue": queue_name, "name": "shop", "id": "7", **body})
+    assert (400, "bad_entry") == (answer.status, answer.json["code"])
+    assert sentence in answer.json["detail"]
+    assert ["made", "poll"] == [one["name"] for one in robot.get("/api/v1/schedules").json]
+    assert polling.queue_name == queue_name

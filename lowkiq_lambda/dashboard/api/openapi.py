@@ -21,7 +21,7 @@ _SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
 _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
-    HTTPStatus.BAD_REQUEST: "The request does not match this description, or its cursor is invalid.",
+    HTTPStatus.BAD_REQUEST: "The request does not match this description, or its cursor or entry is invalid.",
     HTTPStatus.UNAUTHORIZED: "The token or cookie is missing or invalid.",
     HTTPStatus.FORBIDDEN: "The account is read-only, or another site's page sent the request.",
     HTTPStatus.NOT_FOUND: "The app has no such queue, job or shard.",

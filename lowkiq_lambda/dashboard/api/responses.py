@@ -123,15 +123,15 @@ class JobSerializer:
         }
 
     def _payload(self, job_id: str, scored: ScoredPayload) -> Payload:
-        return Payload(score=scored.score, **self._masked("payload", job_id, scored.payload))
+        return Payload(score=scored.score, **self.masked("payload", job_id, scored.payload))
 
     def _progress(self, job_id: str, progress: ProgressView | None) -> ProgressResponse | None:
         if progress is None:
             return None
         told = msgspec.structs.asdict(progress)
-        return ProgressResponse(**(told | {"cursor": msgspec.UNSET} | self._masked("cursor", job_id, progress.cursor)))
+        return ProgressResponse(**(told | {"cursor": msgspec.UNSET} | self.masked("cursor", job_id, progress.cursor)))
 
-    def _masked(self, name: str, job_id: str, value: object) -> dict[str, Any]:
+    def masked(self, name: str, job_id: str, value: object) -> dict[str, Any]:
         """The field of the value, or the one that stands in for it."""
         try:
             masked = self._masking.of(job_id, value)

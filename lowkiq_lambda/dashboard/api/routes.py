@@ -5,7 +5,17 @@ from typing import Final
 
 from starlette.routing import BaseRoute
 
-from lowkiq_lambda.dashboard.api import actions, bulk_actions, jobs, limits, openapi, prometheus, schedules, stats
+from lowkiq_lambda.dashboard.api import (
+    actions,
+    bulk_actions,
+    jobs,
+    limits,
+    openapi,
+    prometheus,
+    schedule_put,
+    schedules,
+    stats,
+)
 from lowkiq_lambda.dashboard.api.health import HealthCheck
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
 from lowkiq_lambda.dashboard.context import Site, get
@@ -42,6 +52,7 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/limits/reset", limits.reset),
     operation("GET", "/schedules", schedules.schedules),
     operation("GET", "/schedule", schedules.schedule),
+    operation("POST", "/schedule/put", schedule_put.put),
     operation("POST", "/schedule/enable", schedules.enable),
     operation("POST", "/schedule/disable", schedules.disable),
     operation("POST", "/schedule/run_now", schedules.run_now),

@@ -12,10 +12,12 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
+from lowkiq_lambda.dashboard.api.responses import JobSerializer
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.entries import named_view, target, upcoming, views
+from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
 from lowkiq_lambda.errors import NoSuchEntry
 from lowkiq_lambda.schedules.records import ScheduleView, Source
+from lowkiq_lambda.worker import Worker
 
 UNKNOWN: Final = "unknown_entry"
 EntryName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, description="The name of a schedule entry.")]
@@ -78,10 +80,17 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OneEntryResponse(EntryResponse, frozen=True, kw_only=True):
-    """The same, with its next ten planned times, and its last ten decisions, newest first."""
+    """The same, with its next ten planned times, its last ten decisions, newest first, and the payload of its job.
+
+    `payload`, `unreadable`, `left_out` and `mask_failed` as in a payload; none of them if the declaration is unknown.
+    """
 
     upcoming: list[float]
     history: list[FiringResponse]
+    payload: msgspec.Raw | UnsetType = UNSET
+    unreadable: bytes | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET
+    mask_failed: bool | UnsetType = UNSET
 
 
 class Switched(msgspec.Struct, frozen=True):
@@ -111,11 +120,7 @@ def schedules(context: RequestContext, params: SchedulesParams) -> list[EntryRes
 
 def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
     """Get a schedule entry with its next planned times and its history."""
-    view = named_view(context, worker_named(context, params.queue), params.name)
-    if view is None:
-        raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {params.name!r}.")
-    history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
-    return OneEntryResponse(**_fields(view), upcoming=upcoming(view), history=history)
+    return one_entry(context, worker_named(context, params.queue), params.name)
 
 
 def enable(context: RequestContext, params: OneEntry) -> Switched:
@@ -130,15 +135,13 @@ def disable(context: RequestContext, params: OneEntry) -> Switched:
 
 def enable_all(context: RequestContext, params: WholeQueue) -> Switched:
     """Switch all entries of a queue on."""
-    context.app.schedules.enable_all(worker_named(context, params.queue))
-    audit.note(context, "enable", params.queue, "all schedule entries", 1)
+    switch_all(context, worker_named(context, params.queue), on=True)
     return Switched(is_on=True)
 
 
 def disable_all(context: RequestContext, params: WholeQueue) -> Switched:
     """Switch all entries of a queue off."""
-    context.app.schedules.disable_all(worker_named(context, params.queue))
-    audit.note(context, "disable", params.queue, "all schedule entries", 1)
+    switch_all(context, worker_named(context, params.queue), on=False)
     return Switched(is_on=False)
 
 
@@ -156,6 +159,18 @@ def remove(context: RequestContext, params: OneEntry) -> Removed:
         context.app.schedules.remove(worker_named(context, params.queue), params.name)
     audit.note(context, "remove", params.queue, target(params.name), 1)
     return Removed(removed=True)
+
+
+def one_entry(context: RequestContext, worker: type[Worker], name: str) -> OneEntryResponse:
+    """The entry of that name. Raises ApiError."""
+    view = named_view(context, worker, name)
+    if view is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {name!r}.")
+    history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
+    fields = _fields(view)
+    if entry := view.entry:
+        fields |= JobSerializer(context, worker).masked("payload", entry.id, payload_of(context, entry))
+    return OneEntryResponse(**fields, upcoming=upcoming(view), history=history)
 
 
 def _views(context: RequestContext, params: SchedulesParams) -> list[ScheduleView]:
