@@ -107,10 +107,10 @@ class Waves:
         if plan.missed:
             self._ticked.missed += plan.missed
             logger.warning(
-                "%s%s planned times of %s were missed: no process looked at it in time",
+                "no process looked at %s in time; planned times that were missed: %s%s",
+                plan.candidate.label,
                 plan.missed,
                 " or more" if plan.missed == MOST_MISSED else "",
-                plan.candidate.label,
                 extra={"queue": entry.queue_name, "entry": entry.name, "missed": plan.missed},
             )
         if firing.job is None:

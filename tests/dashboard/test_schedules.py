@@ -119,7 +119,6 @@ def test_last_and_its_outcome_tell_of_one_moment(
     clock.advance(200.0)
     app.schedules.tick()
     assert "12:04:00 UTC merged, 2 earlier let go" in browser.get("/schedules").words
-    assert "merged, 2 earlier let go" in browser.get(f"/schedule?queue={polling.queue_name}&name=poll").words
 
 
 def test_a_history_tells_what_a_decision_let_go(

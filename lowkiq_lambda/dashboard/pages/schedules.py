@@ -70,7 +70,6 @@ def show(context: RequestContext) -> Response:
         queues=[*_by_queue(context, found)],
         unseen=unseen,
         why_unseen=why_unattended(context) if unseen else "",
-        outcomes=OUTCOMES,
     )
 
 
