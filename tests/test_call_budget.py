@@ -338,6 +338,25 @@ def test_limits_cost_two_calls_a_visit_and_others_nothing(
     assert costs[1].commands.total() - costs[0].commands.total() <= 20
 
 
+def test_a_queue_that_waits_asks_each_queue_before_it_once_a_visit(
+    app: Lowkiq, clock: ManualClock, cost_of: CostOf
+) -> None:
+    """P8: beside the two calls of a place; limits that are set for a worker cost its next visits those two."""
+    costs = []
+    for name, waits_for in (("first", ()), ("second", ()), ("third", ("first", "second"))):
+        app.worker(queue_name=name, shards_count=1, waits_for=waits_for)(nothing)
+    app.worker(queue_name="set", shards_count=1)(nothing)
+    app.limits(app.workers[3]).set(max_running=1)
+    for worker in app.workers[2:]:
+        visit = partial(app.drainer.visit, app.queue_of(worker).shards[0], Budget(clock))
+        worker.perform_async(jobs(10))
+        visit()
+        worker.perform_async(jobs(10))
+        costs.append(cost_of(visit).scripts)
+
+    assert [2 + 2 + 2, 2 + 2] == costs
+
+
 def _without_chance(asked: Asked, worker: type[Worker]) -> tuple[bytes, ...]:
     """Its words, the same each time: without the name of the queue, tokens and nonces."""
     words = [word.replace(worker.queue_name.encode(), b"QUEUE") for word in asked.words]
