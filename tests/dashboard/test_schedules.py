@@ -199,11 +199,13 @@ def test_the_page_of_an_entry_that_is_over_says_so(
     assert "none any more" in browser.get("/schedules").words
 
 
-def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, browser: Browser) -> None:
-    """A declaration checks no payload, so the pages do."""
+def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, browser: Browser, robot: Browser) -> None:
+    """A declaration checks no payload, so pages and API do."""
     app.every(MINUTE, worker, id="7", payload={1, 2})
     assert "cannot fire" in browser.get("/schedules").words
     assert "It cannot fire." in browser.get(f"/schedule?queue={worker.queue_name}&name=7").words
+    (entry,) = robot.get("/api/v1/schedules").json
+    assert "payload" in entry["problem"]
 
 
 def test_x9_only_what_was_made_at_run_time_is_removed_on_its_page(
@@ -231,9 +233,10 @@ def test_x9_all_entries_of_a_queue_are_switched_at_once(
     """X-9: the question says how many change, the audit log how many did."""
     caplog.set_level(logging.INFO, AUDIT)
     app.schedules.disable(polling, "made")
-    assert "1 of 2 entries" in asked(browser, queue_name, "", "disable_all").words
+    assert f"1 of 2 entries of {queue_name}. The others" in asked(browser, queue_name, "", "disable_all").words
     browser.follow(order(browser, queue_name, "", "disable_all"))
     assert [False, False] == [view.is_on for view in app.schedules.all(polling)]
+    assert f"2 of 2 entries of {queue_name}. Each fires" in asked(browser, queue_name, "", "enable_all").words
     browser.follow(order(browser, queue_name, "", "enable_all"))
     assert [True, True] == [view.is_on for view in app.schedules.all(polling)]
     assert [("disable", 1), ("enable", 2)] == [

@@ -119,8 +119,10 @@ def test_x6_missed_times_fire_as_the_entry_says(
     assert [] == fired(app.schedules.tick())
 
 
-def test_x6_what_is_too_late_never_fires(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """X-6: it is decided and noted, so that nobody fires it later."""
+def test_x6_what_is_too_late_never_fires(
+    app: Lowkiq, clock: ManualClock, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X-6: it is decided, noted and logged, so that nobody fires it later."""
     worker = declare(app, queue_name, Notes())
     at_noon(clock)
     app.every(3_600, worker, id="poll", grace=60.0)
@@ -129,6 +131,8 @@ def test_x6_what_is_too_late_never_fires(app: Lowkiq, clock: ManualClock, queue_
     ticked = app.schedules.tick()
     assert ([], 1) == (fired(ticked), ticked.missed)
     assert [(3_600.0, "missed")] == outcomes(app, worker, "poll")
+    said = f"no process looked at entry 'poll' of {queue_name!r} in time; planned times that were missed: 1"
+    assert [said] == caplog.messages
     assert 0 == app.schedules.tick().missed
 
 

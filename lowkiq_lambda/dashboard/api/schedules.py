@@ -14,7 +14,7 @@ from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.api.responses import JobSerializer
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.entries import named_view, payload_of, switch_all, target, upcoming, views
+from lowkiq_lambda.dashboard.entries import named_view, payload_of, problem_of, switch_all, target, upcoming, views
 from lowkiq_lambda.errors import NoSuchEntry
 from lowkiq_lambda.schedules.records import ScheduleView, Source
 from lowkiq_lambda.worker import Worker
@@ -115,7 +115,7 @@ class Removed(msgspec.Struct, frozen=True):
 
 def schedules(context: RequestContext, params: SchedulesParams) -> list[EntryResponse]:
     """Get the schedule entries of a queue, or of all queues that agree with the app."""
-    return [EntryResponse(**_fields(view)) for view in _views(context, params)]
+    return [EntryResponse(**_fields(context, view)) for view in _views(context, params)]
 
 
 def schedule(context: RequestContext, params: EntryParams) -> OneEntryResponse:
@@ -167,7 +167,7 @@ def one_entry(context: RequestContext, worker: type[Worker], name: str) -> OneEn
     if view is None:
         raise ApiError(HTTPStatus.NOT_FOUND, UNKNOWN, f"The queue has no schedule entry {name!r}.")
     history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
-    fields = _fields(view)
+    fields = _fields(context, view)
     if entry := view.entry:
         fields |= JobSerializer(context, worker).masked("payload", entry.id, payload_of(context, entry))
     return OneEntryResponse(**fields, upcoming=upcoming(view), history=history)
@@ -179,10 +179,11 @@ def _views(context: RequestContext, params: SchedulesParams) -> list[ScheduleVie
     return context.app.schedules.all(worker_named(context, params.queue))
 
 
-def _fields(view: ScheduleView) -> dict[str, Any]:
+def _fields(context: RequestContext, view: ScheduleView) -> dict[str, Any]:
     entry = view.entry
-    names = ("is_on", "last", "next", "seen_at", "problem", "source", "name")
+    names = ("is_on", "last", "next", "seen_at", "source", "name")
     fields = {"queue": view.queue_name, **{name: getattr(view, name) for name in names}}
+    fields["problem"] = problem_of(context, view)
     if entry is None:
         return fields
     options = ("id", "tz", "missed", "grace", "overlap", "jitter", "description")
