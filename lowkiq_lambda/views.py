@@ -224,6 +224,57 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
         return self.in_flight > 0 and not self.is_held
 
 
+class TenantTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """When the tenant of an id is served: `turn`, and how many tenants come first.
+
+    `ahead`: ids of the tenant itself that come before the id. `paused_until`: the end of its pause; `rests_until`:
+    when its rate lets the next begin. Unix seconds; None where there is none.
+    """
+
+    tenant: str
+    turn: float | None
+    tenants_ahead: int
+    ahead: int
+    paused_until: float | None = None
+    rests_until: float | None = None
+
+
+class TenantView(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant with ids that wait, or of which a shard remembers something, at `at`. Times are Unix seconds.
+
+    `waiting`: ids. `due_at`: when the first of them is due; None without ids. `turn`: when it can be served, the
+    earliest of its shards; past where it waits for others. `served_at`: when it was served last, `paused_until`: the
+    end of its pause (infinite: until it is resumed), `rests_until`: when its rate lets the next begin; None where
+    there is none.
+    """
+
+    tenant: str
+    at: float
+    waiting: int
+    due_at: float | None
+    turn: float
+    served_at: float | None = None
+    paused_until: float | None = None
+    rests_until: float | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether an operator lets nothing of it begin."""
+        return self.paused_until is not None and self.paused_until > self.at
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether its rate lets nothing of it begin."""
+        return self.rests_until is not None and self.rests_until > self.at
+
+
+class Tenants(msgspec.Struct, frozen=True):
+    """Tenants of a queue, those first whose turn comes first; `cut`: there are more."""
+
+    tenants: list[TenantView]
+    cut: bool
+
+
 class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why an id runs, or does not run yet, read at one moment.
 
@@ -235,6 +286,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
     come, if it is a started job that waits or is in flight. `gathers_until`: while the id
     waits for more pushes, when it is due at the latest; else None. `limited`: limits of its queue were set at run time.
+    `tenant`: the turn of its tenant, if it waits and its queue has tenants.
     """
 
     shard: ShardDetails
@@ -251,6 +303,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     progress: ProgressView | None = None
     gathers_until: float | None = None
     limited: bool = False
+    tenant: TenantTurn | None = None
 
     @property
     def is_unknown(self) -> bool:

@@ -105,6 +105,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/morgue", _page("morgue")),
         get(site, "/shards", _page("shards")),
         get(site, "/limits", _page("limits")),
+        get(site, "/tenants", _page("tenants")),
         get(site, "/job", _page("job")),
         get(site, "/schedules", _page("schedules")),
         get(site, "/schedule", _page("schedules", "one")),
@@ -117,6 +118,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/queue", _page("actions_queue", "act")),
         get(site, "/actions/limits", _page("limits", "ask")),
         post(site, "/actions/limits", _page("limits", "act")),
+        get(site, "/actions/tenant", _page("tenants", "ask")),
+        post(site, "/actions/tenant", _page("tenants", "act")),
         get(site, "/actions/schedule", _page("actions_schedule", "ask")),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
     ]

@@ -113,10 +113,16 @@ class RequestContext:
         shared = {
             "visitor": self.visitor,
             "link": self.link,
+            "has_tenants": self.has_tenants,
             "nonce": self.request.state.nonce,
             "static": f"{self.root}static/{assets().version}/",
         }
         return Markup(templates().get_template(template).render(**shared, **values))  # noqa: S704 - jinja2 escapes every value
+
+    def has_tenants(self, queue: str) -> bool:
+        """Whether the worker of the queue declares tenants."""
+        worker = self.worker_named(queue)
+        return worker is not None and worker.tenants is not None
 
     def refuse(self, status: int, sentence: str, code: Code | None = None) -> Response:
         """An error response with this sentence."""

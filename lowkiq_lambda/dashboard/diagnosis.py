@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from lowkiq_lambda.dashboard.diagnosis_tenants import tenant_waits, turn_of_tenant
 from lowkiq_lambda.dashboard.diagnosis_words import (
     CAUSES,
     after_crash,
@@ -108,6 +109,8 @@ def _obstacle(situation: JobExplanation, perform_in: float) -> Diagnosis | None:
     due_at = shard.at if is_suspect else max(perform_in, shard.at)
     if shard.is_paused and (shard.paused_until or 0.0) >= due_at:
         return _paused(shard, due_at)
+    if not is_suspect and situation.tenant and (found := tenant_waits(situation.tenant, shard.at, due_at)):
+        return Diagnosis(*found)
     if due_at > shard.at:
         return _due_later(situation, due_at)
     if shard.is_held and shard.gave_up:
@@ -235,13 +238,19 @@ def _turn(situation: JobExplanation) -> str:
     if situation.suspects_ahead is not None:
         together = ", but runs together with those on probation" if situation.probation else ""
         return f"it waits behind {exact(ahead)} other suspect{'s' if ahead > 1 else ''}{together}"
+    if situation.tenant is not None:
+        return turn_of_tenant(situation.tenant, situation.shard.suspects)
     suspects = situation.shard.suspects
     first = f", {exact(suspects)} of them suspects that run first" if suspects else ""
     return f"it waits behind {exact(ahead)} other{'s' if ahead > 1 else ''}{first}"
 
 
 def _ahead(situation: JobExplanation) -> int:
-    return situation.ahead if situation.suspects_ahead is None else situation.suspects_ahead
+    if situation.suspects_ahead is not None:
+        return situation.suspects_ahead
+    if situation.tenant is None:
+        return situation.ahead
+    return situation.tenant.tenants_ahead + situation.tenant.ahead + situation.shard.suspects
 
 
 def _whether_drained(shard: ShardDetails) -> tuple[str, ...]:

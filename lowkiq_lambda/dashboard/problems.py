@@ -17,6 +17,7 @@ Code: TypeAlias = Literal[
     "unknown_queue",
     "unknown_job",
     "unknown_shard",
+    "no_tenants",
     "unknown_entry",
     "bad_entry",
     "method_not_allowed",

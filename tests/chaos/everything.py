@@ -21,10 +21,10 @@ OF_QUEUES = {
     if {*script(name, (LIMITS,)).keys} & {*FEATURES[LIMITS]}
 }
 """The scripts that have keys of a limited queue."""
-SCRIPTS = {
-    path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in {"include", "duty", "schedule"}
-} - OF_QUEUES
-"""Of each shard; those of duties have a key of their app, and those of schedules one that not every shard has."""
+OF_TENANTS = {"pause_tenant", "tenant_lanes"}
+APART = {"include", "duty", "schedule"}
+SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_QUEUES - OF_TENANTS
+"""Of each shard; those of duties have a key of their app, those of schedules and tenants some that few shards have."""
 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
@@ -47,5 +47,6 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_search("a", "no")
     queries.shards()
     queries.explain("a")
+    queries.tenants()
     queue_metrics(ShardReader(connected, retry_for=0.0), [[shard]])
     probe(connected, [shard], 0.0)

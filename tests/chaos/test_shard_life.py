@@ -5,10 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from lowkiq_lambda.errors import BackendDenied, BackendFull
+from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
-from tests.chaos.everything import SCRIPTS, look_at_everything
+from tests.chaos.everything import OF_TENANTS, SCRIPTS, look_at_everything
 from tests.chaos.shard_life import ShardLife, Step
 from tests.chaos.steps import is_empty
 from tests.kit.servers import FaultProxy, MakeServer, Server
@@ -78,11 +80,12 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
         assert expected == (take_all(life), stored(server.admin, shard))
 
 
+@pytest.mark.parametrize("features", [(), (TENANTS,)])
 def test_every_script_touches_only_keys_of_its_shard(
-    make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch
+    make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch, features: tuple[str, ...]
 ) -> None:
     """Each of them runs as a user who may touch nothing else, so nothing depends on a key that was not declared."""
-    server, shard, called = make_server(), ShardRef(queue_name, 1, 0), set[str]()
+    server, shard, called = make_server(), ShardRef(queue_name, 1, 0, features), set[str]()
     url = server.add_user("shard", "+@all", *(f"~{key}" for key in shard.keys))
 
     def noted(name: str, groups: tuple[str, ...] = ()) -> Script:
@@ -98,7 +101,9 @@ def test_every_script_touches_only_keys_of_its_shard(
             look_at_everything(life.holders.backend, shard)
         with pytest.raises(BackendDenied):
             life.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
-    assert SCRIPTS == called
+        if features:
+            pause_tenant(ShardReader(life.holders.backend, 0.0, [shard]), "", lambda now: now)
+    assert SCRIPTS | (OF_TENANTS if features else set()) == called
 
 
 def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, queue_name: str) -> None:

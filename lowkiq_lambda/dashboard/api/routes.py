@@ -15,6 +15,7 @@ from lowkiq_lambda.dashboard.api import (
     schedule_put,
     schedules,
     stats,
+    tenants,
 )
 from lowkiq_lambda.dashboard.api.health import HealthCheck
 from lowkiq_lambda.dashboard.api.operations import PREFIX, Operation, operation
@@ -50,6 +51,9 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/limits", limits.limits),
     operation("POST", "/limits/set", limits.set_limits),
     operation("POST", "/limits/reset", limits.reset),
+    operation("GET", "/tenants", tenants.tenants),
+    operation("POST", "/tenant/pause", tenants.pause),
+    operation("POST", "/tenant/resume", tenants.resume),
     operation("GET", "/schedules", schedules.schedules),
     operation("GET", "/schedule", schedules.schedule),
     operation("POST", "/schedule/put", schedule_put.put),

@@ -68,9 +68,9 @@ class SnapshotReply(ReplyShape, frozen=True):
 
 
 class PauseReply(ReplyShape, frozen=True):
-    """What pause.lua answers."""
+    """What pause.lua and pause_tenant.lua answer."""
 
-    scripts = ("pause",)
+    scripts = ("pause", "pause_tenant")
     status: bytes
     due_at: bytes
 

@@ -18,6 +18,7 @@ from lowkiq_lambda.store.inspect.action_scripts import (
 from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
+from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -101,13 +102,24 @@ class Actions:
         A holder claims nothing more. Pushes go on. A second call counts from its own time. Raises ValueError if
         `seconds` is not above 0.
         """
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
-        return self._set_pause(lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER))
+        return self._set_pause(_end_of_pause(seconds))
 
     def resume(self) -> None:
         """End a pause, if there is one."""
         self._set_pause(lambda _now: "")
+
+    def pause_tenant(self, tenant: str, seconds: float | None = None) -> float:
+        """Let nothing of the tenant be claimed for so long (None: until it is resumed); the time when the pause ends.
+
+        What is in flight comes to its end, and so do suspects of the tenant, which run first. Other tenants go on. A
+        second call counts from its own time. Raises ValueError if `seconds` is not above 0, if the worker declares no
+        tenants, or for a name with a colon, which no tenant has.
+        """
+        return pause_tenant(self.reader, tenant, _end_of_pause(seconds))
+
+    def resume_tenant(self, tenant: str) -> None:
+        """End a pause of the tenant, if there is one. Raises ValueError if the worker declares no tenants."""
+        pause_tenant(self.reader, tenant, lambda _now: "")
 
     def evict(self, shard: ShardRef | int, token: int) -> bool:
         """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.
@@ -229,3 +241,10 @@ class Actions:
 
     def _notify(self, shard: ShardRef) -> None:
         self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.index))
+
+
+def _end_of_pause(seconds: float | None) -> Callable[[float], Argument]:
+    """When a pause that begins at a time ends. Raises ValueError if `seconds` is not above 0."""
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
+    return lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER)

@@ -23,9 +23,10 @@ from lowkiq_lambda.store.inspect.id_search import IdSearch, search_ids
 from lowkiq_lambda.store.inspect.jobs import JobList, JobReader, JobReply, View, id_texts
 from lowkiq_lambda.store.inspect.paging import check_limit, position_after, probe_limit
 from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
+from lowkiq_lambda.store.inspect.tenants import tenants_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply
-from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails
+from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails, Tenants
 
 
 class Queries:
@@ -168,6 +169,14 @@ class Queries:
     def shards(self) -> list[ShardDetails]:
         """The shards and their holders."""
         return shard_details(self._jobs.reader)
+
+    def tenants(self, limit: int = 100, *, tenant: str | None = None) -> Tenants:
+        """Tenants of which ids wait, or of which something is remembered, those first whose turn comes first.
+
+        With `tenant`: that one alone, if it is there. Empty where the worker declares no tenants. Raises ValueError
+        for a limit below 1 or above 1,000.
+        """
+        return tenants_of(self._jobs.reader, limit, tenant)
 
     def explain(self, job_id: object) -> JobExplanation:
         """Why the id runs, or does not run yet. Raises JobError for an invalid id."""

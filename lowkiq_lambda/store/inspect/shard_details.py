@@ -6,14 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.job import NEVER_FAILED, shard_for
+from lowkiq_lambda.job import NEVER_FAILED, shard_for, tenant_of
 from lowkiq_lambda.store.inspect.progress import progress_view
+from lowkiq_lambda.store.inspect.tenants import read_note
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
-from lowkiq_lambda.views import JobExplanation, ShardDetails
+from lowkiq_lambda.views import JobExplanation, ShardDetails, TenantTurn
 
 _NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
 """As in suspects.lua: the troubles with which an id runs alone."""
@@ -56,6 +57,16 @@ class ExplainJobReply(ReplyShape, frozen=True):
     progress: bytes
     gathers_until: bytes
     limited: bytes
+    tenant: list[Any]
+
+
+class TenantReply(ReplyShape, frozen=True):
+    """What it answers of a tenant."""
+
+    turn: bytes
+    tenants_ahead: int
+    ahead: int
+    noted: bytes
 
 
 def shard_details(reader: ShardReader) -> list[ShardDetails]:
@@ -71,11 +82,15 @@ def shard_details(reader: ShardReader) -> list[ShardDetails]:
 def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     """Why the id runs, or does not run yet. Raises BackendError."""
     shard = reader.shards[shard_for(job_id, len(reader.shards), by_tenant=reader.shards[0].by_tenant)]
-    (explanation,) = reader.read("explain_job", {shard: [job_id]}, lambda _, reply: _explanation(reader, shard, reply))
+
+    def read(_: ShardRef, reply: Reply) -> JobExplanation:
+        return _explanation(reader, shard, job_id, reply)
+
+    (explanation,) = reader.read("explain_job", {shard: [job_id]}, read)
     return explanation
 
 
-def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExplanation:
+def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply) -> JobExplanation:
     job = ExplainJobReply.of(reply)
     trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
     now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
@@ -94,6 +109,20 @@ def _explanation(reader: ShardReader, shard: ShardRef, reply: Reply) -> JobExpla
         progress=progress_view(job.progress),
         gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
         limited=bool(job.limited),
+        tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
+    )
+
+
+def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:
+    found = TenantReply.of(reply)
+    noted = read_note(found.noted)
+    return TenantTurn(
+        tenant=tenant,
+        turn=_time(found.turn),
+        tenants_ahead=found.tenants_ahead,
+        ahead=found.ahead,
+        paused_until=noted.paused,
+        rests_until=noted.rests,
     )
 
 

@@ -45,6 +45,7 @@ local function take_turns(limits, flying, beside)
   for _, share in ipairs({math.max(1, math.floor(most / #listed)), most}) do
     local again = #ids > 0
     for _, lane in ipairs(listed) do
+      if #ids == most then break end
       local room = math.min(share, most - #ids, allowed(lane))
       if room > 0 and (from[lane] or not again) then take_of(lane, room) end
     end

@@ -1,12 +1,14 @@
---! keys due jobs since retry trouble suspects flight morgue meta gathering
+--! keys due jobs since retry trouble suspects flight morgue meta gathering lines lanes
 --! needs details progress records started
 --! with gathering gathering
+--! with tenants lanes
 -- What decides when an id runs, read only.
 -- ARGV[4]  id
 -- Returns {details of the shard, perform_in or '', since or '', ids that come before it, retry_count or '', of suspects
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
 --   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
---   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else ''}.
+--   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
+--   {}, or of its tenant {its turn, tenants whose turns come first, ids of it that come before, what `served` notes of it}}.
 local id = ARGV[4]
 local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -21,6 +23,13 @@ local given, progress = record and record:byte(1) == STARTED and started_of(id)
 if given then progress = read_progress(given, 1) end
 if flown then progress = read_progress(flown, HANDED) end
 local latest = gathering and perform_in and gathers_until(id, perform_in)
+local of_tenant = {}
+if lines and perform_in then
+  local lane = lane_of(id)
+  local prefix, turn = lane_prefix(lane), call('ZSCORE', lanes, lane)
+  local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(perform_in)) .. id)
+  of_tenant = {turn or '', turn and call('ZCOUNT', lanes, '-inf', '(' .. turn) or 0, before, cmsgpack.pack(read_lane(lane))}
+end
 return {
   shard_details(),
   perform_in or '', call('ZSCORE', since, id) or '', ahead,
@@ -28,4 +37,5 @@ return {
   call('HEXISTS', flight, id) == 1 and '1' or '', call('ZSCORE', morgue, id) or '',
   closed and '1' or '', least_version or '', progress or '', latest and string.format('%.17g', latest) or '',
   limited and '1' or '',
+  of_tenant,
 }

@@ -1,0 +1,96 @@
+"""Operations on the tenants of a queue."""
+
+from http import HTTPStatus
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.dashboard import audit
+from lowkiq_lambda.dashboard.api.actions import Pause, Paused, WholeQueue
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.views import TenantView
+from lowkiq_lambda.worker import Worker
+
+TenantName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern="^[^:]*$",
+        max_length=1_000,
+        description="What stands before the first colon of the tenant's ids; empty: ids without a colon.",
+    ),
+]
+
+
+class TenantsParams(QueueParams, frozen=True, kw_only=True):
+    """The tenants of a queue whose turns come first, or one of them."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of tenants.")] = 100
+    tenant: TenantName | UnsetType = UNSET
+
+
+class TenantPause(Pause, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A pause of a tenant; without `seconds` it has no end."""
+
+    tenant: TenantName
+
+
+class OneTenant(WholeQueue, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant of a queue."""
+
+    tenant: TenantName
+
+
+class TenantStats(TenantView, frozen=True, kw_only=True):
+    """A tenant at the time `at`. Times are Unix seconds by the server's clock; null: none.
+
+    `waiting`: ids. `due_at`: when the first of them is due. `turn`: from then on it can be served. `served_at`: when
+    ids of it were claimed last. `paused_until`: the end of the current or the last pause; null for one without an end,
+    too. `rests_until`: when its rate lets the next id begin.
+    """
+
+    paused: Annotated[
+        bool, Meta(description="Whether the tenant is paused; without a `paused_until` the pause has no end.")
+    ]
+
+
+class TenantsFound(msgspec.Struct, frozen=True):
+    """Tenants with waiting ids, or that are remembered, those first whose turn comes first. `cut`: there are more."""
+
+    tenants: list[TenantStats]
+    cut: bool
+
+
+def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
+    """The tenants of a queue, and their turns."""
+    worker = _worker_with_tenants(context, params.queue)
+    name = None if isinstance(params.tenant, UnsetType) else params.tenant
+    found = context.app.queries(worker).tenants(params.limit, tenant=name)
+    views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in found.tenants]
+    return TenantsFound(views, found.cut)
+
+
+def pause(context: RequestContext, params: TenantPause) -> Paused:
+    """Pause a tenant for a time or until it is resumed. Drains claim none of its ids; clients can still push."""
+    worker = _worker_with_tenants(context, params.queue)
+    seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
+    until = context.app.actions(worker).pause_tenant(params.tenant, seconds)
+    audit.note(context, "pause tenant", params.queue, f"{params.tenant!r} until {until:.0f}", 1)
+    return Paused(paused=True, until=None if seconds is None else until)
+
+
+def resume(context: RequestContext, params: OneTenant) -> Paused:
+    """Resume a tenant if it is paused."""
+    worker = _worker_with_tenants(context, params.queue)
+    context.app.actions(worker).resume_tenant(params.tenant)
+    audit.note(context, "resume tenant", params.queue, repr(params.tenant), 1)
+    return Paused(paused=False, until=None)
+
+
+def _worker_with_tenants(context: RequestContext, queue: str) -> type[Worker]:
+    worker = worker_named(context, queue)
+    if worker.tenants is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, "no_tenants", "The worker of the queue declares no tenants.")
+    return worker

@@ -1,0 +1,146 @@
+"""Tenants of a queue on the dashboard and in its API, and what they have to do with a job that does not run."""
+
+import json
+import logging
+from collections import Counter
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.accounts import READER
+from tests.kit.handlers import FailingHandler, Notes
+from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare, jobs_of
+
+AUDIT = "lowkiq_lambda.audit"
+SECRET = "o" * 20
+
+
+@pytest.fixture
+def crowded(app: Lowkiq, clock: ManualClock, queue_name: str) -> Any:
+    """A worker whose tenants a and b wait, a rather longer, and ids without a colon for a later time."""
+    worker = declare(app, queue_name, Notes(), tenants="spread", shards_count=2)
+    worker.perform_async(jobs_of(["a:1", "a:2", "a:3"]))
+    clock.advance(60.0)
+    worker.perform_async([*jobs_of(["b:1"]), {"id": "plain", "delay": 3_600}])
+    clock.advance(60.0)
+    return worker
+
+
+def page(browser: Browser, path: str, worker: Any, **query: str) -> Answer:
+    """A page of the worker's queue."""
+    return browser.get(f"/{path}?{urlencode({'queue': worker.queue_name, **query})}")
+
+
+def order(robot: Browser, path: str, **body: str) -> Answer:
+    """Have it do something."""
+    return robot.ask("POST", f"/api/v1/{path}", {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+def test_the_tenants_of_a_queue_are_those_that_wait(app: Lowkiq, crowded: Any) -> None:
+    """Each with its ids in all shards, the oldest of them, and its turn; one alone is found by its name."""
+    found = app.queries(crowded).tenants()
+
+    assert [("a", 3), ("b", 1), ("", 1)] == [(view.tenant, view.waiting) for view in found.tenants]
+    assert [120.0, 60.0] == [view.at - (view.due_at or 0.0) for view in found.tenants[:2]]
+    assert not found.cut
+    assert ["a"] == [view.tenant for view in app.queries(crowded).tenants(1).tenants]
+    assert app.queries(crowded).tenants(1).cut
+    assert ["b"] == [view.tenant for view in app.queries(crowded).tenants(tenant="b").tenants]
+    assert [] == app.queries(crowded).tenants(tenant="nobody").tenants
+
+
+def test_a_paused_tenant_is_left_out_until_its_pause_ends(app: Lowkiq, clock: ManualClock, crowded: Any) -> None:
+    """B-2: other tenants go on; a resumed one goes on at once, and a pause ends by itself."""
+    actions, queries = app.actions(crowded), app.queries(crowded)
+    assert clock.time() + 600.0 == actions.pause_tenant("a", 600.0)
+
+    assert 1 == app.drain().get("done")
+    assert [("a", True), ("", False)] == [(one.tenant, one.is_paused) for one in queries.tenants().tenants]
+    clock.advance(601.0)
+    assert 3 == app.drain().get("done")
+
+    crowded.perform_async(jobs_of(["a:1"]))
+    actions.pause_tenant("a")
+    assert {} == +Counter(app.drain())
+    actions.resume_tenant("a")
+    assert 1 == app.drain().get("done")
+    with pytest.raises(ValueError, match="colon"):
+        actions.pause_tenant("a:1")
+
+
+def test_a_queue_without_tenants_has_none_to_pause(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """The page and its operations are refused, and no tab leads there."""
+    assert [] == app.queries(worker).tenants().tenants
+    with pytest.raises(ValueError, match="no tenants"):
+        app.actions(worker).pause_tenant("a")
+    assert 404 == page(browser, "tenants", worker).status
+    assert "Tenants" not in page(browser, "shards", worker).text
+    assert "no_tenants" == page(browser, "api/v1/tenants", worker).json["code"]
+
+
+def test_the_page_shows_turns_and_pauses_a_tenant(
+    app: Lowkiq, crowded: Any, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator is asked first; the audit log has who, which and for how long."""
+    caplog.set_level(logging.INFO, logger=AUDIT)
+    queue = crowded.queue_name
+    assert "waits for its turn" in page(browser, "tenants", crowded).text
+    assert "Pause the tenant?" in page(browser, "actions/tenant", crowded, do="pause", tenant="a").text
+
+    answer = browser.send("/actions/tenant", {"queue": queue, "tenant": "a", "do": "pause", "seconds": "300"})
+
+    assert 303 == answer.status
+    assert "paused" in page(browser, "tenants", crowded, find="a").text
+    assert "'a' for 300 seconds" in caplog.records[-1].getMessage()
+    browser.send("/actions/tenant", {"queue": queue, "tenant": "a", "do": "resume"})
+    assert not app.queries(crowded).tenants(tenant="a").tenants[0].is_paused
+
+
+def test_a_reader_sees_tenants_and_pauses_none(crowded: Any, make_browser: MakeBrowser) -> None:
+    """The page has no buttons, and the operation is refused."""
+    browser = make_browser(READER)
+    assert "Pause…" not in page(browser, "tenants", crowded).text
+    refused = browser.post("/actions/tenant", {"queue": crowded.queue_name, "tenant": "a", "do": "pause"})
+    assert 403 == refused.status
+
+
+def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
+    app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser
+) -> None:
+    """The tenants and ids before it, a pause, and a rate that is used up."""
+    worker = declare(app, queue_name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=60))
+    worker.perform_async(jobs_of(["a:1", "a:2", "a:3", "a:4"]))
+    clock.advance(10.0)
+    worker.perform_async(jobs_of(["b:1", "b:2"]))
+    clock.advance(10.0)
+
+    assert "1 other tenant has a turn before its tenant “b”, and it waits behind 1 other" in str(
+        page(browser, "job", worker, id="b:2").text
+    )
+    app.drain()
+    assert "Its tenant “a” has used up its rate" in page(browser, "job", worker, id="a:4").text
+    app.actions(worker).pause_tenant("a")
+    assert "is paused until an operator resumes it" in page(browser, "job", worker, id="a:4").text
+
+
+def test_the_api_pauses_and_resumes_a_tenant(app: Lowkiq, clock: ManualClock, crowded: Any, browser: Browser) -> None:
+    """As the page does, with its answer."""
+    auth = Auth(tokens=[Token("robot", SECRET, "operator")])
+    robot = Browser(dashboard(app, auth=auth, clock=clock), headers={"authorization": f"Bearer {SECRET}"})
+    queue = crowded.queue_name
+    listed = page(browser, "api/v1/tenants", crowded, limit="1").json
+    assert (["a"], True) == ([one["tenant"] for one in listed["tenants"]], listed["cut"])
+
+    paused = order(robot, "tenant/pause", queue=queue, tenant="a").json
+
+    assert {"paused": True, "until": None} == paused
+    assert page(browser, "api/v1/tenants", crowded, tenant="a").json["tenants"][0]["paused"]
+    order(robot, "tenant/resume", queue=queue, tenant="a")
+    assert not app.queries(crowded).tenants(tenant="a").tenants[0].is_paused
