@@ -29,6 +29,8 @@ def test_p1_two_daemons_perform_all_jobs_and_none_twice_at_once(
     stage = Stage(server, queue_name, tmp_path, APP, shards_count=7)
     try:
         daemons = [stage.daemon(**one) for one in settings]
+        # The faster of them could perform all jobs before the other one has begun.
+        eventually(lambda: all("INFO    daemon " in daemon.log for daemon in daemons), timeout=60)
         for start in range(0, JOBS, 100):
             jobs = [{"id": str(number), "payload": {"do": "note"}} for number in range(start, start + 100)]
             stage.worker.perform_async(jobs)
