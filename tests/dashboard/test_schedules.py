@@ -208,6 +208,17 @@ def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, brows
     assert "payload" in entry["problem"]
 
 
+def test_an_entry_with_an_unknown_zone_hides_no_other(app: Lowkiq, polling: Any, browser: Browser) -> None:
+    """A declaration looks up no zone, so the pages stand one that there is not, and say what is wrong."""
+    app.every(MINUTE, polling, id="9", name="odd", tz="Mars/Olympus")
+    listed = browser.get("/schedules")
+    assert 200 == listed.status
+    assert "poll" in listed.words
+    shown = browser.get(f"/schedule?queue={polling.queue_name}&name=odd")
+    assert 200 == shown.status
+    assert "'Mars/Olympus' is not a time zone" in shown.words
+
+
 def test_x9_only_what_was_made_at_run_time_is_removed_on_its_page(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,10 +19,11 @@ from lowkiq_lambda.dashboard.entries import (
     why_unattended,
 )
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload
+from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import ScoredPayload
 from lowkiq_lambda.schedules.clock_changes import PlannedTime
 from lowkiq_lambda.schedules.records import ScheduleView
-from lowkiq_lambda.schedules.zones import local_text
+from lowkiq_lambda.schedules.zones import local_text, zone_of
 
 NO_ENTRY: Final = "The queue has no schedule entry of this name."
 
@@ -88,6 +89,7 @@ def one(context: RequestContext) -> Response:
         view=view,
         explained=explained(view),
         problem=problem,
+        zone=_zone(view),
         payload=_payload(context, view),
         upcoming=[
             UpcomingLine(planned=planned, local=_local(view, planned.at) if planned.comes else "")
@@ -113,7 +115,19 @@ def _by_queue(context: RequestContext, found: list[ScheduleView]) -> Iterator[Qu
 
 
 def _local(view: ScheduleView, at: float) -> str:
-    return "" if view.entry is None or view.entry.tz == "UTC" else local_text(at, view.entry.tz)
+    zone = _zone(view)
+    return local_text(at, zone) if zone else ""
+
+
+def _zone(view: ScheduleView) -> str:
+    """The zone of the entry's times; empty for UTC, and for one that is not known here: a declaration looks up none."""
+    if view.entry is None or view.entry.tz == "UTC":
+        return ""
+    try:
+        zone_of(view.entry.tz)
+    except DeclarationError:
+        return ""
+    return view.entry.tz
 
 
 def _payload(context: RequestContext, view: ScheduleView) -> RenderedPayload | None:
