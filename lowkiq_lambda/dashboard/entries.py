@@ -18,6 +18,8 @@ UPCOMING: Final = 10
 """Planned times that one entry is shown with."""
 UNATTENDED: Final = 180.0
 """Seconds without a look after which pages warn: looks come once a minute."""
+NOTED_EVERY: Final = 300.0
+"""Seconds after which a shard notes again that an entry is declared."""
 
 
 def views(context: RequestContext) -> list[ScheduleView]:
@@ -64,14 +66,23 @@ def switch_all(context: RequestContext, worker: type[Worker], *, on: bool) -> No
     audit.note(context, "enable" if on else "disable", worker.queue_name, "all schedule entries", changed)
 
 
-def unattended(context: RequestContext) -> float | None:
+def unattended(context: RequestContext, found: Sequence[ScheduleView] | None = None) -> float | None:
     """For how many seconds no process has looked at the app's entries, if that is too long; infinite: none ever did.
 
-    It asks what daemons and dispatchers leave behind, whatever this process itself is set to. Raises BackendError.
+    It goes by the traces of daemons, dispatchers and ticks, whatever this process itself is set to. `found`: all
+    entries, which are read here where they are needed. Raises BackendError.
     """
+    now = context.site.now()
     (state,) = context.app.schedules.duty_states()
-    passed = math.inf if state.last_run is None else context.site.now() - state.last_run
-    return passed if passed > UNATTENDED else None
+    looked_at = -math.inf if state.last_run is None else state.last_run
+    if now - looked_at <= UNATTENDED:
+        return None
+    # Code that declares other entries beside these has another duty, and a call of `tick` has none.
+    own = (view for view in (views(context) if found is None else found) if view.source != "other code")
+    noted_at = max((view.seen_at for view in own if view.seen_at is not None), default=-math.inf)
+    if noted_at > looked_at and now - noted_at <= UNATTENDED + NOTED_EVERY:
+        return None
+    return now - max(looked_at, noted_at)
 
 
 def why_unattended(context: RequestContext) -> str:

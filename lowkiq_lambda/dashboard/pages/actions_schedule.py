@@ -46,7 +46,7 @@ ACTIONS: Final[Mapping[str, EntryWords]] = {
     "remove": EntryWords(
         title="Remove the entry",
         button="Remove",
-        effect="It never fires again, and its history is gone. A job that it has pushed stays.",
+        effect="It never fires again, and its history is gone. This cannot be undone. A job that it has pushed stays.",
         is_danger=True,
     ),
     "enable_all": EntryWords(

@@ -65,7 +65,7 @@ def show(context: RequestContext) -> Response:
     found = views(context)
     # Who fires the entries of other code is asked by other code.
     is_own = any(view.source != "other code" for view in found)
-    unseen = unattended(context) if is_own else None
+    unseen = unattended(context, found) if is_own else None
     return context.render(
         "schedules.html",
         queues=[*_by_queue(context, found)],
