@@ -11,8 +11,7 @@ from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.errors import BackendError
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.notifications import Notifications
+from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 
 logger = logging.getLogger(__name__)
 
@@ -38,19 +37,19 @@ class Linger:
             return True
         polls_at = max(drain.stale_at, drain.probed_at + drain.drainer.config.poll_interval)
         wakes_at = min(polls_at, drain.board.wait_until())
-        drain.board.notify(self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain))
+        for heard in self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain):
+            drain.board.hear(heard)
         return True
 
-    def _hear(self, seconds: float, drain: Drain) -> list[ShardRef]:
-        """The shards that were pushed to; all that is to be heard already, where there is something."""
+    def _hear(self, seconds: float, drain: Drain) -> list[Heard]:
+        """What is said; all that is to be heard already, where there is something."""
         if not drain.is_notified:
             drain.drainer.clock.sleep(at_most(seconds))
             return []
         try:
-            heard = more = self.subscription.receive(seconds)
-            while more:
-                more = self.subscription.receive(0.0)
-                heard = [*heard, *more]
+            heard = [self.subscription.receive(seconds)]
+            while heard[-1].shards:
+                heard.append(self.subscription.receive(0.0))
         except BackendError as error:
             self._lost(error, drain)
             return []

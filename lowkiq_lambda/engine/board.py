@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from threading import Condition, Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests, ShardEntry, ShardQueue, ShardView, at
@@ -16,6 +16,9 @@ from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.protocols import Scheduler
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.notifications import Heard
 
 TURN: Final = 0.25
 """Seconds after which a visit ends if another shard has work."""
@@ -136,10 +139,7 @@ class ShardBoard:
         return lambda: self._clock.monotonic() >= over_at and self.others_have_work()
 
     def notify(self, shards: Iterable[ShardRef]) -> None:
-        """These have work now, or sooner than was known, or are offered a place in their limited queue.
-
-        Others than the board's are passed over.
-        """
+        """These have work now, or sooner than was known. Others than the board's are passed over."""
         with self._changed:
             self._events += 1
             now = self._clock.monotonic()
@@ -149,6 +149,27 @@ class ShardBoard:
                 entry.limited_until = -math.inf
                 self._queue.put(entry)
                 self._changed.notify()
+
+    def offer(self, shards: Iterable[ShardRef]) -> None:
+        """The limited queue of these has a place for them: those come that this board has in line.
+
+        That says nothing of work. If all boards came, each but one would find the place taken and stand in line
+        again, so that a shard without work would be rung for ever.
+        """
+        with self._changed:
+            self._events += 1
+            now = self._clock.monotonic()
+            for entry in filter(None, map(self._entries.get, shards)):
+                entry.offered = self._events
+                entry.limited_until = -math.inf
+                if entry.in_line:
+                    entry.ready_at = min(entry.ready_at, now)
+                self._queue.put(entry)
+                self._changed.notify()
+
+    def hear(self, heard: "Heard") -> None:
+        """What a notification says."""
+        (self.offer if heard.is_offer else self.notify)(heard.shards)
 
     def update(self, results: Iterable[ProbeResult], asked: int) -> None:
         """A probe that was sent at event `asked` brought this; what happened since is newer.
@@ -171,6 +192,7 @@ class ShardBoard:
             before = self._entries[shard].ready_at
             entry, now = self._back(shard), self._clock.monotonic()
             entry.failures = 0
+            entry.in_line = result.reason == "limited" and result.token is None
             entry.behind_from = self._risks_from if entry.risky else -math.inf
             if ready_in is None and result.reason != "empty":
                 ready_in = self._check_interval
@@ -231,7 +253,7 @@ class ShardBoard:
         """The limits of the queue let nothing begin: its other shards need not ask. Those rung meanwhile do."""
         self._limited.add(refused.ref.queue_name)
         for entry in self._of_queue(refused.ref.queue_name):
-            if entry.notified <= refused.taken:
+            if max(entry.notified, entry.offered) <= refused.taken:
                 entry.limited_until = until
                 self._queue.put(entry)
 

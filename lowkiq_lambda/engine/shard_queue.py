@@ -68,7 +68,7 @@ class ShardView(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ShardEntry:
-    """A shard on the board. Times are the clock's monotonic ones; events (updated, notified, taken) are counted by it.
+    """A shard on the board. Times are the clock's monotonic ones; it counts events (updated, notified, offered, taken).
 
     `ready_at`: since when, or from when on, the shard has work. `behind_from`: from then on its lag counts, as its last
     visit went wrong or its next may end the process: others come first. `limited_until`: until then the limits of its
@@ -88,8 +88,11 @@ class ShardEntry:
     failures: int = 0
     updated: int = 0
     notified: int = 0
+    offered: int = 0
     taken: int = 0
     is_taken: bool = False
+    in_line: bool = False
+    """Whether its last visit found no place: it stands in line then."""
     places: int = 0
     """How often it was queued; an older place of it in a queue is void."""
 

@@ -80,9 +80,10 @@ class Listener:
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
         while not self.stopping.is_set():
             self._probe_if_due()
-            if heard := self.subscription.receive(min(SLICE, self._until_probe())):
+            heard = self.subscription.receive(min(SLICE, self._until_probe()))
+            if heard.shards:
                 for board in self.boards:
-                    board.notify(heard)
+                    board.hear(heard)
 
     def _lost(self, error: BackendError, attempt: int) -> None:
         # Connections break now and then, and of an outage there is a report already.

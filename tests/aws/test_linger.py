@@ -11,8 +11,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.aws.drain_function import DrainFailed
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.notifications import Notifications
+from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 from tests.aws.functions import DrainFunction, overdue
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
@@ -197,7 +196,7 @@ def test_a_probe_that_takes_long_leads_to_no_busy_wait(
     declare(app, queue_name, Notes())
     receive, waits = Notifications.receive, list[float]()
 
-    def noted(self: Notifications, seconds: float) -> list[ShardRef]:
+    def noted(self: Notifications, seconds: float) -> Heard:
         waits.append(seconds)
         return receive(self, seconds)
 

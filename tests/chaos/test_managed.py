@@ -111,7 +111,7 @@ def test_everything_works_for_that_user(
     with Notifications(managed_cache.url, shards, timeout=5.0, credentials=account.credentials) as subscription:
         subscription.open()
         worker.perform_async([{"id": job_id, "payload": 1} for job_id in (*good, *bad)])
-        assert set(eventually(lambda: subscription.receive(0.1))) == set(shards)
+        assert set(eventually(lambda: subscription.receive(0.1).shards)) == set(shards)
     assert 100 == len(app.queries(worker).range_by_id())
     assert 50 == app.drain()["failed"]
     assert 50 == app.stats()["total"]["morgue_length"]

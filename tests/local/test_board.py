@@ -527,8 +527,8 @@ def test_a_refusal_leaves_out_all_shards_of_its_queue(limited: ShardBoard, clock
 
 
 def test_a_shard_that_is_offered_a_place_is_visited_at_once(limited: ShardBoard) -> None:
-    """What is rung comes, and no other shard of its queue."""
-    limited.notify([B])
+    """It has work, though it has asked for no place yet; and no other shard of its queue comes."""
+    limited.offer([B])
 
     assert {FREE, B} == {limited.next(), limited.next()}
     assert limited.next() is None
@@ -539,10 +539,30 @@ def test_a_ring_that_comes_before_the_refusal_of_another_counts(clock: ManualClo
     board = board_of(clock, A, B)
     board.notify([A, B])
     assert A == board.next()
-    board.notify([B])
+    board.offer([B])
     board.visited(A, REFUSED, 3.0)
 
     assert [B, None] == [board.next(), board.next()]
+
+
+def test_an_offer_to_a_shard_without_work_rings_nobody(clock: ManualClock) -> None:
+    """All processes hear it: if those came that have no use for it, all but one would stand in line again, for ever."""
+    board = board_of(clock, A)
+    board.offer([A])
+
+    assert board.next() is None
+
+
+def test_who_stands_in_line_answers_one_offer(limited: ShardBoard) -> None:
+    """Even if others did the work meanwhile: a place that nobody takes is lost for a second."""
+    limited.update([probed(A, None)], limited.events)
+    limited.offer([A])
+    answers = {limited.next(), limited.next()}
+    limited.visited(A, DrainResult("empty", token=1), None)
+    limited.offer([A])
+
+    assert {FREE, A} == answers
+    assert [B, None] == [limited.next(), limited.next()]
 
 
 @pytest.mark.parametrize("reason", ["empty", "turn over", "held"])

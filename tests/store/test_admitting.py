@@ -151,7 +151,7 @@ def test_places_are_offered_in_the_order_of_the_line(
     entered = [visitors.new(shard).come() is None for shard in (1, 3, 2)]
 
     assert rung is not None
-    assert b"2" == rung["data"]
+    assert b"offer 2" == rung["data"]
     assert [False, False, True] == entered
 
 

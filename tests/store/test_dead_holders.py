@@ -131,7 +131,7 @@ def test_who_waits_for_the_shard_is_notified(shard: ClaimedShard, server: Server
     with closing(Notifications(server.url, [shard.shard], timeout=RETRY_FOR)) as notifications:
         notifications.open()
         released(shard, dead)
-        assert [shard.shard] == notifications.receive(RETRY_FOR)
+        assert [shard.shard] == notifications.receive(RETRY_FOR).shards
 
 
 def test_without_a_prefix_nothing_is_released(shard: ClaimedShard) -> None:

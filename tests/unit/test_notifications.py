@@ -11,7 +11,7 @@ import redis
 from lowkiq_lambda import BackendDenied, BackendError, BackendUnavailable
 from lowkiq_lambda.store.shard import notifications as notifications_module
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
-from lowkiq_lambda.store.shard.notifications import Notifications
+from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server
 from tests.kit.waiting import eventually
 
@@ -42,7 +42,7 @@ def heard(subscription: Notifications, count: int) -> list[ShardRef]:
     found: list[ShardRef] = []
 
     def often_enough() -> bool:
-        found.extend(subscription.receive(0.1))
+        found.extend(subscription.receive(0.1).shards)
         return len(found) >= count
 
     eventually(often_enough)
@@ -57,7 +57,17 @@ def test_a_notification_names_the_shards(subscribe: Subscribe, server: Server, s
     assert [shards[0], shards[2]] == heard(subscription, 2)
 
 
-@pytest.mark.parametrize("message", ["", "x", "-1", "3", "1e3", "²", b"\xff,\x00", "9" * 5_000, ",,"])
+def test_an_offer_is_told_from_work(subscribe: Subscribe, server: Server, shards: list[ShardRef]) -> None:
+    """Of a shard that is offered a place nobody knows whether it has work."""
+    subscription = subscribe(server.url)
+    server.admin.publish(notification_channel(shards[0].queue_name), "offer 2,0")
+
+    assert Heard([shards[2], shards[0]], is_offer=True) == subscription.receive(5.0)
+
+
+@pytest.mark.parametrize(
+    "message", ["", "x", "offer", "offer offer 1", "-1", "3", "1e3", "²", b"\xff,\x00", "9" * 5_000, ",,"]
+)
 def test_what_is_no_index_is_passed_over(
     subscribe: Subscribe, server: Server, shards: list[ShardRef], message: str | bytes
 ) -> None:
@@ -75,7 +85,7 @@ def test_silence_lasts_as_long_as_was_said(subscribe: Subscribe, server: Server)
     subscription = subscribe(server.url)
     before = monotonic()
 
-    assert [] == subscription.receive(0.05)
+    assert Heard([]) == subscription.receive(0.05)
     assert 0.04 <= monotonic() - before < 5
 
 
@@ -121,7 +131,7 @@ def test_a_server_that_fell_silent_is_an_error(
     server = make_server()
     subscription = subscribe(server.url, timeout=0.2)
     for _ in range(5):
-        assert [] == subscription.receive(0.06)
+        assert Heard([]) == subscription.receive(0.06)
     with server.frozen(), pytest.raises(BackendUnavailable, match="does not answer"):
         heard(subscription, 1)
 
@@ -170,7 +180,7 @@ def test_a_failover_moves_the_subscription(
     def notified_again() -> list[ShardRef]:
         try:
             primary.admin.publish(notification_channel(shards[0].queue_name), "1")
-            return subscription.receive(0.1)
+            return subscription.receive(0.1).shards
         except (BackendError, redis.RedisError):
             try_again(subscription)
             return []

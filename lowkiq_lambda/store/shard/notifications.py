@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.errors import BackendUnavailable
@@ -22,6 +22,14 @@ SILENCE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is still there."""
 
 _MAX_DIGITS: Final = 10
+_OFFER: Final = b"offer "
+
+
+class Heard(NamedTuple):
+    """The shards that a message names: they have work, or their limited queue has a place for them if they have."""
+
+    shards: list[ShardRef]
+    is_offer: bool = False
 
 
 class Notifications:
@@ -58,19 +66,19 @@ class Notifications:
                 if self._next(self._timeout) is None:
                     raise BackendUnavailable("The server did not confirm a subscription in time.")
 
-    def receive(self, seconds: float) -> list[ShardRef]:
-        """The shards that the next message names; none after `seconds`, or the longest wait, without one.
+    def receive(self, seconds: float) -> Heard:
+        """What the next message says; no shards after `seconds`, or the longest wait, without one.
 
         Raises BackendError where the connection is lost, or the server silent though it was asked.
         """
         try:
             message = self._next(seconds)
             if message is not None:
-                return list(self._named(message))
+                return self._said(message)
             self._check_silence()
         except REDIS_ERRORS as error:
             raise translate(error) from error
-        return []
+        return Heard([])
 
     def close(self) -> None:
         """Let the connection go; `open` makes another."""
@@ -96,13 +104,17 @@ class Notifications:
             self._heard_at, self._asked_at = monotonic(), None
         return message
 
-    def _named(self, message: list[bytes]) -> Iterator[ShardRef]:
-        """The shards in a message. Anybody may publish: what is no index of ours is passed over."""
+    def _said(self, message: list[bytes]) -> Heard:
         kind, channel, *said = message
-        shards = self._shards.get(channel)
-        if kind != b"message" or shards is None:
-            return
-        for index in said[0].split(b","):
+        if kind != b"message" or channel not in self._shards:
+            return Heard([])
+        indexes = said[0].removeprefix(_OFFER)
+        return Heard(list(self._named(channel, indexes)), is_offer=indexes != said[0])
+
+    def _named(self, channel: bytes, indexes: bytes) -> Iterator[ShardRef]:
+        """The shards of these indexes. Anybody may publish: what is no index of ours is passed over."""
+        shards = self._shards[channel]
+        for index in indexes.split(b","):
             if index.isdigit() and len(index) < _MAX_DIGITS and int(index) in shards:
                 yield shards[int(index)]
 

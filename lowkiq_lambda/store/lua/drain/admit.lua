@@ -12,7 +12,7 @@
 -- ARGV[10]  ids that may begin in any ARGV[11] seconds, or ''; what an operator has set comes before these three
 -- ARGV[12]  ids wanted
 -- ARGV[13]  ids granted by the last call that did not begin: they are given back
--- ARGV[14]  channel of the bell, which names the shards that are offered a place
+-- ARGV[14]  channel of the bell, which names the shards that are offered a place, behind 'offer '
 -- ARGV[15]  seconds for which the caller waits for a place; who waits long enough stands in line
 -- Returns {'OK', ids granted or '' without such a limit, how many wait, in how many seconds the next id may begin, seconds
 --   in which those granted may begin}, to a repeat too; {'FULL', in how many seconds to come again}; {'GONE'}: the place
@@ -71,7 +71,7 @@ local function offer(up_to)
     write('offer ' .. head, {shard = head, till = queue_now + OFFERED, offer = true})
     taken, offered, first_end, rung[#rung + 1] = taken + 1, offered + 1, math.min(first_end, queue_now + OFFERED), head
   end
-  if #rung > 0 then redis.pcall('PUBLISH', channel, table.concat(rung, ',')) end
+  if #rung > 0 then redis.pcall('PUBLISH', channel, 'offer ' .. table.concat(rung, ',')) end
 end
 
 -- Gives back ids of its last call that did not begin, while they are in the log.
