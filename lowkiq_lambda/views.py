@@ -268,8 +268,12 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
         return self.rests_until is not None and self.rests_until > self.at
 
 
+TenantOrder: TypeAlias = Literal["turn", "waiting"]
+"""Those first whose turn comes first, or those with the most waiting ids."""
+
+
 class Tenants(msgspec.Struct, frozen=True):
-    """Tenants of a queue, those first whose turn comes first; `cut`: there are more."""
+    """Tenants of a queue, in the order that was asked for; `cut`: there are more."""
 
     tenants: list[TenantView]
     cut: bool

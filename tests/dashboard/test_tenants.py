@@ -3,13 +3,14 @@
 import json
 import logging
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard.pages.queue import PAGE
 from lowkiq_lambda.rate import Rate
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
@@ -54,6 +55,35 @@ def test_the_tenants_of_a_queue_are_those_that_wait(app: Lowkiq, crowded: Any) -
     assert app.queries(crowded).tenants(1).cut
     assert ["b"] == [view.tenant for view in app.queries(crowded).tenants(tenant="b").tenants]
     assert [] == app.queries(crowded).tenants(tenant="nobody").tenants
+
+
+@pytest.fixture
+def robot(app: Lowkiq, clock: ManualClock) -> Browser:
+    """A program with a token."""
+    auth = Auth(tokens=[Token("robot", SECRET, "operator")])
+    return Browser(dashboard(app, auth=auth, clock=clock), headers={"authorization": f"Bearer {SECRET}"})
+
+
+def test_a_flood_is_found_among_many_tenants(
+    app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser, robot: Browser
+) -> None:
+    """B-1: nobody has to know the name of the tenant with most ids; by turns it may come last."""
+    worker = declare(app, queue_name, Notes(), tenants="spread")
+    worker.perform_async([{"id": f"small{number}:1", "perform_in": clock.time() - 60.0} for number in range(PAGE)])
+    worker.perform_async(jobs_of([f"flood:{number}" for number in range(20)]))
+    queries = app.queries(worker)
+
+    assert [("flood", 20), ("small0", 1)] == [
+        (one.tenant, one.waiting) for one in queries.tenants(2, order="waiting").tenants
+    ]
+    assert "flood" not in {one.tenant for one in queries.tenants(PAGE).tenants}
+    assert "flood" not in page(browser, "tenants", worker).words
+    assert "flood" in page(browser, "tenants", worker, order="waiting").words
+    assert "the ones with the most waiting ids" in page(browser, "tenants", worker, order="waiting").words
+    path = f"/api/v1/tenants?{urlencode({'queue': queue_name, 'order': 'waiting', 'limit': 1})}"
+    assert ["flood"] == [one["tenant"] for one in json.loads(robot.get(path).text)["tenants"]]
+    with pytest.raises(ValueError, match="order must be 'turn' or 'waiting', not 'size'"):
+        queries.tenants(order=cast("Any", "size"))
 
 
 def test_a_paused_tenant_is_left_out_until_its_pause_ends(app: Lowkiq, clock: ManualClock, crowded: Any) -> None:
@@ -130,10 +160,8 @@ def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
     assert "is paused until an operator resumes it" in page(browser, "job", worker, id="a:4").text
 
 
-def test_the_api_pauses_and_resumes_a_tenant(app: Lowkiq, clock: ManualClock, crowded: Any, browser: Browser) -> None:
+def test_the_api_pauses_and_resumes_a_tenant(app: Lowkiq, crowded: Any, browser: Browser, robot: Browser) -> None:
     """As the page does, with its answer."""
-    auth = Auth(tokens=[Token("robot", SECRET, "operator")])
-    robot = Browser(dashboard(app, auth=auth, clock=clock), headers={"authorization": f"Bearer {SECRET}"})
     queue = crowded.queue_name
     listed = page(browser, "api/v1/tenants", crowded, limit="1").json
     assert (["a"], True) == ([one["tenant"] for one in listed["tenants"]], listed["cut"])

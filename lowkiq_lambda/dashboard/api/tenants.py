@@ -11,7 +11,7 @@ from lowkiq_lambda.dashboard.api.actions import Pause, Paused, WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.views import TenantView
+from lowkiq_lambda.views import TenantOrder, TenantView
 from lowkiq_lambda.worker import Worker
 
 TenantName: TypeAlias = Annotated[
@@ -25,9 +25,12 @@ TenantName: TypeAlias = Annotated[
 
 
 class TenantsParams(QueueParams, frozen=True, kw_only=True):
-    """The tenants of a queue whose turns come first, or one of them."""
+    """The first tenants of a queue, or one of them."""
 
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of tenants.")] = 100
+    order: Annotated[
+        TenantOrder, Meta(description="`turn`: those first whose turn comes first; `waiting`: those with the most ids.")
+    ] = "turn"
     tenant: TenantName | UnsetType = UNSET
 
 
@@ -57,7 +60,7 @@ class TenantStats(TenantView, frozen=True, kw_only=True):
 
 
 class TenantsFound(msgspec.Struct, frozen=True):
-    """Tenants with waiting ids, or that are remembered, those first whose turn comes first. `cut`: there are more."""
+    """Tenants with waiting ids, or that are remembered. `cut`: there are more."""
 
     tenants: list[TenantStats]
     cut: bool
@@ -67,7 +70,7 @@ def tenants(context: RequestContext, params: TenantsParams) -> TenantsFound:
     """The tenants of a queue, and their turns."""
     worker = _worker_with_tenants(context, params.queue)
     name = None if isinstance(params.tenant, UnsetType) else params.tenant
-    found = context.app.queries(worker).tenants(params.limit, tenant=name)
+    found = context.app.queries(worker).tenants(params.limit, order=params.order, tenant=name)
     views = [TenantStats(**msgspec.structs.asdict(view), paused=view.is_paused) for view in found.tenants]
     return TenantsFound(views, found.cut)
 

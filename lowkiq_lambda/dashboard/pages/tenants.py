@@ -1,6 +1,7 @@
 """The tenants of a queue: their turns, and a pause of one."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
@@ -11,6 +12,9 @@ from lowkiq_lambda.dashboard.pages.actions_queue import OTHER, SPANS
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.worker import Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.views import TenantOrder
 
 NO_TENANTS = "The worker of the queue declares no tenants."
 NO_ACTION = "The dashboard has no such action."
@@ -25,14 +29,16 @@ def show(context: RequestContext) -> Response:
     worker = chosen_worker(context)
     if worker is None or worker.tenants is None:
         return _refused(context, worker)
-    queries, name = context.app.queries(worker), context.query.get("find")
-    found = queries.tenants(PAGE, tenant=name)
+    queries, name = context.app.queries(worker), context.query.get("find") or None
+    order: TenantOrder = "waiting" if context.query.get("order") == "waiting" else "turn"
+    found = queries.tenants(PAGE, order=order, tenant=name)
     return context.render(
         "tenants_live.html" if context.is_partial else "tenants.html",
         queue=worker.queue_name,
         shards=queries.shards(),
         rate=worker.tenant_rate,
         find=name,
+        order=order,
         tenants=found.tenants,
         cut=found.cut,
     )

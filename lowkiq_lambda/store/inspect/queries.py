@@ -26,7 +26,7 @@ from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.store.inspect.tenants import tenants_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply
-from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails, Tenants
+from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails, TenantOrder, Tenants
 
 
 class Queries:
@@ -170,13 +170,14 @@ class Queries:
         """The shards and their holders."""
         return shard_details(self._jobs.reader)
 
-    def tenants(self, limit: int = 100, *, tenant: str | None = None) -> Tenants:
+    def tenants(self, limit: int = 100, *, order: TenantOrder = "turn", tenant: str | None = None) -> Tenants:
         """Tenants of which ids wait, or of which something is remembered, those first whose turn comes first.
 
-        With `tenant`: that one alone, if it is there. Empty where the worker declares no tenants. Raises ValueError
-        for a limit below 1 or above 1,000.
+        With `order="waiting"` those with the most ids: each shard counts the ids of all its tenants for that, and names
+        so many of them. With `tenant`: that one alone, if it is there. Empty where the worker declares no tenants.
+        Raises ValueError for a limit below 1 or above 1,000, and for an unknown order.
         """
-        return tenants_of(self._jobs.reader, limit, tenant)
+        return tenants_of(self._jobs.reader, limit, order, tenant)
 
     def explain(self, job_id: object) -> JobExplanation:
         """Why the id runs, or does not run yet. Raises JobError for an invalid id."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -11,7 +11,7 @@ from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
-from lowkiq_lambda.views import Tenants, TenantView
+from lowkiq_lambda.views import TenantOrder, Tenants, TenantView
 
 MOST: Final = 1_000
 """Tenants that one look shows."""
@@ -42,20 +42,30 @@ def read_note(packed: bytes) -> Note:
     return msgspec.structs.replace(note, paused=math.inf) if paused is not None and paused >= FOREVER else note
 
 
-def tenants_of(reader: ShardReader, limit: int, tenant: str | None) -> Tenants:
-    """The tenants whose turns come first, or one alone. Raises ValueError for a bad limit, BackendError."""
+def tenants_of(reader: ShardReader, limit: int, order: TenantOrder, tenant: str | None) -> Tenants:
+    """The first tenants by that order, or one alone. Raises ValueError for a bad limit or order, BackendError."""
     if not 1 <= limit <= MOST:
         raise ValueError(f"limit must be from 1 to {MOST:,}, not {limit!r}.")
+    if order not in get_args(TenantOrder):
+        raise ValueError(f"order must be 'turn' or 'waiting', not {order!r}.")
     shards = shards_with_tenants(reader, tenant)
-    args: Sequence[Argument] = [limit] if tenant is None else [limit, tenant, "1"]
+    args: Sequence[Argument] = [limit, order] if tenant is None else [limit, "one", tenant]
     replies = reader.read("tenant_lanes", dict.fromkeys(shards, args), _of_shard(reader))
     found: dict[str, TenantView] = {}
     for _, views in replies:
         for view in views:
             found[view.tenant] = _together(found[view.tenant], view) if view.tenant in found else view
-    first = sorted(found.values(), key=lambda view: (view.turn, view.tenant))
+    first = sorted(found.values(), key=_by_turn if order == "turn" else _by_waiting)
     is_cut = tenant is None and (len(first) > limit or any(count > len(views) for count, views in replies))
     return Tenants(first[:limit], is_cut)
+
+
+def _by_turn(view: TenantView) -> tuple[float, str]:
+    return view.turn, view.tenant
+
+
+def _by_waiting(view: TenantView) -> tuple[float, str]:
+    return -view.waiting, view.tenant
 
 
 def shards_with_tenants(reader: ShardReader, tenant: str | None) -> list[ShardRef]:

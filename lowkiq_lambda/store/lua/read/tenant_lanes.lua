@@ -1,20 +1,39 @@
 --! keys lines lanes
 --! needs lanes
--- Lanes of tenants, those whose turn comes first, read only.
+-- Lanes of tenants, read only.
 -- ARGV[4]     how many
--- ARGV[5..6]  a tenant and '1', to read of that one alone
+-- ARGV[5]     'turn': those whose turn comes first; 'waiting': those with the most ids; or 'one', to read of ARGV[6] alone
 -- Returns {how many lanes there are, {{tenant, its turn, ids that wait, its first perform_in or '', what `served` notes
 --   of it}, ...}}.
-local listed = {ARGV[5], ARGV[6] and call('ZSCORE', lanes, ARGV[5])}
-if not ARGV[6] then listed = call('ZRANGE', lanes, 0, ARGV[4] - 1, 'WITHSCORES') end
-local found = {}
-for i = 1, listed[2] and #listed or 0, 2 do
-  local prefix = lane_prefix(listed[i])
-  local from, to = '[' .. prefix, '(' .. prefix .. '\255'
+local most, order = tonumber(ARGV[4]), ARGV[5]
+
+local function listed()
+  if order == 'turn' then return call('ZRANGE', lanes, 0, most - 1, 'WITHSCORES') end
+  if order == 'waiting' then return call('ZRANGE', lanes, 0, -1, 'WITHSCORES') end
+  local turn = call('ZSCORE', lanes, ARGV[6])
+  return turn and {ARGV[6], turn} or {}
+end
+
+local function ids_of(lane)
+  local prefix = lane_prefix(lane)
+  return '[' .. prefix, '(' .. prefix .. '\255'
+end
+
+local found, pairs_of = {}, listed()
+for i = 1, #pairs_of, 2 do
+  found[#found + 1] = {pairs_of[i], pairs_of[i + 1], call('ZLEXCOUNT', lines, ids_of(pairs_of[i]))}
+end
+if order == 'waiting' then
+  table.sort(found, function(one, other)
+    if one[3] ~= other[3] then return one[3] > other[3] end
+    return one[1] < other[1]
+  end)
+  found = {unpack(found, 1, math.min(most, #found))}
+end
+for _, lane in ipairs(found) do
+  local from, to = ids_of(lane[1])
   local first = call('ZRANGE', lines, from, to, 'BYLEX', 'LIMIT', 0, 1)[1]
-  found[#found + 1] = {
-    listed[i], listed[i + 1], call('ZLEXCOUNT', lines, from, to),
-    first and string.format('%.17g', (struct.unpack('>d', first, #prefix + 1))) or '', cmsgpack.pack(read_lane(listed[i])),
-  }
+  lane[4] = first and string.format('%.17g', (struct.unpack('>d', first, #lane_prefix(lane[1]) + 1))) or ''
+  lane[5] = cmsgpack.pack(read_lane(lane[1]))
 end
 return {call('ZCARD', lanes), found}
