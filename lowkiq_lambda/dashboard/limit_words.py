@@ -33,7 +33,7 @@ def limits_of(context: RequestContext, worker: type[Worker], situation: JobExpla
 def why_limited(limits: LimitsView, shard: int) -> Limited | None:
     """Why no visit to the free shard begins now; None where limits are no reason."""
     if shard in limits.offered:
-        return None
+        return Limited("limited", "a place of its queue has only just been offered to its shard, for a second.")
     if limits.blocking:
         names = " and ".join(f"{wait.queue_name}, of which {_visited(wait.running)} now" for wait in limits.blocking)
         return Limited("waits for a queue", f"its queue waits for {names}.")
@@ -44,6 +44,8 @@ def why_limited(limits: LimitsView, shard: int) -> Limited | None:
     if limits.rate is not None and not limits.ids_left:
         reason = f"at most {rate_words(limits.rate)} of its queue may begin, and so many have begun."
         return Limited("limited", reason, limits.next_id_at, _line(limits, shard))
+    if shard in limits.line:
+        return Limited("limited", "its shard found no place when it was its turn.", None, _line(limits, shard))
     return None
 
 

@@ -171,10 +171,15 @@ def test_why_a_job_waits_for_a_place(app: Lowkiq, clock: ManualClock, limited: A
     assert "Its shard is not in line" in why(browser, limited, "a")
     come(app, limited, others[2], own)
     assert "Its shard waits in line, behind 1 shard." in why(browser, limited, "a")
+    assert "Limits of the queue" in why(browser, limited, "a")
     clock.advance(31.0)
     page = why(browser, limited, "a")
     assert "at most 10 ids in 1m of its queue may begin, and so many have begun" in page
     assert "Next:" in page
+    clock.advance(60.0)
+    assert "its shard found no place when it was its turn. Its shard waits in line" in why(browser, limited, "a")
+    come(app, limited, others[0])
+    assert "a place of its queue has only just been offered to its shard" in why(browser, limited, "a")
 
 
 def test_why_a_job_waits_for_another_queue(app: Lowkiq, limited: Any, follower: Any, browser: Browser) -> None:

@@ -157,7 +157,9 @@ def test_a_job_tells_what_its_tenant_has_to_do_with_its_waiting(
     app.drain()
     assert "Its tenant “a” has used up its rate" in page(browser, "job", worker, id="a:4").text
     app.actions(worker).pause_tenant("a")
-    assert "is paused until an operator resumes it" in page(browser, "job", worker, id="a:4").text
+    paused = page(browser, "job", worker, id="a:4").text
+    assert "is paused until an operator resumes it" in paused
+    assert f'href="./tenants?queue={queue_name}&amp;find=a"' in paused
 
 
 def test_the_api_pauses_and_resumes_a_tenant(app: Lowkiq, crowded: Any, browser: Browser, robot: Browser) -> None:
