@@ -7,25 +7,13 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
-from lowkiq_lambda.dashboard.durations import seconds_of
+from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.actions import actions_of
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.shard_details import shard_details
-from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.views import ShardDetails
 
 _GONE: Final = "Nothing to do: this holder has released the shard."
-OTHER: Final = "other"
-SPANS: Final = {
-    "": "until it is resumed",
-    "300": "for 5 minutes",
-    "900": "for 15 minutes",
-    "3600": "for an hour",
-    "28800": "for 8 hours",
-    OTHER: "for another duration",
-}
-_LONGEST: Final = 100
-"""Characters of a rejected duration that the form shows again."""
 _PAGES: Final = frozenset({"waiting", "processing", "morgue", "limits", "job"})
 """Pages with the form, besides the shards."""
 
@@ -49,10 +37,7 @@ def ask(context: RequestContext) -> Response:
         queue=queue,
         do=do,
         target=target,
-        seconds=query.get("seconds", ""),
-        length=query.get("length", ""),
-        wrong=_wrong(query),
-        spans=SPANS,
+        **pause_form.shown(query),
         back=_back(query),
         shards=len(shards),
         waiting=sum(shard.length for shard in shards),
@@ -74,19 +59,14 @@ def act(context: RequestContext) -> Response:
 
 def _pause(context: RequestContext, actions: Actions, queue: str) -> Response:
     form = context.form
-    choice = form.get("seconds", "").strip()
-    if choice == OTHER and _wrong(form):
-        fields = {"seconds": OTHER, "length": form.get("length", "")[:_LONGEST], "back": _back(form)}
-        return context.redirect("actions/queue", queue=queue, do="pause", **fields)
+    if pause_form.wrong_length(form):
+        return context.redirect("actions/queue", queue=queue, do="pause", back=_back(form), **pause_form.again(form))
     try:
-        seconds = seconds_of(form.get("length", "")) if choice == OTHER else float(choice) if choice else None
+        seconds = pause_form.pause_seconds(form)
     except ValueError:
-        seconds = 0.0
-    if seconds is not None and not 0 < seconds <= FOREVER:
-        return context.refuse(400, "The duration must be in seconds above 0. Without one the pause has no end.")
+        return context.refuse(400, pause_form.WRONG_SECONDS)
     actions.pause(seconds)
-    what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(context, "pause", queue, what, len(actions.reader.shards))
+    audit.note(context, "pause", queue, pause_form.in_words(seconds), len(actions.reader.shards))
     return context.redirect(_back(form), queue=queue)
 
 
@@ -111,17 +91,6 @@ def _evict(context: RequestContext, actions: Actions, queue: str) -> Response:
         return context.redirect("shards", queue=queue)
     # The page explains that the holder is gone.
     return context.redirect("actions/queue", queue=queue, do=f"evict:{index}:{token}")
-
-
-def _wrong(fields: Mapping[str, str]) -> str:
-    """The reason why the duration is invalid; empty if it is valid, or none was typed."""
-    if fields.get("seconds") != OTHER:
-        return ""
-    try:
-        seconds_of(fields.get("length", ""))
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _back(fields: Mapping[str, str]) -> str:

@@ -1,16 +1,13 @@
 """The tenants of a queue: their turns, and a pause of one."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.durations import seconds_of
-from lowkiq_lambda.dashboard.pages.actions_queue import OTHER, SPANS
+from lowkiq_lambda.dashboard.pages import pause_form
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
-from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -18,10 +15,7 @@ if TYPE_CHECKING:
 
 NO_TENANTS = "The worker of the queue declares no tenants."
 NO_ACTION = "The dashboard has no such action."
-WRONG_SECONDS = "The duration must be in seconds above 0. Without one the pause has no end."
 _ACTIONS = frozenset({"pause", "resume"})
-_LONGEST = 100
-"""Characters of a rejected duration that the form shows again."""
 
 
 def show(context: RequestContext) -> Response:
@@ -59,10 +53,7 @@ def ask(context: RequestContext) -> Response:
         do=do,
         tenant=tenant,
         waiting=found[0].waiting if found else 0,
-        seconds=query.get("seconds", ""),
-        length=query.get("length", ""),
-        wrong=_wrong(query),
-        spans=SPANS,
+        **pause_form.shown(query),
     )
 
 
@@ -79,38 +70,16 @@ def act(context: RequestContext) -> Response:
         actions.resume_tenant(tenant)
         audit.note(context, "resume tenant", queue, repr(tenant), 1)
         return context.redirect("tenants", queue=queue)
-    if form.get("seconds") == OTHER and _wrong(form):
-        fields = {"seconds": OTHER, "length": form.get("length", "")[:_LONGEST], "tenant": tenant}
-        return context.redirect("actions/tenant", queue=queue, do="pause", **fields)
+    if pause_form.wrong_length(form):
+        return context.redirect("actions/tenant", queue=queue, do="pause", tenant=tenant, **pause_form.again(form))
     try:
-        seconds = _seconds(form)
+        seconds = pause_form.pause_seconds(form)
     except ValueError:
-        return context.refuse(400, WRONG_SECONDS)
+        return context.refuse(400, pause_form.WRONG_SECONDS)
     actions.pause_tenant(tenant, seconds)
-    what = "until it is resumed" if seconds is None else f"for {seconds:g} seconds"
-    audit.note(context, "pause tenant", queue, f"{tenant!r} {what}", 1)
+    audit.note(context, "pause tenant", queue, f"{tenant!r} {pause_form.in_words(seconds)}", 1)
     return context.redirect("tenants", queue=queue)
 
 
 def _refused(context: RequestContext, worker: type[Worker] | None) -> Response:
     return no_queue(context) if worker is None else context.refuse(404, NO_TENANTS)
-
-
-def _seconds(form: Mapping[str, str]) -> float | None:
-    """None: until it is resumed. Raises ValueError for what is no duration."""
-    choice = form.get("seconds", "").strip()
-    seconds = seconds_of(form.get("length", "")) if choice == OTHER else float(choice) if choice else None
-    if seconds is not None and not 0 < seconds <= FOREVER:
-        raise ValueError(choice)
-    return seconds
-
-
-def _wrong(fields: Mapping[str, str]) -> str:
-    """The reason why the typed duration is invalid; empty if it is valid, or none was typed."""
-    if fields.get("seconds") != OTHER:
-        return ""
-    try:
-        seconds_of(fields.get("length", ""))
-    except ValueError as error:
-        return str(error)
-    return ""
