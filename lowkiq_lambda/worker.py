@@ -155,8 +155,19 @@ def has_limits(worker: type[Worker]) -> bool:
 
 
 def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
-    """The worker class behind what `@app.worker` returned."""
-    return declared.worker if isinstance(declared, FunctionWorker) else declared
+    """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
+    worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
+    if isinstance(worker, type) and issubclass(worker, Worker):
+        return worker
+    from lowkiq_lambda.error_text import shown  # noqa: PLC0415 - imported lazily: cold start
+
+    if isinstance(worker, str):
+        text = f"{shown(worker)} is a text, not a worker: give the class or the function that @app.worker declares."
+    elif callable(worker):
+        text = f"{getattr(worker, '__name__', shown(worker))} is not a worker: decorate it with @app.worker."
+    else:
+        text = f"{shown(worker)} is not a worker: give the class or the function that @app.worker declares."
+    raise DeclarationError(text)
 
 
 def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.digests import digest_of
@@ -200,20 +199,10 @@ class Schedules:
         return self._app.queue_of(worker)
 
     def _queue_name(self, worker: AnyWorker) -> str:
-        declared: object = worker_of(worker)
-        if not (isinstance(declared, type) and issubclass(declared, Worker)):
-            raise DeclarationError(_no_worker(declared))
+        declared = worker_of(worker)
         if self._app.worker_named(declared.queue_name) is not declared:
             raise DeclarationError(f"{declared.__name__} is not a worker of this app: declare it with its @app.worker.")
         return declared.queue_name
-
-
-def _no_worker(given: object) -> str:
-    if isinstance(given, str):
-        return f"{shown(given)} is a text, not a worker: give the class or the function that @app.worker declares."
-    if callable(given):
-        return f"{getattr(given, '__name__', shown(given))} is not a worker: decorate it with @app.worker."
-    return f"{shown(given)} is not a worker: give the class or the function that @app.worker declares."
 
 
 def _times(

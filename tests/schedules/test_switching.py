@@ -246,6 +246,10 @@ def test_what_is_no_worker_is_refused_in_a_sentence(app: Lowkiq, queue_name: str
             lambda worker: app.schedules.put("poll", worker, every=60, id="poll"),
             lambda worker: app.schedules.enable(worker, "poll"),
             app.schedules.all,
+            app.limits,
+            app.actions,
+            app.queries,
+            lambda worker: app.push(worker, [{"id": 1}]),
         )
         for declaring in takers:
             with pytest.raises(DeclarationError) as refused:

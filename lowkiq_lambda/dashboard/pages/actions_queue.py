@@ -37,7 +37,7 @@ def ask(context: RequestContext) -> Response:
         queue=queue,
         do=do,
         target=target,
-        **pause_form.shown(query),
+        **pause_form.asked(query),
         back=_back(query),
         shards=len(shards),
         waiting=sum(shard.length for shard in shards),

@@ -1,7 +1,7 @@
 """How long a pause lasts, as forms ask it and get it: one of some spans, or a duration that somebody types."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from lowkiq_lambda.dashboard.durations import seconds_of
 from lowkiq_lambda.store.server.server_time import FOREVER
@@ -20,7 +20,7 @@ _LONGEST: Final = 100
 """Characters of a rejected duration that the form shows again."""
 
 
-def shown(query: Mapping[str, str]) -> dict[str, object]:
+def asked(query: Mapping[str, str]) -> dict[str, Any]:
     """What the template of the form needs, from the query of its page."""
     chosen = {name: query.get(name, "") for name in ("seconds", "length")}
     return {**chosen, "wrong": wrong_length(query), "spans": _SPANS}

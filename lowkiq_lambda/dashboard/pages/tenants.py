@@ -53,7 +53,7 @@ def ask(context: RequestContext) -> Response:
         do=do,
         tenant=tenant,
         waiting=found[0].waiting if found else 0,
-        **pause_form.shown(query),
+        **pause_form.asked(query),
     )
 
 
