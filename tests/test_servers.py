@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -202,15 +203,16 @@ def test_an_ordered_failover_changes_the_primary(sentinel: SentinelSetup, key: s
 
 
 def test_the_replica_takes_over_from_a_killed_primary(sentinel: SentinelSetup) -> None:
-    """A primary that died is replaced; healed, it comes back as a replica."""
+    """A primary that died is replaced; healed, it is back, and one of the servers is the primary of all others."""
     before = sentinel.primary
 
     after = sentinel.kill_primary()
     assert after is not before
     sentinel.heal()
 
-    assert [before] == sentinel.replicas
-    assert "slave" == before.admin.info("replication")["role"]
+    # Which one: a machine that stalls for a second makes the Sentinels fail over once more.
+    roles = Counter(str(server.admin.info("replication")["role"]) for server in sentinel.servers)
+    assert {"master": 1, "slave": len(sentinel.servers) - 1} == roles
 
 
 def test_three_sentinels_agree_on_a_failover() -> None:
