@@ -47,7 +47,7 @@ def check_limits(worker: "type[Worker]") -> None:
 def check_max_running(where: str, value: object) -> None:
     """Refuses, with DeclarationError, what is no number of visits."""
     if value == 0 and not isinstance(value, bool):
-        raise DeclarationError(f"{where} = 0 would let nothing run: that is pause.")
+        raise DeclarationError(f"{where} must not be 0, which would let nothing run: pause the queue for that.")
     if not is_number(value) or not isinstance(value, int) or not 0 < value <= MOST_RUNNING:
         raise DeclarationError(f"{where} must be a whole number from 1 to {MOST_RUNNING:,}, not {value!r}.")
 

@@ -20,7 +20,7 @@ class Rate:
     >>> Rate(0, per=60)
     Traceback (most recent call last):
     ...
-    lowkiq_lambda.errors.DeclarationError: Rate(0, per=60) would let nothing begin: that is pause.
+    lowkiq_lambda.errors.DeclarationError: Rate(0, per=60) would let nothing begin: pause the queue for that.
     """
 
     ids: int
@@ -31,7 +31,7 @@ class Rate:
         ids: object = self.ids
         per: object = self.per
         if ids == 0 and not isinstance(ids, bool):
-            raise DeclarationError(f"Rate({ids}, per={per!r}) would let nothing begin: that is pause.")
+            raise DeclarationError(f"Rate({ids}, per={per!r}) would let nothing begin: pause the queue for that.")
         if not is_number(ids) or not isinstance(ids, int) or not 0 < ids <= MAX_EXACT:
             raise DeclarationError(f"The ids of a Rate must be a whole number from 1 to {MAX_EXACT:,}, not {ids!r}.")
         if not is_number(per) or not _SHORTEST <= self.per <= MAX_DELAY:

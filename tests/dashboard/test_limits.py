@@ -106,11 +106,11 @@ def test_x30_an_operator_changes_limits(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"places": "0"}, "The number of shards = 0 would let nothing run: that is pause."),
+        ({"places": "0"}, "The number of shards must not be 0, which would let nothing run: pause the queue for that."),
         ({"places": "two"}, "The number of shards must be a whole number from 1 to 100,000, not 'two'."),
         ({"ids": "10"}, "is not a duration"),
         ({"per": "60 s"}, "The number of ids must be a whole number, not ''."),
-        ({"ids": "0", "per": "60 s"}, "would let nothing begin: that is pause."),
+        ({"ids": "0", "per": "60 s"}, "would let nothing begin: pause the queue for that."),
         ({"ids": "1", "per": "until resumed"}, "A rate needs a duration, such as 60 s."),
     ],
 )

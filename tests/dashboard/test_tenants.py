@@ -133,6 +133,18 @@ def test_the_page_shows_turns_and_pauses_a_tenant(
     assert not app.queries(crowded).tenants(tenant="a").tenants[0].is_paused
 
 
+def test_a_tenant_without_ids_is_idle(app: Lowkiq, clock: ManualClock, queue_name: str, browser: Browser) -> None:
+    """When its rate would let it begin again, too: it waits for no turn."""
+    worker = declare(app, queue_name, FailingHandler(), tenants="home", tenant_rate=Rate(2, per=60))
+    worker.perform_async(jobs_of(["a:1"]))
+    app.drain()
+    clock.advance(61.0)
+
+    shown = page(browser, "tenants", worker).text
+    assert "idle" in shown
+    assert "waits for its turn" not in shown
+
+
 def test_a_reader_sees_tenants_and_pauses_none(crowded: Any, make_browser: MakeBrowser) -> None:
     """The page has no buttons, and the operation is refused."""
     browser = make_browser(READER)

@@ -25,7 +25,7 @@ def refusal(app: Lowkiq, **body: Any) -> str:
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("max_running", 0, "Odd.max_running = 0 would let nothing run: that is pause."),
+        ("max_running", 0, "Odd.max_running must not be 0, which would let nothing run: pause the queue for that."),
         ("max_running", -1, "Odd.max_running must be a whole number from 1 to 100,000, not -1."),
         ("max_running", 2.0, "Odd.max_running must be a whole number from 1 to 100,000, not 2.0."),
         ("max_running", True, "Odd.max_running must be a whole number from 1 to 100,000, not True."),
@@ -58,7 +58,7 @@ def test_a_rate_of_tenants_needs_their_home(app: Lowkiq, tenants: str | None) ->
 @pytest.mark.parametrize(
     ("ids", "per", "why"),
     [
-        (0, 60, "Rate(0, per=60) would let nothing begin: that is pause."),
+        (0, 60, "Rate(0, per=60) would let nothing begin: pause the queue for that."),
         (-1, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not -1."),
         (1.5, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not 1.5."),
         (False, 60, "The ids of a Rate must be a whole number from 1 to 9,007,199,254,740,992, not False."),

@@ -125,7 +125,7 @@ def test_what_is_set_counts_for_visits_at_once(app: Lowkiq, limited: Any) -> Non
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"max_running": 0}, "max_running = 0 would let nothing run: that is pause."),
+        ({"max_running": 0}, "max_running must not be 0, which would let nothing run: pause the queue for that."),
         ({"max_running": "3"}, "max_running must be a whole number from 1 to 100,000, not '3'."),
         ({"rate": 5}, "rate must be a Rate, as in Rate(100, per=60), not 5."),
     ],
