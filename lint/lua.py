@@ -141,7 +141,7 @@ class _Linter:
 
     def _given(self, path: str) -> set[str]:
         by_turns = ("shards",) if "each" in self._parts[path].marks else ()
-        return {*GIVEN, *by_turns, *(f"has_{feature}" for feature in FEATURES)}
+        return {*GIVEN, "lacking", *by_turns, *(f"has_{feature}" for feature in FEATURES)}
 
     def _defining(self, name: str) -> list[str]:
         return [path for path, names in self._names.items() if _is_include(path) and name in names.defines]

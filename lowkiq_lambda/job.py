@@ -23,12 +23,15 @@ class Pushed(msgspec.Struct, frozen=True):
     """What became of one job of a push.
 
     `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
+    `repeated`: a job with this key was pushed before, so this one changed nothing; `perform_in` is that of the id, or
+    the time of the push where nothing of it waits.
     """
 
     id: str
     shard: int
     merged: bool
     perform_in: float
+    repeated: bool = False
 
 
 class ScoredPayload(NamedTuple):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -17,8 +17,8 @@ from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_numbe
 from lowkiq_lambda.protocols import ClientMiddleware, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import NewJob, Pusher, packed
+from lowkiq_lambda.store.shard.keys import RECEIPTS, ShardRef
+from lowkiq_lambda.store.shard.pushing import HAS_RECEIPT, NewJob, Pusher, packed, receipt
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 
-FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
+FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay", "key", "key_ttl"})
+PLAIN_FIELDS: Final = FIELDS - {"key", "key_ttl"}
+KEY_TTL: Final = 86_400.0
+"""Seconds for which a key is remembered where its job does not say."""
+LONGEST_KEY_TTL: Final = 365 * 86_400.0
+MAX_KEY_BYTES: Final = 200
 EARLIEST: Final = 1_000_000_000.0
 """September 2001: a smaller perform_in is no date that anybody plans for, but seconds from now."""
 LATEST: Final = 253_402_300_800.0
@@ -36,6 +41,13 @@ _NO_PAYLOAD: Final = ""
 
 logger = logging.getLogger(__name__)
 _warned_of_loop = False
+
+
+class Checked(NamedTuple):
+    """Jobs as the store takes them, by shard, and the features whose keys they need."""
+
+    by_shard: dict[int, list[NewJob]]
+    features: set[str]
 
 
 class Checker(msgspec.Struct, frozen=True):
@@ -48,21 +60,22 @@ class Checker(msgspec.Struct, frozen=True):
     now: Callable[[], float]
     by_tenant: bool = False
 
-    def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> dict[int, list[NewJob]]:
+    def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
         by_shard: dict[int, list[NewJob]] = {}
+        features = set[str]()
         for position, job in enumerate(jobs):
             try:
-                new = self._check(position, job)
+                new = self._check(position, job, features)
             except JobError as error:
                 raise error.at(position) from error.__cause__
             except ValueError as error:
                 # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
                 raise JobError(str(error), position=position) from error
             by_shard.setdefault(shard_for(new.id, self.shards_count, by_tenant=self.by_tenant), []).append(new)
-        return by_shard
+        return Checked(by_shard, features)
 
-    def _check(self, position: int, job: Mapping[str, Any]) -> NewJob:
+    def _check(self, position: int, job: Mapping[str, Any], features: set[str]) -> NewJob:
         if type(job) is not dict and not isinstance(job, Mapping):
             raise JobError(f"a job is a mapping with an id, not {type(job).__name__}")
         if not job.keys() <= FIELDS:
@@ -73,7 +86,11 @@ class Checker(msgspec.Struct, frozen=True):
         job_id = id_text(job["id"], self.max_id_bytes)
         score = _score(job["score"]) if "score" in job else None
         at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
-        return NewJob(position, job_id, packed(score, at, self._payload(job.get("payload", _NO_PAYLOAD))), at)
+        dumped = self._payload(job.get("payload", _NO_PAYLOAD))
+        if job.keys() <= PLAIN_FIELDS:
+            return NewJob(position, job_id, packed(score, at, dumped), at)
+        features.add(RECEIPTS)
+        return NewJob(position, job_id, packed(score, at, dumped, HAS_RECEIPT, _receipt(job_id, job)), at)
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -136,8 +153,8 @@ class PushClient:
         """Check all jobs, then write them: a bad one fails the call before anything is written."""
         # A middleware may hand on an iterator.
         jobs = jobs if isinstance(jobs, list) else list(jobs)
-        by_shard = self._checker.check_all(jobs)
-        return self._pusher.push(by_shard, len(jobs)) if by_shard else []
+        checked = self._checker.check_all(jobs)
+        return self._pusher.push(checked.by_shard, len(jobs), checked.features) if checked.by_shard else []
 
 
 def push_through(
@@ -197,6 +214,26 @@ def _delay(delay: object) -> float:
     if delay >= LATEST:
         raise JobError("lies beyond the year 9999", field="delay")
     return float(delay)
+
+
+def _receipt(job_id: str, job: Mapping[str, Any]) -> bytes:
+    if "key" not in job:
+        raise JobError("is for how long a key is remembered: give a key too", field="key_ttl")
+    key, ttl = job["key"], job.get("key_ttl", KEY_TTL)
+    if not isinstance(key, str):
+        raise JobError(f"must be a str, not {type(key).__name__}", field="key")
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise JobError("holds a lone surrogate, which cannot be stored", field="key") from None
+    if not 1 <= size <= MAX_KEY_BYTES:
+        raise JobError(f"has {size:,} bytes: give 1 to {MAX_KEY_BYTES}", field="key")
+    if isinstance(ttl, timedelta):
+        ttl = ttl.total_seconds()
+    if not is_number(ttl) or not isinstance(ttl, int | float) or not 0 < ttl <= LONGEST_KEY_TTL:
+        given = f"not {_shown(job['key_ttl'])}"
+        raise JobError(f"must be seconds above 0, at most 365 days, or a timedelta, {given}", field="key_ttl")
+    return receipt(job_id, key, float(ttl))
 
 
 def _shown(given: object) -> str:

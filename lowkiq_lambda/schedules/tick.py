@@ -90,7 +90,7 @@ class EntryTicker:
             "perform_in": planned + entry.jitter_of(planned),
         }
         checker = checker_of(self._app.config, worker.shards_count)
-        ((new,),) = checker.check_all([job]).values()
+        ((new,),) = checker.check_all([job]).by_shard.values()
         skips = entry.overlap == "skip"
         return Firing(candidate.shard, entry.name, candidate.digest, planned, new, worker.merge, skips)
 

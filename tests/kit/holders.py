@@ -93,7 +93,8 @@ class Holders:
         """Push to the shard, the only one of its queue."""
         checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
         pusher = Pusher(self.backend, [self._shard], self._terms.merge, RETRY_FOR, declare=self._open)
-        return pusher.push(checker.check_all(jobs), len(jobs))
+        checked = checker.check_all(jobs)
+        return pusher.push(checked.by_shard, len(jobs), checked.features)
 
     def _open(self) -> None:
         self.backend.run("open", self._shard, [1, self._terms.merge], retry_for=RETRY_FOR)

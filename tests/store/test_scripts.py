@@ -35,7 +35,7 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Linker:
     """Links the scripts of that folder, with features that the library does not have."""
-    monkeypatch.setitem(FEATURES, "tracking", ("marks", "refs"))
+    monkeypatch.setitem(FEATURES, "stamps", ("marks", "tags"))
     monkeypatch.setitem(FEATURES, "rates", ("tokens",))
     return Linker(tmp_path)
 
@@ -66,17 +66,17 @@ def test_a_feature_with_keys_costs_nothing_where_it_is_not_used(
     server: Server, queue_name: str, linker: Linker, write: Write
 ) -> None:
     """A shard without it gets no key, no function and no byte of it, and the script knows that by name."""
-    write("drain/own", "--! keys due marks\n--! with tracking mark\nreturn {due, has_tracking and mark() or 'none'}")
-    write("include/mark", "--! keys refs\nlocal function mark() return marks .. refs end")
-    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("rates", "tracking"))
+    write("drain/own", "--! keys due marks\n--! with stamps mark\nreturn {due, has_stamps and mark() or 'none'}")
+    write("include/mark", "--! keys tags\nlocal function mark() return marks .. tags end")
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("rates", "stamps"))
 
     without, code = linker.script("own"), linker.script("own", tracked.features)
 
     assert ("due",) == without.keys
     assert "function mark" not in without.source
     assert [plain.key("due").encode(), b"none"] == run(server, without, plain)
-    assert ("due", "marks", "refs") == code.keys
-    assert [part.encode() for part in (tracked.key("due"), tracked.key("marks") + tracked.key("refs"))] == run(
+    assert ("due", "marks", "tags") == code.keys
+    assert [part.encode() for part in (tracked.key("due"), tracked.key("marks") + tracked.key("tags"))] == run(
         server, code, tracked
     )
 
@@ -85,10 +85,10 @@ def test_a_queue_that_uses_a_feature_is_called_with_its_script(
     desk: Desk, queue_name: str, linker: Linker, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shard says which features its queue uses, and each call goes by that."""
-    write("drain/own", "--! keys due marks\nreturn {'OK', has_tracking and marks or due}")
+    write("drain/own", "--! keys due marks\nreturn {'OK', has_stamps and marks or due}")
     monkeypatch.setattr(backend_module, "script", linker.script)
     backend = desk.app.backend
-    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("tracking",))
+    plain, tracked = ShardRef(queue_name, 1, 0), ShardRef(queue_name, 1, 0, features=("stamps",))
 
     assert plain.key("due").encode() == backend.run("own", plain, [], retry_for=0.0)[1]
     assert tracked.key("marks").encode() == backend.run("own", tracked, [], retry_for=0.0)[1]
@@ -179,3 +179,19 @@ def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeyp
 
     with pytest.raises(ShardDamaged):
         probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, retry_for=0.0)
+
+
+def test_a_script_knows_which_features_in_use_it_was_not_given(
+    write: Write, linker: Linker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a shard may have begun to use, and the script would see to, is named; what does not concern it is not."""
+    monkeypatch.setattr("lowkiq_lambda.store.shard.scripts.IN_USE", ("stamps", "rates"))
+    write(
+        "drain/own", "--! keys due\n--! with stamps mark\nreturn {due, has_stamps, lacking ~= nil and lacking.stamps}"
+    )
+    write("drain/other", "--! keys due\nreturn {due, lacking ~= nil}")
+    write("include/mark", "--! keys tags\nlocal function mark() return tags end")
+
+    assert "local lacking = {stamps = true}" in linker.script("own").source
+    assert "lacking = {" not in linker.script("own", ("stamps",)).source
+    assert "lacking = {" not in linker.script("other").source

@@ -61,6 +61,7 @@ class Backend:
         self._rng = rng
         self.lease_ttl = 30.0
         """Seconds for which nobody is let into a shard whose lease was damaged."""
+        self._in_use: dict[str, tuple[str, ...]] = {}
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
 
@@ -133,8 +134,8 @@ class Backend:
     def _run(
         self, name: str, shard: ShardRef, args: Sequence[Argument], retry_for: float, *, ask_time: bool = False
     ) -> Reply:
+        shard = self._as_used(shard)
         code = script(name, shard.features)
-
         reply = self.retrying(
             retry_for, lambda: self._once(code, shard, [*self.nodes.stamp(shard), *args], ask_time=ask_time)
         )
@@ -142,7 +143,21 @@ class Backend:
             reply = self.retrying(
                 retry_for, lambda: self._once(code, shard, [*self.nodes.stamp(shard, measure=True), *args])
             )
+        if self._notes_use(shard, reply):
+            return self._run(name, shard, args, retry_for, ask_time=ask_time)
         return accepted(reply, shard)
+
+    def _as_used(self, shard: ShardRef) -> ShardRef:
+        """The shard, with the keys of what its queue has been seen to use."""
+        return shard.using(self._in_use.get(shard.queue_name, ())) if self._in_use else shard
+
+    def _notes_use(self, shard: ShardRef, reply: Reply) -> bool:
+        """Whether the shard refused the call, as it uses features whose keys were not passed: they will be."""
+        if reply[0] != b"IN_USE":
+            return False
+        known = self._in_use.get(shard.queue_name, ())
+        self._in_use[shard.queue_name] = (*known, *(name for name in reply[1].decode().split() if name not in known))
+        return True
 
     def retrying(self, retry_for: float, call: Callable[[], Result]) -> Result:
         """What the call returns; made again while the server cannot serve, for `retry_for` seconds.
@@ -176,7 +191,10 @@ class Backend:
         """
         try:
             prepared = [
-                (script(name, shard.features), shard, [*self.nodes.stamp(shard), *args]) for name, shard, args in calls
+                (script(name, shard.features), shard, [*self.nodes.stamp(shard), *args])
+                for name, shard, args in (
+                    [(name, self._as_used(shard), args) for name, shard, args in calls] if self._in_use else calls
+                )
             ]
         except REDIS_ERRORS as error:
             return [translate(error)] * len(calls)
@@ -224,6 +242,8 @@ class Backend:
             reply = unless_error(reply)
             if reply[0] == b"SKEW":
                 reply = self._once(code, shard, [*self.nodes.stamp(shard, measure=True), *args[3:]])
+            if self._notes_use(shard, reply):
+                return self._run_again(code, shard, args)
             return accepted(reply, shard)
         except ShardDamaged as error:
             return self._after_mending(code, shard, args, error)
@@ -239,9 +259,15 @@ class Backend:
     ) -> Reply | LowkiqError:
         """The answer of a mended shard, or the error where there is nothing to mend."""
         try:
-            return self.run(code.name, shard, args[3:], retry_for=0.0) if self.mender.mend(shard) else error
+            return self._run_again(code, shard, args) if self.mender.mend(shard) else error
         except LowkiqError as again:
             return again
+
+    def _run_again(self, code: Script, shard: ShardRef, args: list[Argument]) -> Reply | LowkiqError:
+        try:
+            return self.run(code.name, shard, args[3:], retry_for=0.0)
+        except LowkiqError as error:
+            return error
 
     def _once(self, code: Script, shard: Keyed, args: list[Argument], *, ask_time: bool = False) -> Reply:
         command = evalsha(code, shard, args)

@@ -30,8 +30,9 @@ The tag holds the escaped queue name, `shards_count` and the shard's number: no 
 and shards of two different counts never share a key. docs/data-model.md has the formats.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
@@ -72,17 +73,27 @@ TENANTS: Final = "tenants"
 TIMETABLE: Final = "timetable"
 LIMITS: Final = "limits"
 GATHERING: Final = "gathering"
+RECEIPTS: Final = "receipts"
+TRACKING: Final = "tracking"
+HEADERS: Final = "headers"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
     TIMETABLE: (TIMETABLE,),
     LIMITS: (LIMITS, "places", "line"),
     GATHERING: (GATHERING,),
+    RECEIPTS: (RECEIPTS,),
+    TRACKING: ("refs", "rows", "items"),
+    HEADERS: ("headers_even", "headers_odd"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-That of duties is no shard's, but an app's; those of limits are a queue's.
+That of duties is no shard's, but an app's; those of limits are a queue's. Those of receipts are passed only with pushes
+of jobs that have a key.
 """
+
+IN_USE: Final = (TRACKING, HEADERS)
+"""Features that a shard begins to use with a push: no declaration tells of them, but `in_use` in its meta."""
 
 
 _NO_SHARD: Final = ("",) * len((*SHARD_KEYS, SHELF))
@@ -130,6 +141,22 @@ class ShardRef:
     def some(self, pick: Pick) -> tuple[str, ...]:
         """The keys that a script is given."""
         return pick(self.keys)
+
+    def using(self, features: Collection[str]) -> "ShardRef":
+        """The same shard, with the keys of these features too."""
+        return _with_features(self, self.features, self.by_tenant, tuple(features))
+
+
+@cache
+def _with_features(
+    shard: ShardRef,
+    own: tuple[str, ...],
+    by_tenant: bool,  # noqa: ARG001, FBT001 - shards are equal that differ in it
+    more: tuple[str, ...],
+) -> ShardRef:
+    """A shard has many keys, which every call of a script would write out anew."""
+    features = tuple(name for name in FEATURES if name in own or name in more)
+    return shard if features == own else replace(shard, features=features)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from hashlib import sha1
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lowkiq_lambda.errors import (
@@ -29,7 +30,8 @@ _NOTIFIED_BY_SCRIPT: Final = 2
 """What enqueue.lua answers where nothing is left to be said."""
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
-"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 4 a ref, 8 a receipt, 16 headers."""
+HAS_RECEIPT: Final = 8
+"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 4 a ref, 16 headers."""
 
 
 class NewJob(NamedTuple):
@@ -41,13 +43,25 @@ class NewJob(NamedTuple):
     perform_in: float | None
 
 
-def packed(score: bytes | None, perform_in: float | None, dumped: bytes) -> bytes:
-    """Flags, score, perform_in and payload in one; what is None is the server's now."""
-    if score is None and perform_in is None:
+def packed(
+    score: bytes | None, perform_in: float | None, dumped: bytes, extra_flags: int = 0, extras: bytes = b""
+) -> bytes:
+    """Flags, score, perform_in, extras and payload in one; what is None is the server's now.
+
+    `extras`: what the extra flags announce, in the order of their bits.
+    """
+    if score is None and perform_in is None and not extra_flags:
         return b"\0" + dumped
-    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0)
+    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0) | extra_flags
     at = b"" if perform_in is None else struct.pack(">d", perform_in)
-    return bytes((flags,)) + (score or b"") + at + dumped
+    return bytes((flags,)) + (score or b"") + at + extras + dumped
+
+
+def receipt(job_id: str, key: str, ttl: float) -> bytes:
+    """What a packed job has for its key: a digest, which is the id's own, and for how many seconds it is remembered."""
+    written = job_id.encode()
+    digest = sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
+    return digest + struct.pack(">d", ttl)
 
 
 class EnqueueReply(ReplyShape, frozen=True):
@@ -60,6 +74,8 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Of the new jobs that were given none."""
     met: Any
     """Positions of jobs that met their id waiting, each with its perform_in behind it."""
+    repeated: Any = ()
+    """Positions of jobs that were applied before, each with the perform_in of their id behind it."""
 
 
 class _Chunk(NamedTuple):
@@ -103,11 +119,15 @@ class Pusher:
         self._waker = waker
         self._gather = gather
 
-    def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int) -> list[Pushed]:
-        """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted."""
+    def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int, features: Collection[str] = ()) -> list[Pushed]:
+        """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted.
+
+        `features`: those whose keys the jobs need beside those of the queue.
+        """
         results: list[Pushed | None] = [None] * count
         sooner: dict[int, int] = {}
-        waves = _waves(self._shards, jobs_by_shard)
+        shards = [shard.using(features) for shard in self._shards] if features else self._shards
+        waves = _waves(shards, jobs_by_shard)
         for index, wave in enumerate(waves):
             failed = self._write(wave, results, sooner)
             if failed:
@@ -171,6 +191,9 @@ class Pusher:
         for offset, perform_in in zip(enqueued.met[::2], enqueued.met[1::2], strict=True):
             job = chunk.jobs[offset]
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
+        for offset, perform_in in zip(enqueued.repeated[::2], enqueued.repeated[1::2], strict=True):
+            job, at = chunk.jobs[offset], float(perform_in)
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, repeated=True)
         if enqueued.sooner:
             sooner[index] = enqueued.sooner
 

@@ -21,7 +21,7 @@ from lowkiq_lambda.store.shard.declarations import (
     registered,
     shards_of,
 )
-from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import IN_USE, RECEIPTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
 
 _CHANGEABLE: Final = ("shards_count", "merge")
@@ -74,7 +74,7 @@ class _Change:
 
     def close_old(self) -> None:
         """Close the shards of the old declaration, or open them again if one has jobs."""
-        old = shards_of(self._queue_name, self.there.made_with)
+        old = [shard.using((RECEIPTS, *IN_USE)) for shard in shards_of(self._queue_name, self.there.made_with)]
         statuses = {shard: self._order("close", shard) for shard in old}
         if b"STALE" in statuses.values():
             raise self._overtaken()

@@ -7,8 +7,10 @@ through `rarely()`, as a function costs a script a microsecond each time that it
 
 Keys of a feature that not every queue uses (`keys.FEATURES`) are declared like any other. A call whose shard does not
 use the feature passes none of them: there they are nil, `has_FEATURE` is false, and `--! with FEATURE NAMES` includes
-nothing. Each set of features has a script of its own, so what a queue does not use costs it nothing. docs/data-model.md
-has the rules.
+nothing. Each set of features has a script of its own, so what a queue does not use costs it nothing. Of features that a
+shard begins to use with a push (`keys.IN_USE`) a caller may not know: `lacking` has those that the script would have
+something to do with, but was not given the keys of, and include/shard.lua refuses the call. docs/data-model.md has the
+rules.
 """
 
 import re
@@ -23,7 +25,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged
-from lowkiq_lambda.store.shard.keys import FEATURES, Keyed, Pick, ShardRef, key_names, picker
+from lowkiq_lambda.store.shard.keys import FEATURES, IN_USE, Keyed, Pick, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1
 """Of the layout and of what scripts take and return; a shard keeps the least one that may write to it."""
@@ -121,12 +123,15 @@ class Linker:
         parts = [*parts[:-1], *map(self.include, late), part]
         named = {key for each in parts for key in each.own_keys()}
         keys = tuple(key for key in key_names(features) if key in named)
-        relevant = [feature for feature, own in FEATURES.items() if named & {*own}]
+        marked = {mark for each in parts for mark in each.marks}
+        relevant = [feature for feature, own in FEATURES.items() if named & {*own} or f"with {feature}" in marked]
+        lacking = [feature for feature in relevant if feature in IN_USE and feature not in features]
         missing = [key for feature in relevant if feature not in features for key in FEATURES[feature] if key in named]
         source = "\n".join(
             [
                 "local call = redis.call",
                 *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
+                *([f"local lacking = {{{', '.join(f'{feature} = true' for feature in lacking)}}}"] if lacking else []),
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *(each.text for each in parts[: len(early)]),

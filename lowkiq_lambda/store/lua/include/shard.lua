@@ -14,12 +14,17 @@ local NEAR = 0.1
 -- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen, but for
 -- what is near. A caller that merges says how: a shard was opened for one way.
 local function refusal(merges)
-  local least, seen_at, closed, merge =
-    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge'))
+  local least, seen_at, closed, merge, used =
+    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use'))
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed or (merges and merge and merges ~= merge) then
     if not closed and not ({min = 1, max = 1, never = 1})[merge] then error('DAMAGED merge') end
     return {'CLOSED'}
+  end
+  if used and lacking then
+    for feature in used:gmatch('%a+') do
+      if lacking[feature] then return {'IN_USE', used} end
+    end
   end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end

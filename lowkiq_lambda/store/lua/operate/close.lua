@@ -1,5 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta pushes_even pushes_odd failures texts lines lanes served
+--! keys receipts refs rows items headers_even headers_odd
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
 -- it. Harmless to repeat.
@@ -15,5 +16,7 @@ if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0
 free_memory_first()
 call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts)
 if lanes then call('UNLINK', lines, lanes, served) end
+call('UNLINK', receipts, refs, rows, items, headers_even, headers_odd)
+call('HDEL', meta, 'in_use')
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)
 return {'OK'}

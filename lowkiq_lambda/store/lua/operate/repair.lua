@@ -1,4 +1,4 @@
---! keys meta timetable lines gathering
+--! keys meta timetable lines gathering receipts
 --! needs sound_meta shard sound_ids shelf
 --! with timetable sound_timetable
 --! rarely sound_lanes
@@ -25,6 +25,7 @@ if has_timetable then
 end
 
 if has_gathering then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'gathering', gathering, 'zset'} end
+if has_receipts then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'receipts', receipts, 'zset'} end
 
 -- Frees nothing, but lets the script write when memory is full; meta may have another type.
 redis.pcall('HDEL', meta, '')

@@ -2,6 +2,7 @@
 --! needs shard
 --! with tenants lanes
 --! with gathering gather
+--! with receipts receipts
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -9,13 +10,15 @@
 -- ARGV[6]    the channel, '' if the caller notifies
 -- ARGV[7]    what is said on it
 -- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes),
---   with HAS_PERFORM_IN the time (a double), else both are now, and the payload. In a queue that gathers one more at the
+--   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_RECEIPT what include/receipts.lua reads, and the
+--   payload. In a queue that gathers one more at the
 --   end, which include/gather.lua reads
--- Returns {'OK', sooner, time, {position, perform_in, ...}}: sooner is 0 unless the shard's earliest due time became
+-- Returns {'OK', sooner, time, {position, perform_in, ...}} and, if there are any, {position, perform_in, ...} of jobs that
+--   were applied before and are passed over: sooner is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
 --   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 -- Bits of the flags, as store/shard/pushing.py sets them.
-local HAS_SCORE, HAS_PERFORM_IN = 1, 2
+local HAS_SCORE, HAS_PERFORM_IN, HAS_RECEIPT = 1, 2, 8
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -45,7 +48,7 @@ end
 local ids = {}
 for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
-local records, times, again, first = {}, {}, {}, {}
+local records, times, again, first, repeated = {}, {}, {}, {}, {}
 local earliest, written = math.huge, 0
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
@@ -59,9 +62,13 @@ for i = 1, count do
       perform_in = due_at
     end
   end
+  local is_known
+  if has_receipts and bit.band(flags, HAS_RECEIPT) ~= 0 then is_known, at = has_receipt(given, at) end
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
   if #payload > max_len then max_len = #payload end
-  if waiting[i] or first[id] then
+  if is_known then
+    repeated[#repeated + 1] = {i - 1, id}
+  elseif waiting[i] or first[id] then
     again[#again + 1] = {i - 1, id, score .. number .. payload, waiting[i]}
   else
     first[id] = true
@@ -90,6 +97,7 @@ end
 -- The first write must be one that a full Redis refuses: then nothing of the call is written.
 call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', defaulted and default_score or last_score or -1, 'now', latest_now)
+if has_receipts then keep_receipts() end
 local head = call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2]
 if #records > 0 then
   call('HSET', jobs, unpack(records))
@@ -123,6 +131,13 @@ local sooner = earliest < tonumber(head or math.huge) and 1 or 0
 -- That a server allows no message from a script must not undo the push.
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
 local reply = {'OK', sooner, fresh_text, met}
+if #repeated > 0 then
+  local told = {}
+  for i, job in ipairs(repeated) do
+    told[2 * i - 1], told[2 * i] = job[1], call('ZSCORE', due, job[2]) or now_text
+  end
+  reply[5] = told
+end
 if has_gathering then forget_gathering() end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that

@@ -1,0 +1,177 @@
+"""Keys of jobs: what was pushed once is not pushed again while its key is remembered (A-40, P2, P4)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Config, JobError, Lowkiq, Worker
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import CHUNK_JOBS
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Notes
+from tests.kit.looks import left_behind
+from tests.kit.servers import Server
+from tests.kit.workers import declare
+
+
+def shard_of(worker: type[Worker]) -> ShardRef:
+    """The first shard of its queue, with the key of receipts."""
+    return ShardRef(worker.queue_name, worker.shards_count, 0, features=("receipts",))
+
+
+def test_a_job_whose_key_was_pushed_changes_nothing(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """The second push says `repeated`, with the time of the id, and adds no payload."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    later = clock.time() + 60
+
+    (first,) = worker.perform_async([{"id": 1, "payload": "a", "key": "evt-1", "perform_in": later}])
+    (second,) = worker.perform_async([{"id": 1, "payload": "b", "key": "evt-1"}])
+    clock.advance(61)
+    app.drain()
+
+    assert (False, True) == (first.repeated, second.repeated)
+    assert (False, later) == (second.merged, second.perform_in)
+    assert [{"1": ["a"]}] == notes.batches
+
+
+def test_a_key_counts_once_also_after_its_job_has_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Neither done, nor in the morgue, nor deleted: the key is what was pushed, not what waits."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": 1, "key": "evt-1"}])
+    app.drain()
+
+    (again,) = worker.perform_async([{"id": 1, "key": "evt-1"}])
+    app.drain()
+
+    assert (True, clock.time()) == (again.repeated, again.perform_in)
+    assert [{"1": [""]}] == notes.batches
+
+
+def test_a_key_belongs_to_its_id(app: Lowkiq, queue_name: str) -> None:
+    """Another id with the same key is another job, also where id and key together give the same text."""
+    worker = declare(app, queue_name, Notes())
+
+    pushed = worker.perform_async([{"id": "a", "key": "bc"}, {"id": "ab", "key": "c"}, {"id": "a", "key": "b"}])
+
+    assert [False, False, False] == [job.repeated for job in pushed]
+
+
+def test_a_key_that_stands_twice_in_a_push_counts_once(app: Lowkiq, queue_name: str) -> None:
+    """The first of them is pushed; jobs without a key beside them are, too."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, merge="never")
+
+    pushed = worker.perform_async(
+        [{"id": 1, "payload": n, "key": "k"} for n in range(2)] + [{"id": 1, "payload": 2}, {"id": 1, "payload": 3}]
+    )
+    app.drain()
+
+    assert [False, True, False, False] == [job.repeated for job in pushed]
+    assert [{"1": [0, 2, 3]}] == notes.batches
+
+
+def test_a_key_is_forgotten_after_its_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """By default after a day; `key_ttl` says otherwise, in seconds or as a timedelta."""
+    worker = declare(app, queue_name, Notes())
+    jobs: list[dict[str, Any]] = [
+        {"id": 1, "key": "day"},
+        {"id": 1, "key": "minute", "key_ttl": 60},
+        {"id": 1, "key": "hour", "key_ttl": timedelta(hours=1)},
+    ]
+    worker.perform_async(jobs)
+
+    clock.advance(61)
+    after_a_minute = [job.repeated for job in worker.perform_async(jobs)]
+    clock.advance(86_400 - 60)
+    after_a_day = [job.repeated for job in worker.perform_async(jobs)]
+
+    assert ([True, False, True], [False, False, False]) == (after_a_minute, after_a_day)
+
+
+def test_what_is_over_is_removed_by_later_pushes(
+    app: Lowkiq, clock: ManualClock, server: Server, queue_name: str
+) -> None:
+    """Each push with a key removes as many as it adds, and ten more; one without a key looks at none."""
+    worker = declare(app, queue_name, Notes(), shards_count=1)
+    worker.perform_async([{"id": n, "key": "old", "key_ttl": 1} for n in range(30)])
+    key = shard_of(worker).key("receipts")
+    clock.advance(2)
+
+    counts = []
+    for n in range(4):
+        worker.perform_async([{"id": n, "key": "new"}])
+        counts.append(server.admin.zcard(key))
+    worker.perform_async([{"id": 99}])
+
+    assert [20, 10, 3, 4] == counts
+    assert 4 == server.admin.zcard(key)
+
+
+def test_a_shard_remembers_no_more_than_its_share(app: Lowkiq, server: Server, queue_name: str) -> None:
+    """Beyond 100,000 the key that would end next is forgotten early, and that is counted."""
+    worker = declare(app, queue_name, Notes(), shards_count=1)
+    shard = shard_of(worker)
+    worker.perform_async([{"id": 0, "key": "short", "key_ttl": 100}])
+    pipeline = server.admin.pipeline()
+    for start in range(0, 100_000, 10_000):
+        pipeline.zadd(shard.key("receipts"), {f"{n:012}": 4e9 for n in range(start, start + 10_000)})
+    pipeline.execute()
+
+    worker.perform_async([{"id": 1, "key": "k"}])
+    (again,) = worker.perform_async([{"id": 0, "key": "short"}])
+
+    assert not again.repeated
+    assert 100_000 == server.admin.zcard(shard.key("receipts"))
+    assert b"3" == server.admin.hget(shard.key("meta"), "receipts_trimmed")
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"id": 1, "key": 5}, "key: must be a str, not int"),
+        ({"id": 1, "key": ""}, "key: has 0 bytes: give 1 to 200"),
+        ({"id": 1, "key": "é" * 101}, "key: has 202 bytes: give 1 to 200"),
+        ({"id": 1, "key": "\ud800"}, "key: holds a lone surrogate"),
+        ({"id": 1, "key_ttl": 5}, "key_ttl: is for how long a key is remembered: give a key too"),
+        ({"id": 1, "key": "k", "key_ttl": 0}, "key_ttl: must be seconds above 0"),
+        ({"id": 1, "key": "k", "key_ttl": True}, "key_ttl: must be seconds above 0"),
+        ({"id": 1, "key": "k", "key_ttl": float("nan")}, "key_ttl: must be seconds above 0"),
+        ({"id": 1, "key": "k", "key_ttl": timedelta(days=366)}, "key_ttl: must be seconds above 0, at most 365 days"),
+    ],
+)
+def test_a_key_that_cannot_be_one_is_refused(app: Lowkiq, queue_name: str, job: dict[str, Any], message: str) -> None:
+    """The error names the field, and nothing is written."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=message):
+        worker.perform_async([{"id": 0}, job])
+
+    assert {} == left_behind(app, worker)
+
+
+def test_keys_hold_over_the_chunks_of_a_large_push(app: Lowkiq, queue_name: str) -> None:
+    """A push of more jobs than one call takes, made again in the same order, changes nothing."""
+    worker = declare(app, queue_name, Notes(), shards_count=1)
+    jobs = [{"id": n % 50, "payload": n, "key": f"k{n}"} for n in range(CHUNK_JOBS + 10)]
+
+    first = worker.perform_async(jobs)
+    again = worker.perform_async(jobs)
+
+    assert ({False}, {True}) == ({job.repeated for job in first}, {job.repeated for job in again})
+
+
+def test_a_queue_that_is_declared_anew_forgets_its_keys(server: Server, clock: ManualClock, queue_name: str) -> None:
+    """The keys lie in the old shards, which are closed: nothing of them stays behind but the meta."""
+    before, after = (Lowkiq(Config(redis_url=server.url), clock=clock) for _ in range(2))
+    old = declare(before, queue_name, Notes(), shards_count=1)
+    old.perform_async([{"id": 1, "key": "k"}])
+    before.drain()
+    new = declare(after, queue_name, Notes(), shards_count=2)
+
+    after.redeclare(new)
+
+    assert not server.admin.exists(shard_of(old).key("receipts"))
+    assert not new.perform_async([{"id": 1, "key": "k"}])[0].repeated
