@@ -4,7 +4,8 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
@@ -51,6 +52,9 @@ class Lowkiq:
     `clock` is for tests: with one, time is what it says, on the server too.
     """
 
+    _made: ClassVar["WeakSet[Lowkiq]"] = WeakSet()
+    _hooks: ClassVar["list[Callable[[Lowkiq], object]]"] = []
+
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
         self._parts = Parts(config, clock)
         self._queues = QueueRegistry()
@@ -63,6 +67,26 @@ class Lowkiq:
         """Around each push; the first is outermost."""
         self.observers: list[Observer] = []
         """Told of each settling, once Redis has acknowledged it; what one raises is logged, and stops nothing."""
+        self.before_answer: list[Callable[[float], object]] = []
+        """Called with the seconds that they may take before a function on Lambda answers, as it is frozen then."""
+        self._made.add(self)
+        for hook in self._hooks:
+            hook(self)
+
+    @classmethod
+    def for_each(cls, hook: "Callable[[Lowkiq], object]") -> None:
+        """Call the hook with each app of the process: those there are, and each that is made from now on.
+
+        For what instruments a process without knowing its apps.
+        """
+        cls._hooks.append(hook)
+        for app in list(cls._made):
+            hook(app)
+
+    @classmethod
+    def no_longer_for_each(cls, hook: "Callable[[Lowkiq], object]") -> None:
+        """Leave the apps that are made from now on alone."""
+        cls._hooks.remove(hook)
 
     @property
     def config(self) -> Config:

@@ -138,7 +138,8 @@ BuildScheduler: TypeAlias = Callable[[], Scheduler]
 ServerMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 """Around perform: `(worker, batch, call_next)`. It calls `call_next()` once and returns what that returned.
 
-`Any`, because a function that names its own worker's type must fit too.
+`Any`, because a function that names its own worker's type must fit too. An object that is called may have a coroutine
+function `awaited` of the same arguments, which is around coroutine handlers in its place.
 """
 ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 """Around a push, where `batch` is the list of jobs."""
@@ -147,6 +148,15 @@ ClientMiddleware: TypeAlias = Callable[[Any, Any, Callable[..., Any]], Any]
 def is_awaited(middleware: Callable[..., object]) -> bool:
     """Whether it is a coroutine function, or an object that is called as one."""
     return iscoroutinefunction(middleware) or iscoroutinefunction(type(middleware).__call__)
+
+
+def around_coroutines(middleware: Callable[..., Any]) -> Callable[..., Any]:
+    """What is around coroutine handlers in place of the middleware: its `awaited`, a coroutine function, if it has one.
+
+    A plain middleware keeps a thread for each batch that it is around.
+    """
+    awaited: Callable[..., Any] = getattr(middleware, "awaited", middleware)
+    return awaited
 
 
 def compose(

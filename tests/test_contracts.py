@@ -49,6 +49,11 @@ PLANTED: Final = (
     # One module evaluates expressions, and it belongs to nobody's cold start.
     Planted("lowkiq_lambda.schedules.times", "cronsim"),
     Planted("lowkiq_lambda.schedules.times", "lowkiq_lambda.schedules.entry"),
+    # Telemetry is imported by who asks for it.
+    Planted("lowkiq_lambda.engine.coroutines", "opentelemetry"),
+    Planted("lowkiq_lambda.aws.logs", "sentry_sdk"),
+    Planted("lowkiq_lambda.local.traces", "lowkiq_lambda.otel"),
+    Planted("lowkiq_lambda.otel.flushing", "lowkiq_lambda.otel.metrics"),
     # Values know of no part that works with them.
     Planted("lowkiq_lambda.job", "lowkiq_lambda.store.shard.codec"),
     Planted("lowkiq_lambda.config", "lowkiq_lambda.app"),

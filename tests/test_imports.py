@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[1]
 NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda", "msgspec", "redis"}
 """Powertools brings jmespath."""
 
-HARMLESS: Final = {"cryptography", "typing_extensions", "xxhash"}
+HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash"}
 """What redis-py and Powertools look for, and take where it is installed."""
 
 MOST_OF_OURS: Final = 60
@@ -98,7 +98,9 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "local",
         "dashboard",
         "iterate",
+        "otel",
         "schedules",
+        "sentry",
         "testing",
         "store.inspect",
         "store.shard.notifications",
@@ -123,6 +125,30 @@ def test_a_drain_with_one_shard_due_loads_nothing_for_several(server: Server, qu
     assert {"done": 1} == found.drained
     several = ("visits", "slot_pool", "slots", "thread_slots", "side_by_side")
     assert set() == {f"lowkiq_lambda.engine.{name}" for name in several} & {*found.afterwards}
+
+
+WITHOUT_TELEMETRY: Final = """
+import sys
+sys.modules.update(dict.fromkeys(["opentelemetry", "sentry_sdk"]))
+from lowkiq_lambda import Config, Lowkiq
+app = Lowkiq(Config(redis_url=sys.argv[1]))
+app.worker(queue_name=sys.argv[2])(lambda batch: None).perform_async([{"id": 1}])
+unused = ("lowkiq_lambda.otel", "lowkiq_lambda.sentry")
+print(app.drain()["done"], *(name for name in sys.modules if name.startswith(unused)))
+"""
+
+
+def test_pushes_and_drains_need_no_telemetry(server: Server, queue_name: str) -> None:
+    """Without the extras `otel` and `sentry` both go, and nothing that is for them is looked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TELEMETRY, server.url, queue_name],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+    assert (0, "1\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 DECLARING: Final = """

@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.environment import environment
+from lowkiq_lambda.aws.environment import answering, environment
 from lowkiq_lambda.aws.fan_out import start_drains
 from lowkiq_lambda.aws.invoker import Invoker, shared_invoker
 from lowkiq_lambda.aws.logs import Context, logged
@@ -40,6 +40,7 @@ def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
 
 
 @logged
+@answering
 def handler(event: object, context: Context) -> dict[str, Any]:
     """One tick, whatever the event. Returns what each task did.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from lowkiq_lambda.aws.environment import Environment, environment
+from lowkiq_lambda.aws.environment import Environment, answering, environment
 from lowkiq_lambda.aws.events import selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
@@ -55,6 +55,7 @@ class Stay:
 
 
 @logged
+@answering
 def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 

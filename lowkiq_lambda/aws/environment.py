@@ -7,10 +7,11 @@ invocation tries again.
 import logging
 import os
 from dataclasses import dataclass
-from functools import cache
-from typing import Final
+from functools import cache, wraps
+from typing import Any, Final
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.aws.logs import Context, Handler
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import Config, variable_of
 from lowkiq_lambda.errors import ConfigError
@@ -18,6 +19,8 @@ from lowkiq_lambda.loading import load_app
 
 logger = logging.getLogger(__name__)
 
+TO_ANSWER: Final = 0.5
+"""Seconds that are left to the answer itself."""
 DASHBOARD: Final = "LOWKIQ_DASHBOARD_"
 """How the variables of the dashboard begin."""
 
@@ -28,6 +31,31 @@ class Environment:
 
     settings: Settings
     app: Lowkiq
+
+    def before_answer(self, context: Context) -> None:
+        """Call the app's hooks with what is left of the reserve; what one raises is logged, and changes no answer."""
+        for hook in self.app.before_answer:
+            left = context.get_remaining_time_in_millis() / 1_000 - TO_ANSWER
+            if left > 0:
+                try:
+                    hook(min(left, self.settings.reserve))
+                except Exception:
+                    logger.exception("what was to be called before the answer raised")
+
+
+def answering(handle: Handler) -> Handler:
+    """The handler of a function; `app.before_answer` is called when it is through, also where it raises."""
+
+    @wraps(handle)
+    def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
+        try:
+            return handle(event, context)
+        finally:
+            # Without an app there is nothing to be called; what went wrong with it is told already.
+            if environment.cache_info().currsize:
+                environment().before_answer(context)
+
+    return handler
 
 
 @cache

@@ -148,6 +148,13 @@ class Batch(Mapping[str, list[Any]]):
         """
         return self._context.stopping()
 
+    @property
+    def failed(self) -> dict[str, BaseException | str]:
+        """The ids that have failed by themselves so far, each with its error."""
+        with self._lock:
+            marks = {**self._marks}
+        return {job_id: mark for job_id, mark in marks.items() if mark is not None and not isinstance(mark, Later)}
+
     def job(self, job_id: str) -> BatchJob:
         """All that is known of one id of the batch. Raises KeyError for another."""
         delivery = self._deliveries[job_id]

@@ -18,7 +18,7 @@ from lowkiq_lambda.engine.thread_slots import SlotThreads
 from lowkiq_lambda.errors import HandlerError
 from lowkiq_lambda.forks import AwaitedInParentAlone
 from lowkiq_lambda.job import Delivery
-from lowkiq_lambda.protocols import ServerMiddleware, compose, is_awaited
+from lowkiq_lambda.protocols import ServerMiddleware, around_coroutines, compose, is_awaited
 from lowkiq_lambda.worker import Worker
 
 
@@ -46,8 +46,9 @@ class LoopSlots:
     def begin(self, deliveries: Sequence[Delivery], context: SlotBatch, variables: Context, on_end: OnEnd) -> None:
         """Perform the batch on the loop."""
         call = LoopCall(self._loop.get())
-        plain = [middleware for middleware in self._middlewares if not is_awaited(middleware)]
-        rest = [middleware for middleware in self._middlewares if is_awaited(middleware)]
+        middlewares = [around_coroutines(middleware) for middleware in self._middlewares]
+        plain = [middleware for middleware in middlewares if not is_awaited(middleware)]
+        rest = [middleware for middleware in middlewares if is_awaited(middleware)]
         if plain:
             context.call = _CallInThread(call)
             self._threads.start(

@@ -1,0 +1,1 @@
+"""Spans, metrics and errors that leave the process."""
