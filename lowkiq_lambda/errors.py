@@ -85,6 +85,10 @@ class HandlerError(LowkiqError):
     """The handler did not run to its end: each middleware must call `call_next`, the handler must be sync."""
 
 
+class Failed(LowkiqError):
+    """The job cannot succeed, and a retry would not help: it ends."""
+
+
 class CursorError(LowkiqError, ValueError):
     """The cursor cannot be used: it was not made here, its data have changed, or JSON cannot hold it."""
 

@@ -34,6 +34,14 @@ class Pushed(msgspec.Struct, frozen=True):
     repeated: bool = False
 
 
+class ItemRef(NamedTuple):
+    """Which item of which task a job is: `task` are the bytes of its id, `label` is for people, "" for none."""
+
+    task: bytes
+    number: int
+    label: str
+
+
 class ScoredPayload(NamedTuple):
     """A payload and its place in the order of its id."""
 
@@ -112,13 +120,14 @@ class MorgueJob:
     progress: ProgressView | None = None
 
 
-Outcome: TypeAlias = Literal["done", "retried", "buried", "returned", "suspected", "later", "saved"]
+Outcome: TypeAlias = Literal["done", "retried", "buried", "refused", "returned", "suspected", "later", "saved"]
 """What became of an id that was claimed, in one word from the handler's mark to the counters.
 
 `done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest payload
-went to the morgue; `returned`: as it was before the claim, as it did not come to its end; `suspected`: it failed in
-company, and runs alone before that counts; `later`: it goes on at a later time. `saved` is none by itself: it
-comes before another, and says how far the job has come.
+went to the morgue; `refused`: it ended with a business failure (`Failed`), which no retry would change; `returned`: as
+it was before the claim, as it did not come to its end; `suspected`: it failed in company, and runs alone before that
+counts; `later`: it goes on at a later time. `saved` is none by itself: it comes before another, and says how far the
+job has come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]
@@ -138,7 +147,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
-    None where its last delivery did not end so. `progress`: what a started job has saved, else empty.
+    None where its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
+    of its payloads are items of a task.
     """
 
     id: str
@@ -150,6 +160,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     repeated: bool = False
     exit_count: int | None = None
     progress: bytes = b""
+    tracked: bool = False
 
 
 def id_text(given: object, max_bytes: float = math.inf) -> str:

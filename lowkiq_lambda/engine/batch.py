@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from lowkiq_lambda.errors import BatchClosed
+from lowkiq_lambda.errors import BatchClosed, Failed
 from lowkiq_lambda.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.retry import Later
 
@@ -57,6 +57,12 @@ class BatchJob:
     context: HandlerContext = field(repr=False)
     cursor: Any = None
     iteration: "Iteration | None" = field(default=None, repr=False)
+    notes: list[str] = field(default_factory=list, repr=False, compare=False)
+    """What `note` was given, in this run."""
+
+    def note(self, text: str) -> None:
+        """As `Batch.note`."""
+        self.notes.append(text)
 
     @property
     def progress(self) -> "JobProgress":
@@ -113,6 +119,9 @@ class Batch(Mapping[str, list[Any]]):
         self._read_error = read_error
         self._marks: dict[str, BaseException | str | None] = {}
         self._returned: tuple[str, ...] = ()
+        self.refused_payloads: dict[str, dict[int | None, Failed]] = {}
+        """What failed alone of an id, by its position."""
+        self.notes: dict[str, list[str]] = {}
         self.iterations: dict[str, Iteration] = {}
         """Of the jobs with a cursor."""
         self._closed = False
@@ -170,6 +179,7 @@ class Batch(Mapping[str, list[Any]]):
             context=self._context,
             cursor=None if iteration is None else iteration.cursor,
             iteration=iteration,
+            notes=self.notes.setdefault(job_id, []) if delivery.tracked else [],
         )
 
     def iteration(self, job_id: str) -> "Iteration":
@@ -184,8 +194,27 @@ class Batch(Mapping[str, list[Any]]):
         """The id was performed to its end, whatever happens to the rest. Again is no error."""
         self._mark(job_id, None)
 
-    def fail(self, job_id: str, error: BaseException | str) -> None:
-        """The id failed, and it alone; the others go on."""
+    def note(self, job_id: str, text: str) -> None:
+        """Tell people what the id's payloads, as items of a task, have come to.
+
+        The text is written with the outcome of the id, and costs no call. 200 characters of it are kept, with the last
+        20 messages of each item; nothing is, where no payload is an item of a task.
+        """
+        delivery = self._deliveries[job_id]
+        if self._closed:
+            raise BatchClosed
+        if delivery.tracked:
+            self.notes.setdefault(job_id, []).append(text)
+
+    def fail(self, job_id: str, error: BaseException | str, *, payload: int | None = None) -> None:
+        """The id failed, and it alone; the others go on. With `Failed` it ends by that, and is not tried again.
+
+        `payload`: the position of the one payload that failed so, for `Failed` alone: the others of the id end by what
+        becomes of the id. Raises ValueError for another error, IndexError where there is no such payload.
+        """
+        if payload is not None:
+            self._refuse(job_id, error, payload)
+            return
         # Whatever is passed, even None, it is no success.
         reason: object = error
         self._mark(job_id, reason if isinstance(reason, BaseException | str) else repr(reason))
@@ -211,6 +240,18 @@ class Batch(Mapping[str, list[Any]]):
         with self._lock:
             self._closed = True
             return self._marks, self._returned
+
+    def _refuse(self, job_id: str, error: BaseException | str, payload: int) -> None:
+        if job_id not in self._deliveries:
+            raise KeyError(f"{job_id!r} is not in this batch")
+        if not isinstance(error, Failed):
+            raise ValueError("payload: an id fails as a whole, unless it is with Failed")  # noqa: TRY004 - which argument
+        if not 0 <= payload < len(self._payloads[job_id]):
+            raise IndexError(f"{job_id!r} has no payload {payload}: it has {len(self._payloads[job_id])}")
+        with self._lock:
+            if self._closed:
+                raise BatchClosed
+            self.refused_payloads.setdefault(job_id, {})[payload] = error
 
     def _mark(self, job_id: str, mark: BaseException | str | None) -> None:
         if job_id not in self._deliveries:

@@ -17,7 +17,7 @@ from lowkiq_lambda.engine.perform import (
     returned,
 )
 from lowkiq_lambda.error_text import loggable
-from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import AwaitedInParentAlone
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.retry import Later
@@ -53,7 +53,7 @@ async def run(
         # Thrown into coroutines that await each other it closes the inner ones, and comes out of the outermost alone.
         error = exited = raised
     marks, left = batch.close()
-    if error is None and not marks and not left:
+    if error is None and not (marks or left or batch.notes or batch.refused_payloads):
         return result
     return performer.sum_up(result, batch, error, exited)
 
@@ -76,7 +76,7 @@ async def _call(
         dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
     except BaseException as raised:
         error = told(raised)
-        if not isinstance(error, NO_FAILURES):
+        if not isinstance(error, (*NO_FAILURES, Failed)):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
     return (None, exited) if called else (HandlerError(NOT_AWAITED), None)
@@ -104,6 +104,8 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         returned(await AwaitedInParentAlone(perform_job(batch.job(job_id))))
     except Later as later:
         batch.put_off(job_id, later)
+    except Failed as failed:
+        batch.fail(job_id, failed)
     except BaseException as raised:
         error = told(raised)
         if isinstance(error, INTERRUPTIONS):

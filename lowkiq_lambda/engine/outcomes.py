@@ -2,14 +2,15 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.engine.failure import CountedFailure, ErrorText
+from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.error_text import call_safely, loggable
+from lowkiq_lambda.error_text import call_safely, cut, headline, loggable
+from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.job import Delivery, Outcome
 from lowkiq_lambda.retry import SHORTEST_DELAY, Later, default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
@@ -25,6 +26,9 @@ EXIT_LIMIT: Final = 5
 
 Any process is stopped now and then, so one exit says nothing of the id; five in a row are its own.
 """
+
+MOST_NOTES: Final = 20
+"""Of one run of an id: an item keeps no more."""
 
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
@@ -51,7 +55,9 @@ class PendingOutcomes:
 
     def add(self, batch: Sequence[Delivery], result: BatchResult, now: Callable[[], float]) -> None:
         """Note what came of a batch, by id."""
-        if result.failed or result.unattributed or result.returned or result.later:
+        if result.notes:
+            self._note(result.notes)
+        if result.failed or result.unattributed or result.returned or result.later or result.refused:
             self._add_each(batch, result, now())
             return
         for delivery in batch:
@@ -103,6 +109,8 @@ class PendingOutcomes:
             if delivery.id in result.failed:
                 failure = self._texts.failure(result.failed[delivery.id], blamed=in_company)
                 self._fail(delivery, failure, now, iteration)
+            elif delivery.id in result.refused:
+                self._refuse(delivery, result.refused[delivery.id])
             elif delivery.id in result.later:
                 self._put_off(delivery, result.later[delivery.id], now, iteration, blamed=in_company)
             elif delivery.id in exited_ids and result.exit:
@@ -136,6 +144,23 @@ class PendingOutcomes:
         self._records.append(record)
         if record[1] == "buried":
             self.buried.append((delivery.id, delivery.entries[0], failure.dumped))
+
+    def _refuse(self, delivery: Delivery, refused: Mapping[int | None, Failed]) -> None:
+        reasons: list[object] = []
+        for payload, error in refused.items():
+            text, broken = call_safely(str, error)
+            reasons += [0 if payload is None else payload + 1, self._message(headline(error) if broken else text or "")]
+        self._records.append((delivery.id, "refused", *reasons))
+        self.payloads += len(delivery.entries)
+
+    def _note(self, notes: Mapping[str, Sequence[str]]) -> None:
+        for job_id, texts in notes.items():
+            if texts:
+                self._saved.append((job_id, "noted", *map(self._message, texts[-MOST_NOTES:])))
+
+    def _message(self, text: str) -> bytes:
+        """What items are told, as it is kept."""
+        return self._texts.dump(cut(str(text), BRIEF))
 
     def _put_off(
         self, delivery: Delivery, later: Later, now: float, iteration: "Iteration | None", *, blamed: bool

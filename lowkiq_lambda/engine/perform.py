@@ -12,7 +12,7 @@ import msgspec
 
 from lowkiq_lambda.engine.batch import Batch, HandlerContext
 from lowkiq_lambda.error_text import headline, loggable, own_error
-from lowkiq_lambda.errors import HandlerError
+from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery
 from lowkiq_lambda.retry import Later
@@ -59,7 +59,8 @@ class BatchResult(msgspec.Struct):
 
     `failed`: their own failures. `unattributed`: ids of an error that nobody was named for. `returned`: ids that go
     back as they were; `exited_ids`: those of them that may have exited. `exit`: the exception, no failure, that ended
-    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor.
+    the batch. `later`: ids that go on later; `iterations`: those of jobs with a cursor. `refused`: ids that ended with
+    business failures of payloads by their positions, or, as None, of all others. `notes`: what items are told.
     """
 
     failed: dict[str, BaseException | str] = msgspec.field(default_factory=dict)
@@ -69,6 +70,8 @@ class BatchResult(msgspec.Struct):
     exited_ids: Sequence[str] = ()
     exit: BaseException | None = None
     later: Mapping[str, Later] = _NOTHING
+    refused: Mapping[str, Mapping[int | None, Failed]] = _NOTHING
+    notes: Mapping[str, Sequence[str]] = _NOTHING
     iterations: "Mapping[str, Iteration]" = _NOTHING
 
 
@@ -91,7 +94,7 @@ class Performer(msgspec.Struct, frozen=True):
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
         error, exited = self._call(batch, None if self.iterate is None else partial(self.iterate, context.run_of))
         marks, left = batch.close()
-        if error is None and not marks and not left:
+        if error is None and not (marks or left or batch.notes or batch.refused_payloads):
             return result
         return self.sum_up(result, batch, error, exited)
 
@@ -105,7 +108,7 @@ class Performer(msgspec.Struct, frozen=True):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
-        result.returned, result.iterations = left, batch.iterations
+        result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
         rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
         if isinstance(error, INTERRUPTIONS):
             result.returned, result.exit = [*left, *rest], error
@@ -119,7 +122,27 @@ class Performer(msgspec.Struct, frozen=True):
         if result.failed:
             result.later = {job_id: mark for job_id, mark in result.failed.items() if isinstance(mark, Later)}
             result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in result.later}
+        self._refuse(result, batch)
         return result
+
+    def _refuse(self, result: BatchResult, batch: Batch) -> None:
+        """Take what ended with a business failure out of what failed."""
+        if isinstance(result.error, Failed) and not self.worker.isolate:
+            result.failed, result.unattributed = (
+                {**result.failed, **dict.fromkeys(result.unattributed, result.error)},
+                (),
+            )
+        wholly = {job_id: mark for job_id, mark in result.failed.items() if isinstance(mark, Failed)}
+        result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in wholly}
+        stays = {*result.failed, *result.later, *result.returned, *result.unattributed}
+        refused: dict[str, dict[int | None, Failed]] = {job_id: {None: error} for job_id, error in wholly.items()}
+        for job_id, own in batch.refused_payloads.items():
+            if job_id not in stays:
+                refused[job_id] = own | refused.get(job_id, {})
+        if not refused:
+            return
+        result.refused = refused
+        logger.info("jobs ended with Failed, which is not retried", extra=about(self.worker, list(refused)))
 
     def decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
         """The payloads by id; and what is wrong with those that cannot be decoded."""
@@ -150,7 +173,7 @@ class Performer(msgspec.Struct, frozen=True):
         try:
             handler, worker = self.chain(run_handler), self.worker()
             in_parent_alone(lambda given: handler(worker, given), batch)
-        except NO_FAILURES as error:
+        except (*NO_FAILURES, Failed) as error:
             return error, exited
         except BaseException as error:
             logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
@@ -201,6 +224,8 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str, iterate: PerformJob 
             iterate(worker, batch, job_id)
     except Later as later:
         batch.put_off(job_id, later)
+    except Failed as failed:
+        batch.fail(job_id, failed)
     except INTERRUPTIONS:
         raise
     except BaseException as error:

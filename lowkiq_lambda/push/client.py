@@ -13,12 +13,12 @@ import msgspec
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import MAX_EXACT, Pushed, encode_score, id_text, is_number, shard_for
+from lowkiq_lambda.job import MAX_EXACT, ItemRef, Pushed, encode_score, id_text, is_number, shard_for
 from lowkiq_lambda.protocols import ClientMiddleware, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import RECEIPTS, ShardRef
-from lowkiq_lambda.store.shard.pushing import HAS_RECEIPT, NewJob, Pusher, packed, receipt
+from lowkiq_lambda.store.shard.keys import RECEIPTS, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.pushing import HAS_RECEIPT, HAS_REF, NewJob, Pusher, item_ref, packed, receipt
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 
-FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay", "key", "key_ttl"})
-PLAIN_FIELDS: Final = FIELDS - {"key", "key_ttl"}
+PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
+FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl"}
+ITEM: Final = "item"
+"""Of a job that is pushed through a task: its `ItemRef`."""
 KEY_TTL: Final = 86_400.0
 """Seconds for which a key is remembered where its job does not say."""
 LONGEST_KEY_TTL: Final = 365 * 86_400.0
@@ -79,8 +81,7 @@ class Checker(msgspec.Struct, frozen=True):
         if type(job) is not dict and not isinstance(job, Mapping):
             raise JobError(f"a job is a mapping with an id, not {type(job).__name__}")
         if not job.keys() <= FIELDS:
-            unknown = next(str(name) for name in job if name not in FIELDS)
-            raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
+            _check_fields(job)
         if "id" not in job:
             raise JobError("is required", field="id")
         job_id = id_text(job["id"], self.max_id_bytes)
@@ -89,8 +90,7 @@ class Checker(msgspec.Struct, frozen=True):
         dumped = self._payload(job.get("payload", _NO_PAYLOAD))
         if job.keys() <= PLAIN_FIELDS:
             return NewJob(position, job_id, packed(score, at, dumped), at)
-        features.add(RECEIPTS)
-        return NewJob(position, job_id, packed(score, at, dumped, HAS_RECEIPT, _receipt(job_id, job)), at)
+        return NewJob(position, job_id, packed(score, at, dumped, *_extras(job_id, job, features)), at)
 
     def _payload(self, payload: object) -> bytes:
         dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
@@ -214,6 +214,26 @@ def _delay(delay: object) -> float:
     if delay >= LATEST:
         raise JobError("lies beyond the year 9999", field="delay")
     return float(delay)
+
+
+def _check_fields(job: Mapping[str, Any]) -> None:
+    unknown = next((str(name) for name in job if name not in FIELDS and name != ITEM), None)
+    if unknown is not None:
+        raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
+    if not isinstance(job[ITEM], ItemRef):
+        raise JobError("is for the jobs of a task: push them with `push` of the task", field=ITEM)
+
+
+def _extras(job_id: str, job: Mapping[str, Any], features: set[str]) -> tuple[int, bytes]:
+    """The flags and the bytes of what few jobs have, in the order of the flags."""
+    flags, extras = 0, b""
+    if ITEM in job:
+        features.add(TRACKING)
+        flags, extras = HAS_REF, item_ref(job[ITEM])
+    if "key" in job or "key_ttl" in job:
+        features.add(RECEIPTS)
+        flags, extras = flags | HAS_RECEIPT, extras + _receipt(job_id, job)
+    return flags, extras
 
 
 def _receipt(job_id: str, job: Mapping[str, Any]) -> bytes:

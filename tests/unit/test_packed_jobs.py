@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from lowkiq_lambda.store.shard.pushing import HAS_PERFORM_IN, HAS_RECEIPT, HAS_SCORE, packed
+from lowkiq_lambda.store.shard.pushing import HAS_PERFORM_IN, HAS_RECEIPT, HAS_REF, HAS_SCORE, packed
 from lowkiq_lambda.store.shard.scripts import script
 
 SCORE = bytes(range(8))
@@ -27,5 +27,10 @@ def test_both_sides_have_the_same_bits() -> None:
     (names, values) = re.findall(r"^local (HAS_[A-Z_, ]+) = ([0-9, ]+)$", script("enqueue").source, re.MULTILINE)[0]
     bits = dict(zip(names.split(", "), map(int, values.split(", ")), strict=True))
 
-    assert {"HAS_SCORE": HAS_SCORE, "HAS_PERFORM_IN": HAS_PERFORM_IN, "HAS_RECEIPT": HAS_RECEIPT} == bits
+    assert {
+        "HAS_SCORE": HAS_SCORE,
+        "HAS_PERFORM_IN": HAS_PERFORM_IN,
+        "HAS_REF": HAS_REF,
+        "HAS_RECEIPT": HAS_RECEIPT,
+    } == bits
     assert all(bit.bit_count() == 1 for bit in bits.values())

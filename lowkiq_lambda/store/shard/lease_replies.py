@@ -105,6 +105,8 @@ class SettleReply(ReplyShape, frozen=True):
     """As `read_window` reads it, or empty."""
     due_at: bytes
     stop_request: bytes
+    ended: Sequence[bytes] = ()
+    """The tasks that have no open item left in the shard, of those whose items ended."""
 
 
 class RenewReply(ReplyShape, frozen=True):
@@ -143,6 +145,8 @@ class WindowReply(ReplyShape, frozen=True):
     errors: Any
     troubles: Any
     charge: bytes
+    tracked: Any = ()
+    """Ids with payloads that are items of tasks."""
 
 
 class _Trouble(msgspec.Struct, frozen=True):
@@ -187,6 +191,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
         return None
     window = WindowReply.of(reply)
     error_of = dict(pairs(window.errors))
+    tracked = set(window.tracked)
     trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
     deliveries, numbers = [], 0.0
     for id_, record in pairs(window.records):
@@ -205,6 +210,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
                 trouble.group is not None or trouble.abandoned,
                 None if trouble.exit_count is None else int(trouble.exit_count),
                 progress,
+                id_ in tracked,
             )
         )
     if not math.isfinite(numbers):

@@ -13,7 +13,7 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     ShardClosed,
 )
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.job import ItemRef, Pushed
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
@@ -30,8 +30,9 @@ _NOTIFIED_BY_SCRIPT: Final = 2
 """What enqueue.lua answers where nothing is left to be said."""
 HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
+HAS_REF: Final = 4
 HAS_RECEIPT: Final = 8
-"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 4 a ref, 16 headers."""
+"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 16 headers."""
 
 
 class NewJob(NamedTuple):
@@ -55,6 +56,12 @@ def packed(
     flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0) | extra_flags
     at = b"" if perform_in is None else struct.pack(">d", perform_in)
     return bytes((flags,)) + (score or b"") + at + extras + dumped
+
+
+def item_ref(item: ItemRef) -> bytes:
+    """What a packed job has for its task: the ref of its item, and the label with its length before it."""
+    label = item.label.encode()
+    return item.task + struct.pack(">IB", item.number, len(label)) + label
 
 
 def receipt(job_id: str, key: str, ttl: float) -> bytes:

@@ -131,7 +131,9 @@ class Linker:
             [
                 "local call = redis.call",
                 *(f"local has_{feature} = {str(feature in features).lower()}" for feature in relevant),
-                *([f"local lacking = {{{', '.join(f'{feature} = true' for feature in lacking)}}}"] if lacking else []),
+                f"local lacking = {{{', '.join(f'{feature} = true' for feature in lacking)}}}"
+                if lacking
+                else "local lacking",
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *(each.text for each in parts[: len(early)]),

@@ -2,6 +2,7 @@
 --! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
 --! rarely window outcomes claim_beside
 --! with tenants serve
+--! with tracking items flown_items end_items ended_tasks
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       number of the call
@@ -19,7 +20,7 @@
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could
---   be claimed beside it.
+--   be claimed beside it. Where items of tasks ended, {task, ...} comes last: tasks that have no open item left here.
 local refused = refusal()
 if refused then return refused end
 local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -45,12 +46,14 @@ if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
   if left > 0 then
+    if has_tracking and is_tracked() then finish_items(arrivals_flown(call('HGETALL', flight)), 'd') end
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
   end
   if lanes then note_ended(limits[6]) end
 end
+local ended = has_tracking and ended_tasks() or nil
 call('HSET', meta, 'call', n, 'pace', pace)
 call('HINCRBY', meta, 'payloads', ARGV[16])
 if next_step == 'more' then
@@ -58,9 +61,9 @@ if next_step == 'more' then
   if stopping ~= '' then limits[1] = 0 end
   local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
   hold(token, ttl, held_until)
-  return {'OK', window or '', next_due, stopping}
+  return {'OK', window or '', next_due, stopping, ended}
 end
 local window
 if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
 if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
-return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token)}
+return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token), ended}

@@ -1,5 +1,6 @@
 --! keys errors morgue morgue_payloads morgue_errors meta failures
---! needs put keep_error failures morgue_bytes shard
+--! needs records put keep_error failures morgue_bytes shard
+--! with tracking mark_items end_items
 -- The morgue: payloads that have left the order, with the error that was their last, bounded by
 -- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
 -- payloads with their ids and places, of their errors, and of their ids' failures. Where a started job was buried, place
@@ -9,6 +10,12 @@ local TRIMMED, MEMBERS, PROGRESS = 1000, 100, '\255'
 local function morgue_members(id, most)
   local from, to = box_range(box_prefix(id))
   return call('ZRANGE', morgue_payloads, from, to, 'BYLEX', 'LIMIT', 0, most)
+end
+
+local function arrivals_in_morgue(id, members)
+  local entries, size = {}, #box_prefix(id)
+  for i, member in ipairs(members) do entries[i] = member:sub(size + 1, size + PLACE) end
+  return arrivals_of(entries)
 end
 
 -- Returns the bytes that this gives back.
@@ -46,6 +53,7 @@ local function trim_morgue(limits, buried)
       if not expired and count <= #members and bytes <= size then break end
       members[#members + 1], size = member, size + #member
     end
+    if has_tracking then drop_refs(arrivals_in_morgue(oldest[1], members)) end
     local given_back = forget(oldest[1], members)
     count, bytes = count - #members, bytes - given_back
     trimmed, freed = trimmed + #members, freed + given_back

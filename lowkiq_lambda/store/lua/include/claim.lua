@@ -1,6 +1,7 @@
 --! keys due jobs since retry errors trouble suspects flight meta lanes
 --! needs reading_step records shard
 --! with tenants take_turns serve leave_lines
+--! with tracking flown_items
 --! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
@@ -106,7 +107,8 @@ local function take(merge, ids, times, limits, first, plain)
   return window, oldest
 end
 
--- Returns {kind, {id, record, ...}, {id, error, ...}, {id, trouble, ...}, the error to charge or ''}, or nil.
+-- Returns {kind, {id, record, ...}, {id, error, ...}, {id, trouble, ...}, the error to charge or ''}, and where some ids are
+-- tracked these, {id, ...}; or nil.
 local function claim(merge, limits)
   local plain = call('EXISTS', since, retry, errors, trouble, suspects) == 0
   local kind, window, oldest, charge = 'DUE'
@@ -127,6 +129,7 @@ local function claim(merge, limits)
   if not window then return nil end
   if lanes then serve(window, limits[6]) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
-  if plain then return {kind, window, {}, {}, ''} end
-  return rarely().window_reply(kind, window, charge)
+  local tracked = has_tracking and mark_flown(window) or nil
+  if plain then return {kind, window, {}, {}, '', tracked} end
+  return rarely().window_reply(kind, window, charge, tracked)
 end

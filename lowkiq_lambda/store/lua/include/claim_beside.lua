@@ -1,6 +1,7 @@
 --! keys due since retry errors trouble suspects flight meta lanes
 --! needs exists shard claim window
 --! with tenants take_turns serve next_turn
+--! with tracking flown_items
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()
@@ -49,7 +50,8 @@ local function claim_beside(merge, limits, left_since)
   if not window then return nil, times[1] end
   call('HSET', meta, 'flight_since', math.min(oldest, tonumber(left_since) or oldest))
   if lanes then serve(window) end
-  local told = plain and {'DUE', window, {}, {}, ''} or window_reply('DUE', window)
+  local tracked = has_tracking and mark_flown(window) or nil
+  local told = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
   if lanes then return told, next_beside() end
   return told, times[#window / 2 + 1] or other
 end

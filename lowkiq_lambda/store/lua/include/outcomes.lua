@@ -1,5 +1,6 @@
 --! keys jobs errors trouble groups flight meta
 --! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
+--! with tracking items mark_items end_items flown_items
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -9,8 +10,11 @@
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and nobody was named
 --   {id, 'later', when or '', moved}       it goes on then, or behind what is due now; moved: 1 if it came further
--- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job.
--- where error, progress and brief, which is kept for longer, are the positions of their texts among the arguments that
+--   {id, 'refused', which, reason, ...}    it ended with the business failure of a payload, by its position from 1, or, as
+--                                         0, of all others: these were done where there is no 0
+-- and, before one of these, {id, 'saved', progress}: so far it has come, and is a started job; and {id, 'noted', note, ...}:
+-- what the items of its payloads are told.
+-- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
 
@@ -62,7 +66,7 @@ local settle_one = {}
 function settle_one.retried(id, record, outcome, merge)
   local _, _, entries, progress = read_flight(record)
   local t = read_trouble(id)
-  put_back(merge, id, t, entries, outcome[4], outcome[3], progress)
+  put_back(merge, id, t, entries, outcome[4], outcome[3], progress, error_text(outcome[8]))
   note_failure(id, record, error_text(outcome[8]))
   keep_error(errors, id, error_text(outcome[5]))
   clear_suspicion(id, t, outcome[6], error_text(outcome[5]), outcome[7])
@@ -73,9 +77,10 @@ function settle_one.buried(id, record, outcome, merge)
   local oldest = table.remove(entries, 1)
   local text, t = error_text(outcome[3]), read_trouble(id)
   note_failure(id, record, error_text(outcome[5]))
+  if has_tracking then mark_items(arrivals_of({oldest}), 'x', error_text(outcome[5])) end
   bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil)
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
-    put_back(merge, id, t, entries, now, -1)
+    put_back(merge, id, t, entries, now, -1, nil, error_text(outcome[5]))
     keep_error(errors, id, text)
   else
     drop_errors(errors, {id})
@@ -85,7 +90,7 @@ end
 
 function settle_one.returned(id, record, outcome, merge)
   local t, exit_count = read_trouble(id), outcome[3]
-  local perform_in = give_back(merge, id, t, record)
+  local perform_in = give_back(merge, id, t, record, has_tracking and exit_count and INTERRUPTED)
   if not exit_count then
     t.at_risk = nil
     return write_trouble(id, t)
@@ -103,7 +108,7 @@ function settle_one.suspected(id, record, outcome, merge, groups_of_call)
   state.left = state.left + 1
   call('HSET', groups, group, cmsgpack.pack(state))
   local t = read_trouble(id)
-  suspect(id, t, give_back(merge, id, t, record), group)
+  suspect(id, t, give_back(merge, id, t, record, has_tracking and IN_COMPANY), group)
 end
 
 -- The id stays in flight, for the outcome that follows.
@@ -118,10 +123,21 @@ function settle_one.later(id, record, outcome, merge)
     keep_counts(id, t, false)
     retry_count = -1
   end
-  put_back(merge, id, t, entries, outcome[3] == '' and due_by or outcome[3], retry_count, progress)
+  local at = outcome[3] == '' and due_by or outcome[3]
+  put_back(merge, id, t, entries, at, retry_count, progress, has_tracking and PUT_OFF)
   if moved then forget_errors({id}) end
   clear_suspicion(id, t, nil, nil, not moved and t.blamed)
   return moved and 'checkpointed' or 'returned'
+end
+
+-- What its items are told of each of its payloads, by position.
+local function finish_refused(record, outcome)
+  local arrivals, others = arrivals_flown({'', record}), nil
+  for i = 3, #outcome, 2 do
+    local which, reason = outcome[i], error_text(outcome[i + 1])
+    if which == 0 then others = reason else finish_items({arrivals[which]}, 'f', reason) end
+  end
+  finish_items(arrivals, others and 'f' or 'd', others)
 end
 
 local function clear(ids)
@@ -135,6 +151,24 @@ local function clear(ids)
   end
 end
 
+function settle_one.refused(id, record, outcome)
+  if has_tracking and is_tracked() then finish_refused(record, outcome) end
+  if call('EXISTS', errors, trouble) > 0 then clear({id}) end
+end
+
+function settle_one.noted(_, record, outcome)
+  if not has_tracking then return end
+  for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, error_text(outcome[i])) end
+end
+
+local function finish_done(ids)
+  local window = {}
+  for i, record in ipairs(call('HMGET', flight, unpack(ids))) do
+    if record then window[#window + 1], window[#window + 2] = ids[i], record end
+  end
+  finish_items(arrivals_flown(window), 'd')
+end
+
 local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
   local counts, done = {}, {}
   for _, outcome in ipairs(outcomes) do
@@ -144,7 +178,7 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
       done[#done + 1] = id
     elseif record then
       local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
-      if word ~= 'saved' then
+      if word ~= 'saved' and word ~= 'noted' then
         call('HDEL', flight, id)
         counts[counter] = (counts[counter] or 0) + 1
       end
@@ -153,6 +187,7 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
   if #done > 0 then
     -- Most ids that are done never had an error or a trouble, and no suspect is without one.
     if call('EXISTS', errors, trouble) > 0 then clear(done) end
+    if has_tracking and is_tracked() then finish_done(done) end
     counts.done = call('HDEL', flight, unpack(done))
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end

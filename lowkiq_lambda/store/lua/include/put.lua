@@ -1,5 +1,6 @@
 --! keys jobs box seen
 --! needs records comes_before
+--! with tracking join_refs
 -- Merging: one payload into what waits under its id.
 
 local function later(a, b) return comes_before(a, b) and b or a end
@@ -57,6 +58,7 @@ local function put_in_box(merge, id, mark, place, payload)
     end
     local last = later(touched, later(arrival_of(place), arrival_of(known)))
     if last ~= touched then call('HSET', jobs, id, mark:sub(1, 1) .. last) end
+    if has_tracking then join_refs(kept, gone) end
     return gone, kept
   end
   box_add(merge, prefix, place, payload)
@@ -77,6 +79,7 @@ local function put(merge, id, place, payload, record)
       touched = later(touched, later(arrival_of(place), arrival_of(old_place)))
       local kept, gone = preferred(merge, place, old_place)
       call('HSET', jobs, id, 't' .. touched .. kept .. payload)
+      if has_tracking then join_refs(kept, gone) end
       return gone, kept
     end
     box_add(merge, box_prefix(id), old_place, old_payload)

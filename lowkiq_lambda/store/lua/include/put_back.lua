@@ -1,8 +1,12 @@
 --! keys jobs since
 --! needs wait retry_counts flight started
+--! with tracking mark_items
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
-local function put_back(merge, id, t, entries, perform_in, retry_count, progress)
+-- `message`: what their items are told.
+local function put_back(merge, id, t, entries, perform_in, retry_count, progress, message)
+  -- Before they may join what waits.
+  if has_tracking then mark_items(arrivals_of(entries), 'e', message) end
   local record = call('HGET', jobs, id)
   local counts = counts_of(id, t, record)
   if retry_count >= 0 then counts[number_of_arrival(entries[1])] = retry_count end
@@ -17,8 +21,8 @@ local function put_back(merge, id, t, entries, perform_in, retry_count, progress
 end
 
 -- As it was before the claim: the same time, the same counts.
-local function give_back(merge, id, t, record)
+local function give_back(merge, id, t, record, message)
   local perform_in, retry_count, entries, progress = read_flight(record)
-  put_back(merge, id, t, entries, perform_in, retry_count, progress)
+  put_back(merge, id, t, entries, perform_in, retry_count, progress, message)
   return perform_in
 end

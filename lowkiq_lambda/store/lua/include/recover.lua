@@ -1,5 +1,6 @@
 --! keys jobs errors groups flight meta
 --! needs note_failure bury records suspicion put_back shard keep_error trouble flight
+--! with tracking mark_items
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload buries it.
@@ -9,6 +10,7 @@ local NAMED, NAME_BYTES = 10, 400
 
 local function bury_crashed(merge, id, t, record, entry, crashed, progress)
   note_failure(id, record, crashed)
+  if has_tracking then mark_items(arrivals_of({entry}), 'x', crashed) end
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress)
   drop_suspect(id)
   local rest = {retry_counts = t.retry_counts}
@@ -43,7 +45,7 @@ local function strike(merge, id, record, t, crashed, holder)
       return entries[1]
     end
   end
-  suspect(id, t, give_back(merge, id, t, record), t.group or '')
+  suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
 end
 
 -- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
@@ -55,7 +57,7 @@ local function recover(merge, limits, crashed, abandoned, holder)
     local t = read_trouble(id)
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
     if abandoned then
-      give_back(merge, id, t, record)
+      give_back(merge, id, t, record, has_tracking and INTERRUPTED)
       t.at_risk, t.abandoned = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.at_risk then
@@ -66,7 +68,7 @@ local function recover(merge, limits, crashed, abandoned, holder)
       end
     else
       t.failed_probation = t.failed_probation or kind == 'PROBATION' or nil
-      suspect(id, t, give_back(merge, id, t, record), t.group or '')
+      suspect(id, t, give_back(merge, id, t, record, has_tracking and PROCESS_ENDED), t.group or '')
     end
   end
   call('DEL', flight)

@@ -1,5 +1,6 @@
 --! keys errors trouble flight meta
 --! needs exists texts
+--! with tracking flown_items
 -- The window as it is told to the holder.
 local function numbers_of(key, command, ids)
   if not exists(key) then return {} end
@@ -20,7 +21,7 @@ local function troubles_of(ids)
 end
 
 -- As claim returns it.
-local function window_reply(kind, window, charge)
+local function window_reply(kind, window, charge, tracked)
   local ids, told = {}, {}
   for i = 1, #window, 2 do ids[#ids + 1] = window[i] end
   for i, stored in ipairs(numbers_of(errors, 'HMGET', ids)) do
@@ -29,12 +30,13 @@ local function window_reply(kind, window, charge)
       told[#told + 1] = text_of(errors, stored)
     end
   end
-  return {kind, window, told, troubles_of(ids), charge or ''}
+  return {kind, window, told, troubles_of(ids), charge or '', tracked}
 end
 
 -- The window in flight once more, for a call whose answer was lost; it is empty where all of it was set aside since.
 local function window_again()
   if not exists(flight) then return {'DUE', {}, {}, {}, ''} end
   local kind, charge = unpack(call('HMGET', meta, 'window_kind', 'window_charge'))
-  return window_reply(kind, call('HGETALL', flight), charge)
+  local window = call('HGETALL', flight)
+  return window_reply(kind, window, charge, has_tracking and mark_flown(window) or nil)
 end

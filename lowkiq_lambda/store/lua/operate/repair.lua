@@ -1,7 +1,6 @@
 --! keys meta timetable lines gathering receipts
---! needs sound_meta shard sound_ids shelf
---! with timetable sound_timetable
---! rarely sound_lanes
+--! needs sound_meta shard shelf
+--! rarely sound_ids sound_lanes sound_timetable
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -21,7 +20,7 @@ local RECORDS, BYTES = 2000, 4 * 1024 * 1024
 if lines then rarely().look_at_lanes(PARTS) end
 if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
-  PARTS[#PARTS + 1], CHECKS.timetable = 'timetable', check_entry_record
+  PARTS[#PARTS + 1], rarely().CHECKS.timetable = 'timetable', rarely().check_entry_record
 end
 
 if has_gathering then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'gathering', gathering, 'zset'} end
@@ -47,9 +46,10 @@ local step, looked = math.max(1, math.min(500, math.floor(BYTES / math.max(1, la
 while part ~= '' and looked < RECORDS do
   local command = types[part] == 'hash' and 'HSCAN' or 'ZSCAN'
   local following, records = unpack(call(command, keys[part], cursor, 'COUNT', step))
-  for i = 1, #records, 2 do CHECKS[part](records[i], records[i + 1], recounts) end
+  for i = 1, #records, 2 do rarely().CHECKS[part](records[i], records[i + 1], recounts) end
   cursor, looked = following, looked + #records / 2
   if cursor == '0' then part = PARTS[positions[part] + 1] or '' end
 end
+local longest = rarely().longest_payload()
 if longest > (tonumber(call('HGET', meta, 'max_len')) or 0) then call('HSET', meta, 'max_len', longest) end
 return {'OK', part, cursor, recounts and '1' or '', found, notes}

@@ -1,5 +1,6 @@
 --! keys jobs retry errors flight morgue morgue_payloads morgue_errors meta
 --! needs shard put action texts records keep_error bury make_due morgue_bytes started
+--! with tracking mark_items revive_items
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs. A
 -- started job goes on with its progress, if its payload is all that lies there and nothing else is under the id.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] time of the look (an id that was buried since stays),
@@ -42,9 +43,12 @@ return act_on_each(11, function(id, after)
   if not buried_at or tonumber(buried_at) > looked_at then return false end
   local old, more = old_entries(morgue_payloads, id, after)
   if #old == 0 then return false, more end
+  -- Before they may join what waits.
+  if has_tracking then revive_items(arrivals_of(old)) end
   local progress = take_progress(id, old, kept[2])
   if progress then
     local entry = old[1]:sub(1, 8) .. next_arrival() .. old[1]:sub(PLACE + 1)
+    if has_tracking then move_refs(arrivals_of({old[1], entry})) end
     keep_started(merge, id, {entry}, progress, false)
   else
     for _, entry in ipairs(old) do put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end

@@ -1,0 +1,49 @@
+--! keys refs
+--! needs items
+-- What becomes of the items of entries. A message is a text, as errors are kept, or the number of a reason.
+local MESSAGES, ended_in = 20, {}
+local IN_COMPANY, INTERRUPTED, PROCESS_ENDED, PUT_OFF, KILLED, REQUEUED = 1, 2, 3, 4, 5, 6
+
+local function arrivals_of(entries)
+  local arrivals = {}
+  for i, entry in ipairs(entries) do arrivals[i] = entry:sub(9, 14) end
+  return arrivals
+end
+
+-- {what is kept under each, or false, ...}
+local function refs_at(arrivals)
+  local found = {}
+  in_parts(arrivals, function(some)
+    for _, kept in ipairs(call('HMGET', refs, unpack(some))) do found[#found + 1] = kept end
+  end)
+  return found
+end
+
+local function add_message(row, message)
+  local noted = row.m or {}
+  -- A reason that comes again and again must not push out what else was said.
+  if type(message) == 'number' and noted[#noted] == message then return end
+  noted[#noted + 1] = message
+  while #noted > MESSAGES do table.remove(noted, 1) end
+  row.m = noted
+end
+
+-- What is kept under arrival numbers, `kept` as refs_at returns it, gets the status; nil: only the message.
+local function mark_kept(kept, status, message)
+  local of = {}
+  for _, one in ipairs(kept) do
+    for _, ref in ipairs(each_ref(one)) do
+      of[#of + 1] = ref
+      if status and status ~= 'e' and status ~= 'r' then ended_in[ref:sub(1, TASK)] = true end
+    end
+  end
+  local has_run = status == 'd' or status and type(message) == 'string'
+  change_rows(of, status, (message or has_run) and function(row)
+    if has_run then row.n = (row.n or 0) + 1 end
+    if message then add_message(row, message) end
+  end)
+end
+
+local function mark_items(arrivals, status, message)
+  if is_tracked() then mark_kept(refs_at(arrivals), status, message) end
+end
