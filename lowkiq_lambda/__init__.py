@@ -36,12 +36,13 @@ from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.gather import Gather
+    from lowkiq_lambda.incoming import Incoming
     from lowkiq_lambda.rate import Rate
 else:
 
     def __getattr__(name: str) -> object:
         """Import what few programs need only for those: cold start."""
-        if name not in ("Gather", "Rate"):
+        if name not in ("Gather", "Incoming", "Rate"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
         from importlib import import_module  # noqa: PLC0415 - as said above
 
@@ -64,6 +65,7 @@ __all__ = [
     "Failure",
     "Gather",
     "HandlerError",
+    "Incoming",
     "JobError",
     "JobView",
     "Later",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.duties.duty import Duty
+    from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
     from lowkiq_lambda.schedules.options import DeclaredOptions
     from lowkiq_lambda.schedules.schedules import Schedules
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
+M = TypeVar("M", bound="MappingFunction")
 Handler: TypeAlias = Callable[[Any], object]
 
 
@@ -60,6 +62,7 @@ class Lowkiq:
         self._queues = QueueRegistry()
         self._duties: dict[str, Duty] = {}
         self._schedules: Schedules | None = None
+        self._mapping_functions: MappingFunctions | None = None
         self._lock = threading.RLock()
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
@@ -222,9 +225,36 @@ class Lowkiq:
         """Declare the schedule entries of a TOML file, as if code did. Raises DeclarationError, OSError."""
         self.schedules.declare_from(path)
 
+    @overload
+    def ingest(self, target: M) -> M: ...
+    @overload
+    def ingest(self, target: str) -> Callable[[M], M]: ...
+
+    def ingest(self, target: Any) -> Any:
+        """Declare a mapping function: it is given what comes in from outside, and yields workers with jobs for them.
+
+        `@app.ingest` is for all sources; `@app.ingest("orders-*")` for those whose ARN or name fits: that of a queue, a
+        table, a bucket, or the `source` of events. The ingest function calls it. Raises DeclarationError.
+        """
+        return self.mapping_functions.declare(target)
+
+    @property
+    def mapping_functions(self) -> "MappingFunctions":
+        """Those that `ingest` has declared."""
+        with self._lock:
+            if self._mapping_functions is None:
+                from lowkiq_lambda.ingest import MappingFunctions  # noqa: PLC0415 - imported lazily: cold start
+
+                self._mapping_functions = MappingFunctions()
+            return self._mapping_functions
+
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
-        return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
+        return push_through(self.client_middlewares, self.push_past_middlewares, worker_of(worker), jobs)
+
+    def push_past_middlewares(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+        """Push jobs that have been through the client middlewares elsewhere; else as `push`."""
+        return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
     async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `aperform_async` does: `push` in a thread, so that the event loop goes on.
@@ -384,6 +414,3 @@ class Lowkiq:
             worker = worker_of(declared)
             self._queues[worker.queue_name] = Queue(worker, lambda queue_name: reset_advice(self.config, queue_name))
             return declared
-
-    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
-        return self._parts.push_client(self.queue_of(worker)).push(jobs)

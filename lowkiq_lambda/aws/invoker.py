@@ -1,17 +1,13 @@
 """The one call of Lambda's API: start a function, and do not wait for it."""
 
 import json
-import os
 import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, Protocol
 
+from lowkiq_lambda.aws.clients import connect
 from lowkiq_lambda.errors import LowkiqError
-
-CONNECT_TIMEOUT: Final = 1.0
-READ_TIMEOUT: Final = 5.0
-ATTEMPTS: Final = 2
 
 _ACCEPTED: Final = 202
 _HINTS: Final = {
@@ -66,7 +62,7 @@ class LambdaInvoker:
     def _connected(self) -> Any:  # noqa: ANN401 - boto3 makes its clients' classes when it runs
         with self._lock:
             if self._client is None:
-                self._client = _connect()
+                self._client = connect("lambda", "Invoking functions", InvocationRefused)
             return self._client
 
 
@@ -74,27 +70,6 @@ class LambdaInvoker:
 def shared_invoker() -> LambdaInvoker:
     """One for all of a process: its connections stay open."""
     return LambdaInvoker()
-
-
-def _connect() -> Any:  # noqa: ANN401 - as above
-    try:
-        import boto3  # noqa: PLC0415 - slow to import, and most functions never need it
-        from botocore.config import Config  # noqa: PLC0415 - as boto3
-        from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415 - as boto3
-    except ImportError as error:
-        raise InvocationRefused("Invoking functions takes boto3: install lowkiq_lambda[aws].") from error
-    config = Config(
-        connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=READ_TIMEOUT,
-        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-    )
-    try:
-        # boto3 itself knows only AWS_DEFAULT_REGION.
-        return boto3.client("lambda", region_name=os.environ.get("AWS_REGION") or None, config=config)
-    except NoRegionError as error:
-        raise InvocationRefused("Lambda's API cannot be called: name a region, set AWS_REGION.") from error
-    except BotoCoreError as error:
-        raise InvocationRefused(f"Lambda's API cannot be called: {error}") from error
 
 
 def _translated(function: str, error: Exception) -> InvocationRefused:

@@ -1,0 +1,86 @@
+"""Jobs as the messages of an inbox hold them: JSON that people can read where a message is set aside.
+
+A message has the jobs of one id, as one call gave them. They went through the client middlewares before.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.incoming import Incoming
+from lowkiq_lambda.job import id_text
+from lowkiq_lambda.worker import Worker
+
+ATTRIBUTE: Final = "lowkiq"
+"""The attribute by which a message of an inbox is known; its value is the version of the body's form."""
+VERSION: Final = "1"
+
+
+class UnreadableMessage(LowkiqError):
+    """A message of the inbox cannot be read here: deploy the functions together with the processes that push."""
+
+
+class Body(msgspec.Struct):
+    """What a message says."""
+
+    queue: str
+    jobs: list[dict[str, Any]]
+
+
+def packed_job(job: Mapping[str, Any], config: Config) -> bytes:
+    """A checked job in the form of a message: its id as text, times in seconds; payloads of a codec as base64."""
+    told: dict[str, Any] = {**job, "id": id_text(job["id"])}
+    if config.dump_payload and "payload" in told:
+        told["dumped"] = b64encode(config.dump_payload(told.pop("payload"))).decode()
+    for name, value in told.items():
+        if isinstance(value, datetime):
+            told[name] = value.timestamp()
+        elif isinstance(value, timedelta):
+            told[name] = value.total_seconds()
+    # These two stand in no message of SQS, and in JSON only within texts.
+    return msgspec.json.encode(told).replace(b"\xef\xbf\xbe", b"\\ufffe").replace(b"\xef\xbf\xbf", b"\\uffff")
+
+
+def body_of(worker: type[Worker], packed_jobs: Sequence[bytes]) -> str:
+    """The body of a message with these jobs."""
+    queue = msgspec.json.encode(worker.queue_name)
+    return (b'{"queue":' + queue + b',"jobs":[' + b",".join(packed_jobs) + b"]}").decode()
+
+
+def is_from_inbox(incoming: Incoming) -> bool:
+    """Whether a `SqsInbox` has sent it."""
+    return incoming.kind == "sqs" and ATTRIBUTE in incoming.attributes
+
+
+def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker], Mapping[str, Any]]]:
+    """The jobs of a message, due when they would have been. Raises UnreadableMessage, and what `load_payload` does."""
+    version = incoming.attributes[ATTRIBUTE]
+    if version != VERSION:
+        raise UnreadableMessage(f"The message is of version {version}, and this library reads {VERSION}: deploy anew.")
+    try:
+        body = msgspec.convert(incoming.body, Body)
+    except msgspec.ValidationError as error:
+        raise UnreadableMessage(f"The message is none of an inbox: {error}.") from error
+    worker = app.worker_named(body.queue)
+    if worker is None:
+        raise UnreadableMessage(f"The message is for the queue {body.queue!r}, which this app does not declare.")
+    for job in body.jobs:
+        if "delay" in job:
+            job["perform_in"] = incoming.time + job.pop("delay")
+        if "dumped" in job:
+            job["payload"] = _loaded(job.pop("dumped"), app.config)
+        yield worker, job
+
+
+def _loaded(dumped: str, config: Config) -> object:
+    if config.load_payload is None:
+        raise UnreadableMessage(
+            "The payload was made by a codec: give this app the same dump_payload and load_payload."
+        )
+    return config.load_payload(b64decode(dumped))

@@ -1,0 +1,48 @@
+"""The ingest function: makes jobs of what comes in from SQS, EventBridge, S3 and streams of DynamoDB.
+
+A record has come in when its jobs are written; until then its source keeps it.
+"""
+
+import logging
+from typing import Any
+
+from lowkiq_lambda.aws.environment import answering, environment
+from lowkiq_lambda.aws.failures import Failures
+from lowkiq_lambda.aws.ingesting import ingest
+from lowkiq_lambda.aws.logs import Context, logged
+from lowkiq_lambda.aws.sources import Retrying, arrived
+from lowkiq_lambda.errors import LowkiqError
+
+logger = logging.getLogger(__name__)
+
+
+class IngestFailed(LowkiqError):
+    """What the event tells of could not be pushed; Lambda hands it over again."""
+
+
+@logged
+@answering
+def handler(event: object, context: Context) -> dict[str, Any]:
+    """Push the jobs that the app's mapping functions make of the event.
+
+    Returns the records of a queue or a stream that are to come again, as Lambda takes it: the event source mapping must
+    have ReportBatchItemFailures, else they are lost. Raises IngestFailed where the whole event is to come again,
+    UnknownSource, and, before anything is pushed, ConfigError or AppNotFound.
+    """
+    del context
+    app = environment().app
+    retrying, records = arrived(event)
+    failures = ingest(app, records)
+    failures.log()
+    logger.info("ingested", extra={"records": len(records), "failed": len(failures.identifiers)})
+    return _answer(retrying, failures)
+
+
+def _answer(retrying: Retrying, failures: Failures) -> dict[str, Any]:
+    if retrying == "event":
+        if failures:
+            raise IngestFailed(f"{IngestFailed()} {failures.first}") from failures.first
+        return {}
+    # A stream begins anew at the first that is named.
+    named = failures.identifiers[:1] if retrying == "stream" else failures.identifiers
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in named]}

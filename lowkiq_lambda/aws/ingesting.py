@@ -1,0 +1,137 @@
+"""Maps the records of an event to jobs, and pushes these: one push for each worker, in the order of the records.
+
+A record that fails comes again with all of its jobs. Those that were written carry a key by then, and change nothing
+the second time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.aws.failures import Failures
+from lowkiq_lambda.aws.inbox_messages import is_from_inbox, jobs_in
+from lowkiq_lambda.aws.sources import Record
+from lowkiq_lambda.error_text import shown
+from lowkiq_lambda.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
+from lowkiq_lambda.incoming import Incoming
+from lowkiq_lambda.worker import Worker, worker_of
+
+LONGEST_KEY: Final = 180
+"""Bytes of what came in's id that a default key has as they are; a push takes 200 of a key."""
+
+
+class _Mapped(NamedTuple):
+    """A job and the position of the record that it came from."""
+
+    record: int
+    job: Mapping[str, Any]
+
+
+_Target: TypeAlias = tuple[type[Worker], bool]
+"""A worker, and whether its jobs have yet to go through the client middlewares."""
+
+
+def ingest(app: Lowkiq, records: Sequence[Record]) -> Failures:
+    """Push the jobs of all records. Those that it returns could not be pushed."""
+    failures = Failures(records)
+    pushing = _Pushing(app, failures)
+    for target, mapped in _mapped(app, records, failures).items():
+        pushing.push(target, mapped)
+    return failures
+
+
+def _mapped(app: Lowkiq, records: Sequence[Record], failures: Failures) -> dict[_Target, list[_Mapped]]:
+    """The jobs of the records that can be mapped, none of which is behind one that cannot."""
+    by_target: dict[_Target, list[_Mapped]] = {}
+    latest: dict[str, float] = {}
+    for position, record in enumerate(records):
+        if position in failures:
+            continue
+        try:
+            jobs = [
+                job for incoming in record.read() for job in _jobs_of(app, incoming, _floor(record, latest, incoming))
+            ]
+        except Exception as error:  # noqa: BLE001 - a mapping function may raise anything: the record comes again
+            failures.add(position, error)
+            continue
+        for target, job in jobs:
+            by_target.setdefault(target, []).append(_Mapped(position, job))
+    return by_target
+
+
+def _floor(record: Record, latest: dict[str, float], incoming: Incoming) -> float:
+    """The default score: the source's time, which within a group must not fall as the clocks of AWS may."""
+    if record.group is None:
+        return incoming.time
+    latest[record.group] = max(incoming.time, latest.get(record.group, incoming.time))
+    return latest[record.group]
+
+
+def _jobs_of(app: Lowkiq, incoming: Incoming, score: float) -> Iterator[tuple[_Target, Mapping[str, Any]]]:
+    is_new = not is_from_inbox(incoming)
+    mapped = app.mapping_functions.for_source(incoming)(incoming) if is_new else jobs_in(incoming, app)
+    for number, pair in enumerate(mapped or ()):
+        worker, job = _checked(pair)
+        yield (worker_of(worker), is_new), {"key": _default_key(incoming, number), "score": score, **job}
+
+
+def _checked(pair: object) -> tuple[Any, Mapping[str, Any]]:
+    if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], Mapping)):  # noqa: PLR2004 - a pair
+        raise DeclarationError(f"A mapping function yields pairs of a worker and a job, not {shown(pair)}.")
+    return pair
+
+
+def _default_key(incoming: Incoming, number: int) -> str:
+    identity = incoming.id
+    if len(identity.encode()) > LONGEST_KEY:
+        identity = sha256(identity.encode()).hexdigest()
+    return f"{identity}#{number}"
+
+
+class _Pushing:
+    """Pushes until the server cannot be reached; what is not written by then has failed."""
+
+    def __init__(self, app: Lowkiq, failures: Failures) -> None:
+        self._app = app
+        self._failures = failures
+        self._broken: BackendError | None = None
+
+    def push(self, target: _Target, mapped: Sequence[_Mapped]) -> None:
+        """One push; where a job or a middleware refuses it, one for each record."""
+        left = [one for one in mapped if one.record not in self._failures]
+        if not left:
+            return
+        if self._broken:
+            # The next push would wait for the server as long as that one did.
+            self._fail(left, self._broken)
+            return
+        worker, is_new = target
+        push = self._app.push if is_new else self._app.push_past_middlewares
+        try:
+            push(worker, [one.job for one in left])
+        except BackendError as error:
+            self._broken = error
+            self._fail(self._not_written(left, error, is_new=is_new), error)
+        except (QueueMismatch, DeclarationError) as error:
+            self._fail(left, error)
+        except Exception as error:  # noqa: BLE001 - a middleware may raise anything
+            self._push_apart(target, left, error)
+
+    def _push_apart(self, target: _Target, mapped: Sequence[_Mapped], error: Exception) -> None:
+        records = dict.fromkeys(one.record for one in mapped)
+        if len(records) == 1:
+            self._fail(mapped, error)
+            return
+        for record in records:
+            self.push(target, [one for one in mapped if one.record == record])
+
+    def _not_written(self, pushed: Sequence[_Mapped], error: BackendError, *, is_new: bool) -> Sequence[_Mapped]:
+        """Those that are not written for certain; by their positions, unless a middleware may have changed these."""
+        if not isinstance(error, PushInterrupted) or (is_new and self._app.client_middlewares):
+            return pushed
+        return [pushed[position] for position in (*error.not_written, *error.unknown)]
+
+    def _fail(self, mapped: Sequence[_Mapped], error: Exception) -> None:
+        for one in mapped:
+            self._failures.add(one.record, error)

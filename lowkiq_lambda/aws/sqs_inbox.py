@@ -1,0 +1,142 @@
+"""An inbox: jobs go to a queue of SQS, and the ingest function pushes them from there.
+
+For a process that cannot reach Redis, or may not wait for it. In a FIFO queue the jobs of one id keep their order.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE, VERSION
+from lowkiq_lambda.aws.inbox_parts import AROUND, JobsOfId, parts_of, waves
+from lowkiq_lambda.aws.sqs import InboxRefused, Message, Sqs
+from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.errors import ConfigError, DeclarationError, JobError, PushInterrupted
+from lowkiq_lambda.job import Pushed, id_text
+from lowkiq_lambda.push.client import Checker, Jobs, push_through
+from lowkiq_lambda.worker import HOME, FunctionWorker, Worker, shard_index, worker_of
+
+_URL: Final = re.compile(r"https?://[^/]+/.+")
+_REGION: Final = re.compile(r"https://sqs\.([a-z]{2}[a-z0-9-]+)\.")
+
+
+class SqsInbox:
+    """The inbox behind the URL of a queue; for `push`, and for `Config(when_unavailable=SqsInbox(url))`.
+
+    Safe to use from several threads. Raises ConfigError for what is no URL of a queue.
+    """
+
+    def __init__(self, url: str, *, clock: Clock | None = None) -> None:
+        if not _URL.fullmatch(url):
+            raise ConfigError(f"An inbox takes the URL of a queue, as https://sqs.REGION.amazonaws.com/…, not {url!r}.")
+        self.url = url
+        region = _REGION.match(url)
+        self._sqs = Sqs(url, region[1] if region else None)
+        self._clock = clock or SystemClock()
+
+    def __repr__(self) -> str:
+        return f"SqsInbox({self.url!r})"
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether the queue keeps the order of each id."""
+        return self.url.endswith(".fifo")
+
+    def push(self, worker: type[Worker] | FunctionWorker, jobs: Jobs) -> list[Pushed]:
+        """What `perform_async` does, by way of the queue: checks, client middlewares, and no Redis.
+
+        Raises JobError and DeclarationError; InboxRefused where SQS took no job; PushInterrupted where it took a part.
+        """
+        worker = worker_of(worker)
+        return push_through(_app_of(worker).client_middlewares, self._push, worker, jobs)
+
+    def take(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+        """What became of jobs that are checked and went through the client middlewares; errors as of `push`."""
+        try:
+            return self._send(worker, jobs)
+        except JobError as error:
+            raise InboxRefused(f"SQS cannot take the jobs: {error}") from error
+
+    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+        jobs, config = [*jobs], _app_of(worker).config
+        checker = Checker(
+            worker.shards_count,
+            config.dump_payload,
+            config.max_payload_bytes,
+            config.max_id_bytes,
+            now=self._clock.time,
+            by_tenant=worker.tenants == HOME,
+        )
+        checker.check_all(jobs)
+        return self._send(worker, jobs)
+
+    def _send(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+        taken, unknown = set[int](), list[int]()
+        parts = parts_of(worker, jobs, _app_of(worker).config)
+        error: Exception | None = None
+        failed_ids = set[str]()
+        for wave in waves(parts):
+            left = [part for part in wave if part.job_id not in failed_ids]
+            sent = self._sqs.send([self._message(place, part) for place, part in enumerate(left)])
+            written = {*sent.taken}
+            failed_ids |= {part.job_id for place, part in enumerate(left) if place not in written}
+            taken.update(position for place in sent.taken for position in left[place].positions)
+            unknown += [position for place in sent.unknown for position in left[place].positions]
+            error = error or sent.error
+        if error:
+            raise _broken_off(error, len(jobs), sorted(taken), sorted(unknown))
+        now = self._clock.time()
+        return [_pushed(worker, job, now) for job in jobs]
+
+    def _message(self, place: int, part: JobsOfId) -> Message:
+        fields: dict[str, Any] = {
+            "MessageBody": part.body,
+            "MessageAttributes": {ATTRIBUTE: {"DataType": "String", "StringValue": VERSION}},
+        }
+        if self.is_fifo:
+            fields["MessageGroupId"] = part.group
+            fields["MessageDeduplicationId"] = part.deduplication_id
+        return Message(place, fields, len(part.body.encode()) + AROUND)
+
+
+def _broken_off(error: Exception, count: int, written: list[int], unknown: list[int]) -> Exception:
+    if not written and not unknown:
+        return _refused(error)
+    not_written = sorted({*range(count)} - {*written} - {*unknown})
+    broken = PushInterrupted(
+        f"SQS took {len(written)} of {count} jobs ({error}); of {len(unknown)} it is unknown.",
+        written=written,
+        not_written=not_written,
+        unknown=unknown,
+    )
+    broken.__cause__ = error
+    return broken
+
+
+def _refused(error: Exception) -> InboxRefused:
+    if isinstance(error, InboxRefused):
+        return error
+    refused = InboxRefused(f"SQS did not take the jobs: {error}")
+    refused.__cause__ = error
+    return refused
+
+
+def _pushed(worker: type[Worker], job: Mapping[str, Any], now: float) -> Pushed:
+    job_id = id_text(job["id"])
+    return Pushed(
+        id=job_id, shard=shard_index(worker, job_id), merged=False, perform_in=_due_at(job, now), buffered=True
+    )
+
+
+def _due_at(job: Mapping[str, Any], now: float) -> float:
+    at, delay = job.get("perform_in"), job.get("delay", 0.0)
+    if at is not None:
+        return float(at.timestamp() if hasattr(at, "timestamp") else at)
+    return now + float(delay.total_seconds() if hasattr(delay, "total_seconds") else delay)
+
+
+def _app_of(worker: type[Worker]) -> Lowkiq:
+    if worker.app is None:
+        raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
+    return worker.app

@@ -1,0 +1,50 @@
+"""What came in from outside, as a mapping function is given it: one value, whichever way it came."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["sqs", "eventbridge", "s3", "dynamodb"]
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """One message, event or change. docs/ingest.md shows the `body` of each kind."""
+
+    kind: Kind
+    source: str
+    """The ARN of the queue or of the stream, the name of the bucket, or the `source` of an event."""
+    id: str
+    """The same one whenever it comes again."""
+    time: float
+    """When it was sent, or happened, by the clock of its source: Unix seconds."""
+    body: Any = None
+    """What it says: values as JSON has them; the text of a message that is no JSON."""
+    attributes: Mapping[str, Any] = {}
+    """What its sender wrote beside the body."""
+    group: str | None = None
+    """The group of a FIFO queue's message."""
+    via: str | None = None
+    """The ARN of the queue that a bucket's notification came through."""
+    raw: Mapping[str, Any] = {}
+    """The record as AWS hands it over."""
+
+    @property
+    def names(self) -> list[str]:
+        """What the pattern of a mapping function may match: source and queue, by ARN and by name."""
+        given = [self.source, self.via] if self.via else [self.source]
+        return [name for arn in given for name in dict.fromkeys([arn, _name_in(arn)])]
+
+
+def _name_in(arn: str) -> str:
+    """The name of a queue, or of the table of a stream.
+
+    >>> _name_in("arn:aws:sqs:eu-west-1:123456789012:orders.fifo")
+    'orders.fifo'
+    >>> _name_in("arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-22T00:00:00.000")
+    'orders'
+    """
+    if not arn.startswith("arn:"):
+        return arn
+    resource = arn.split(":", 5)[-1]
+    return resource.split("/")[1] if resource.startswith("table/") else resource
