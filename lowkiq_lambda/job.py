@@ -151,7 +151,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     `blamed`: its last failure was its own, so it shares no batch. `repeated`: an earlier delivery may have run
     without its outcome being known. `exit_count`: how often in a row it has ended its handler, as that counts;
     None where its last delivery did not end so. `progress`: what a started job has saved, else empty. `tracked`: some
-    of its payloads are items of a task.
+    of its payloads are items of a task. `headers`: those of its pushes, as they were stored.
     """
 
     id: str
@@ -164,6 +164,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     exit_count: int | None = None
     progress: bytes = b""
     tracked: bool = False
+    headers: tuple[bytes, ...] = ()
 
 
 def id_text(given: object, max_bytes: float = math.inf) -> str:

@@ -152,6 +152,26 @@ def test_an_id_in_retry_makes_its_neighbours_little_dearer(app: Lowkiq, clock: M
     assert cost.commands.total() <= 52
 
 
+def test_headers_cost_no_round_trip(app: Lowkiq, clock: ManualClock, cost_of: CostOf) -> None:
+    """They travel with calls that are made anyway; a queue whose jobs have none costs nothing for them."""
+    worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
+
+    def push_and_visit(**fields: Any) -> Cost:
+        def call() -> None:
+            worker.perform_async([{**job, **fields} for job in jobs()])
+            visit(app, clock)
+
+        return cost_of(call)
+
+    before, headers = push_and_visit(), {"traceparent": "00-1-2-01"}
+    # Clients learn at their first call that the shard uses headers by now, and the server has other scripts to load.
+    push_and_visit(headers=headers)
+    after = push_and_visit(headers=headers)
+
+    assert (before.round_trips, before.scripts) == (after.round_trips, after.scripts)
+    assert after.commands.total() - before.commands.total() <= 19
+
+
 def test_p8_an_idle_look_at_all_shards_is_one_round_trip(app: Lowkiq, cost_of: CostOf) -> None:
     """P8: a drain that finds nothing to do asks once, however many shards there are."""
     warm_worker(app, nothing, shards_count=100)

@@ -6,6 +6,7 @@ What was claimed is divided into such batches here.
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,6 +16,7 @@ from lowkiq_lambda.retry import Later
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
+    from lowkiq_lambda.headers import Headers
     from lowkiq_lambda.progress import JobProgress
 
 
@@ -44,6 +46,7 @@ class BatchJob:
     """One id of a batch. Scores and payloads are in order, oldest first.
 
     `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died.
+    `headers` are those of the pushes of its payloads, eight of each payload at most.
     `cursor` is where the job goes on, as it was yielded before this run; None for one that starts.
     """
 
@@ -57,6 +60,7 @@ class BatchJob:
     context: HandlerContext = field(repr=False)
     cursor: Any = None
     iteration: "Iteration | None" = field(default=None, repr=False)
+    headers: "Sequence[Headers]" = ()
     notes: list[str] = field(default_factory=list, repr=False, compare=False)
     """What `note` was given, in this run."""
 
@@ -180,7 +184,28 @@ class Batch(Mapping[str, list[Any]]):
             cursor=None if iteration is None else iteration.cursor,
             iteration=iteration,
             notes=self.notes.setdefault(job_id, []) if delivery.tracked else [],
+            headers=self.headers.get(job_id, ()) if delivery.headers else (),
         )
+
+    @cached_property
+    def headers(self) -> "dict[str, list[Headers]]":
+        """The headers of each id that has any, of the pushes of its payloads: eight of each payload at most."""
+        stored = {job_id: self._deliveries[job_id].headers for job_id in self._payloads}
+        if not any(stored.values()):
+            return {}
+        from lowkiq_lambda.headers import read  # noqa: PLC0415 - imported lazily: cold start
+
+        return {job_id: headers for job_id, own in stored.items() if (headers := read(own))}
+
+    @property
+    def headers_left_out(self) -> int:
+        """How many pushed jobs had headers that are not told, as eight of their payload are."""
+        if not self.headers:
+            return 0
+        from lowkiq_lambda.headers import pushes_of  # noqa: PLC0415 - imported lazily: cold start
+
+        told = sum(len(headers) for headers in self.headers.values())
+        return max(0, sum(pushes_of(self._deliveries[job_id].headers) for job_id in self._payloads) - told)
 
     def iteration(self, job_id: str) -> "Iteration":
         """The cursor of a job and what is counted with it: one for all runs in this batch."""

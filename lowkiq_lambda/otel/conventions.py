@@ -35,6 +35,8 @@ DURATION_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75,
 """Seconds: the buckets that the conventions advise."""
 
 OUTCOME: Final = "lowkiq.outcome"
+LINKS_LEFT_OUT: Final = "lowkiq.links_left_out"
+"""How many pushes of a batch have no link, as there was no room for them."""
 IDS: Final = "lowkiq.ids"
 FAILED_IDS: Final = "lowkiq.failed_ids"
 """How many of a batch failed by themselves."""

@@ -16,10 +16,10 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.otel.conventions import NAME, SCHEMA_URL
 from lowkiq_lambda.otel.flushing import Flush
 from lowkiq_lambda.otel.metrics import PushMetrics, QueueGauges, SettledMetrics
-from lowkiq_lambda.otel.spans import ProcessSpans, SendSpans
+from lowkiq_lambda.otel.spans import Parent, ProcessSpans, SendSpans
 
 _LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME"
-_OPTIONS: Final = frozenset({"tracer_provider", "meter_provider", "ids", "gauges"})
+_OPTIONS: Final = frozenset({"tracer_provider", "meter_provider", "parent", "propagate", "ids", "gauges"})
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -36,19 +36,23 @@ _instrumented: Final[WeakKeyDictionary[Lowkiq, _Parts]] = WeakKeyDictionary()
 _lock: Final = Lock()
 
 
-def instrument(
+def instrument(  # noqa: PLR0913 - all of it by keyword
     app: Lowkiq,
     *,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
+    parent: Parent = "link",
+    propagate: bool = True,
     ids: bool = False,
     gauges: bool | None = None,
 ) -> None:
     """Make spans and metrics of the app's pushes and batches; a second call for the app does nothing.
 
-    `tracer_provider`, `meter_provider`: None for the global ones. `ids`: spans name the ids of their batch, which may
-    say something about people. `gauges`: whether lag, length and morgue of the queues are read when metrics are
-    collected; None: but for functions on Lambda, whose dispatcher publishes them.
+    `tracer_provider`, `meter_provider`: None for the global ones. `parent`: "link" makes each batch the root of a
+    trace, with a link to each push that it is of; "child" makes a batch that is one id of one push a child of that
+    push. `propagate`: jobs carry the context of their push, so that there is something to link to. `ids`: spans name
+    the ids of their batch, which may say something about people. `gauges`: whether lag, length and morgue of the
+    queues are read when metrics are collected; None: but for functions on Lambda, whose dispatcher publishes them.
     """
     tracers, meters = tracer_provider or get_tracer_provider(), meter_provider or get_meter_provider()
     with _lock:
@@ -58,8 +62,8 @@ def instrument(
         meter = meters.get_meter(NAME, schema_url=SCHEMA_URL)
         has_gauges = _LAMBDA not in os.environ if gauges is None else gauges
         parts = _Parts(
-            client=(PushMetrics(meter), SendSpans(tracer)),
-            server=ProcessSpans(tracer, ids=ids),
+            client=(PushMetrics(meter), SendSpans(tracer, propagates=propagate)),
+            server=ProcessSpans(tracer, parent=parent, ids=ids),
             observer=SettledMetrics(meter),
             gauges=QueueGauges(meter, app) if has_gauges else None,
             flush=Flush(tracer_provider, meter_provider),

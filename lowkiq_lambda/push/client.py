@@ -17,8 +17,18 @@ from lowkiq_lambda.job import MAX_EXACT, ItemRef, Pushed, encode_score, id_text,
 from lowkiq_lambda.protocols import ClientMiddleware, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import RECEIPTS, TRACKING, ShardRef
-from lowkiq_lambda.store.shard.pushing import HAS_RECEIPT, HAS_REF, NewJob, Pusher, item_ref, packed, receipt
+from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.pushing import (
+    HAS_HEADERS,
+    HAS_RECEIPT,
+    HAS_REF,
+    NewJob,
+    Pusher,
+    header,
+    item_ref,
+    packed,
+    receipt,
+)
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 Jobs: TypeAlias = Iterable[Mapping[str, Any]]
 
 PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
-FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl"}
+FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers"}
 ITEM: Final = "item"
 """Of a job that is pushed through a task: its `ItemRef`."""
 KEY_TTL: Final = 86_400.0
@@ -233,6 +243,11 @@ def _extras(job_id: str, job: Mapping[str, Any], features: set[str]) -> tuple[in
     if "key" in job or "key_ttl" in job:
         features.add(RECEIPTS)
         flags, extras = flags | HAS_RECEIPT, extras + _receipt(job_id, job)
+    if "headers" in job and job["headers"] != {}:
+        from lowkiq_lambda.headers import checked  # noqa: PLC0415 - imported lazily: cold start
+
+        features.add(HEADERS)
+        flags, extras = flags | HAS_HEADERS, extras + header(checked(job["headers"]))
     return flags, extras
 
 

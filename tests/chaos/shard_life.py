@@ -10,7 +10,7 @@ from lowkiq_lambda.errors import LeaseLost
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.dead_holders import release_dead
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
@@ -159,6 +159,8 @@ class ShardLife:
     def _push(self, *jobs: tuple[Any, ...]) -> Step:
         fields = ("id", "payload", "perform_in")
         given = [dict(zip(fields, job, strict=False)) for job in jobs]
+        if HEADERS in self._shard.features:
+            given = [{**job, "headers": {"number": str(number)}} for number, job in enumerate(given)]
         return Step("enqueue", lambda: self.holders.push(given))
 
     def _take(self, limits: ClaimLimits = LIMITS) -> Step:

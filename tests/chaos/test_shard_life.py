@@ -7,7 +7,7 @@ import pytest
 from lowkiq_lambda.errors import BackendDenied, BackendFull
 from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.shard import backend, reader
-from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
+from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.chaos.everything import OF_TENANTS, SCRIPTS, look_at_everything
@@ -80,7 +80,7 @@ def test_scripts_forgotten_before_each_call_cost_nothing(
         assert expected == (take_all(life), stored(server.admin, shard))
 
 
-@pytest.mark.parametrize("features", [(), (TENANTS,)])
+@pytest.mark.parametrize("features", [(), (TENANTS,), (HEADERS,)])
 def test_every_script_touches_only_keys_of_its_shard(
     make_server: MakeServer, queue_name: str, monkeypatch: pytest.MonkeyPatch, features: tuple[str, ...]
 ) -> None:
@@ -101,14 +101,17 @@ def test_every_script_touches_only_keys_of_its_shard(
             look_at_everything(life.holders.backend, shard)
         with pytest.raises(BackendDenied):
             life.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
-        if features:
+        if TENANTS in features:
             pause_tenant(ShardReader(life.holders.backend, 0.0, [shard]), "", lambda now: now)
-    assert SCRIPTS | (OF_TENANTS if features else set()) == called
+    assert SCRIPTS | (OF_TENANTS if TENANTS in features else set()) == called
 
 
-def test_a_full_server_refuses_pushes_and_nothing_else(make_server: MakeServer, queue_name: str) -> None:
+@pytest.mark.parametrize("features", [(), (HEADERS,)])
+def test_a_full_server_refuses_pushes_and_nothing_else(
+    make_server: MakeServer, queue_name: str, features: tuple[str, ...]
+) -> None:
     """E-41: the push says so and has written nothing; drain, retry, burial, recovery and operators go on."""
-    server, shard = make_server(), ShardRef(queue_name, 1, 0)
+    server, shard = make_server(), ShardRef(queue_name, 1, 0, features)
     expected = undisturbed(server, shard)
     server.admin.flushall()
 

@@ -6,12 +6,13 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
-from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq, Worker
 from lowkiq_lambda.otel import LowkiqInstrumentor, uninstrument
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.collecting import Collected
 from tests.kit.coroutines import declare_async
+from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing, raising
 from tests.kit.workers import declare, jobs_of
 
@@ -20,6 +21,12 @@ def trace_id(span: ReadableSpan) -> int:
     """The trace that the span belongs to."""
     context = span.get_span_context()
     return 0 if context is None else context.trace_id
+
+
+def span_id(span: ReadableSpan) -> int:
+    """Its own id."""
+    context = span.get_span_context()
+    return 0 if context is None else context.span_id
 
 
 def of_queue(queue_name: str, operation: str) -> dict[str, Any]:
@@ -199,3 +206,118 @@ def test_an_instrumentor_finds_apps_by_itself(make_app: MakeApp, collected: Coll
         LowkiqInstrumentor().uninstrument()
     assert 3 == len(collected.spans("send"))
     assert [] == [*before.client_middlewares, *after.client_middlewares, *later.client_middlewares]
+
+
+def links_of(span: ReadableSpan) -> set[int]:
+    """The traces that it has links to."""
+    return {link.context.trace_id for link in span.links}
+
+
+def push_in_traces(collected: Collected, worker: type[Worker], *traces: str, **fields: Any) -> set[int]:
+    """A push of the same job in each of these traces: the traces."""
+    tracer, found = collected.tracers.get_tracer("shop"), set[int]()
+    for name in traces:
+        with tracer.start_as_current_span(name) as span:
+            worker.perform_async([{"id": "a", "payload": 1, **fields}])
+            found.add(span.get_span_context().trace_id)
+    return found
+
+
+def test_a_merged_payload_has_a_link_to_each_of_its_pushes(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """Three producers of what is performed once, each in a trace of its own."""
+    collected.instrument(app)
+    notes = Notes()
+    traces = push_in_traces(collected, declare(app, queue_name, notes), "1", "2", "3")
+    app.drain()
+    (span,) = collected.spans("process")
+    sent = {span_id(sent) for sent in collected.spans("send")}
+    assert (3, traces) == (len(span.links), links_of(span))
+    assert sent == {link.context.span_id for link in span.links}
+    assert ([{"a": [1]}], None) == (notes.batches, span.parent)
+
+
+def test_a_push_of_many_jobs_is_one_link(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """It was one span."""
+    collected.instrument(app)
+    declare(app, queue_name, Notes(), batch_size=3).perform_async(jobs_of("abc"))
+    app.drain()
+    (span,) = collected.spans("process")
+    assert (1, None) == (len(span.links), (span.attributes or {}).get("lowkiq.links_left_out"))
+
+
+@pytest.mark.parametrize("then", ["retry", "recovery"])
+def test_links_outlive_a_retry_and_a_crash(
+    app: Lowkiq, collected: Collected, clock: ManualClock, queue_name: str, then: str
+) -> None:
+    """What is performed anew knows where it came from."""
+    collected.instrument(app)
+    mortal, notes = Mortal(app), Notes()
+    notes.then = raising() if then == "retry" else mortal.die
+    worker = declare(app, queue_name, notes)
+    traces = push_in_traces(collected, worker, "1", "2")
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = None
+    app.drain()
+    assert 2 == len(notes.batches)
+    assert traces == links_of(collected.spans("process")[-1])
+
+
+def test_more_links_than_there_is_room_for_are_counted(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """Eight of a payload, 128 of a batch."""
+    collected.instrument(app)
+    worker = declare(app, queue_name, Notes(), batch_size=200)
+    push_in_traces(collected, worker, *map(str, range(10)))
+    for n in range(140):
+        worker.perform_async([{"id": f"id {n}"}])
+    app.drain()
+    (span,) = collected.spans("process")
+    assert (128, 2 + 8 + 140 - 128) == (len(span.links), (span.attributes or {})["lowkiq.links_left_out"])
+
+
+def test_a_batch_of_one_push_may_be_its_child(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """With `parent="child"`; where there are several pushes, or ids, each has its link."""
+    collected.instrument(app, parent="child")
+    worker = declare(app, queue_name, Notes())
+    push_in_traces(collected, worker, "1")
+    app.drain()
+    traces = push_in_traces(collected, worker, "2", "3")
+    app.drain()
+
+    child, root = collected.spans("process")
+    sent = collected.spans("send")[0]
+    assert child.parent is not None
+    assert (span_id(sent), set()) == (child.parent.span_id, links_of(child))
+    assert (None, traces) == (root.parent, links_of(root))
+
+
+def test_a_job_has_the_context_beside_its_own_headers(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """What a user gives stays as it is; of the context as much is added as there is room for."""
+    collected.instrument(app)
+    told: list[set[str]] = []
+
+    def perform(batch: Batch) -> None:
+        told.extend({*headers} for each in batch.headers.values() for headers in each)
+
+    worker = declare(app, queue_name, perform)
+    own = [{"tenant": "acme"}, {"tenant": "x" * 1_000}, {"traceparent": "mine"}]
+    worker.perform_async([{"id": str(n), "headers": headers} for n, headers in enumerate(own)])
+    app.drain()
+    assert [{"tenant", "traceparent"}, {"tenant"}, {"traceparent"}] == told
+
+
+def test_what_is_no_job_or_no_header_is_refused_as_ever(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """The middleware leaves it to the check."""
+    collected.instrument(app)
+    worker = declare(app, queue_name, Notes())
+    for jobs, told in (([17], "a job is a mapping"), ([{"id": 1, "headers": 17}], "headers: must be a mapping")):
+        with pytest.raises(JobError, match=told):
+            worker.perform_async(jobs)  # type: ignore[arg-type]  # that is the point
+
+
+def test_contexts_are_carried_only_where_that_is_asked_for(app: Lowkiq, collected: Collected, queue_name: str) -> None:
+    """`propagate=False`: the jobs have no headers, and the spans no links."""
+    collected.instrument(app, propagate=False)
+    push_in_traces(collected, declare(app, queue_name, Notes()), "1")
+    app.drain()
+    assert [()] == [span.links for span in collected.spans("process")]

@@ -147,6 +147,8 @@ class WindowReply(ReplyShape, frozen=True):
     charge: bytes
     tracked: Any = ()
     """Ids with payloads that are items of tasks."""
+    headers: Any = ()
+    """Of entries, each behind its id."""
 
 
 class _Trouble(msgspec.Struct, frozen=True):
@@ -193,6 +195,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
     error_of = dict(pairs(window.errors))
     tracked = set(window.tracked)
     trouble_of = {id_: _read_trouble(packed) for id_, packed in pairs(window.troubles)}
+    headers = _by_id(window.headers)
     deliveries, numbers = [], 0.0
     for id_, record in pairs(window.records):
         progress, at = _progress(record) if record[_KIND] == _STARTED else (b"", _KIND)
@@ -211,6 +214,7 @@ def read_window(reply: Reply | bytes) -> Window | None:
                 None if trouble.exit_count is None else int(trouble.exit_count),
                 progress,
                 id_ in tracked,
+                headers=headers.get(id_, ()) if headers else (),
             )
         )
     if not math.isfinite(numbers):
@@ -223,6 +227,13 @@ def read_window(reply: Reply | bytes) -> Window | None:
 def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Two after two, as scripts answer."""
     return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
+    found: dict[bytes, tuple[bytes, ...]] = {}
+    for id_, value in pairs(flat):
+        found[id_] = (*found.get(id_, ()), value)
+    return found
 
 
 def _pace(dumped: bytes) -> str:

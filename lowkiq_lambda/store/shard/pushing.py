@@ -32,7 +32,8 @@ HAS_SCORE: Final = 1
 HAS_PERFORM_IN: Final = 2
 HAS_REF: Final = 4
 HAS_RECEIPT: Final = 8
-"""Bits of the flags of a packed job, as push/enqueue.lua reads them. Reserved: 16 headers."""
+HAS_HEADERS: Final = 16
+"""Bits of the flags of a packed job, as push/enqueue.lua reads them."""
 
 
 class NewJob(NamedTuple):
@@ -69,6 +70,11 @@ def receipt(job_id: str, key: str, ttl: float) -> bytes:
     written = job_id.encode()
     digest = sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
     return digest + struct.pack(">d", ttl)
+
+
+def header(packed_headers: bytes) -> bytes:
+    """What a packed job has for its headers: them, with their length before them."""
+    return struct.pack(">H", len(packed_headers)) + packed_headers
 
 
 class EnqueueReply(ReplyShape, frozen=True):

@@ -2,7 +2,8 @@
 --! needs shard turn let_go lease earliest_due stop_request free_memory_first claim_limits claim
 --! rarely window outcomes claim_beside
 --! with tenants serve
---! with tracking items flown_items end_items ended_tasks
+--! with tracking items flown_arrivals end_items ended_tasks
+--! with headers drop_headers
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       number of the call
@@ -48,6 +49,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
   if left > 0 then
     if has_tracking and is_tracked() then finish_items(arrivals_flown(call('HGETALL', flight)), 'd') end
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
+    if has_headers then drop_flown_headers() end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
   end

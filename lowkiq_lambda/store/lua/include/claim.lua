@@ -2,6 +2,7 @@
 --! needs reading_step records shard
 --! with tenants take_turns serve leave_lines
 --! with tracking flown_items
+--! with headers tell_headers
 --! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
@@ -130,6 +131,6 @@ local function claim(merge, limits)
   if lanes then serve(window, limits[6]) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   local tracked = has_tracking and mark_flown(window) or nil
-  if plain then return {kind, window, {}, {}, '', tracked} end
-  return rarely().window_reply(kind, window, charge, tracked)
+  local told = plain and {kind, window, {}, {}, '', tracked} or rarely().window_reply(kind, window, charge, tracked)
+  return has_headers and with_headers(told) or told
 end

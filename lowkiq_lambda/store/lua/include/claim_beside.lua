@@ -2,6 +2,7 @@
 --! needs exists shard claim window
 --! with tenants take_turns serve next_turn
 --! with tracking flown_items
+--! with headers tell_headers
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()
@@ -52,6 +53,7 @@ local function claim_beside(merge, limits, left_since)
   if lanes then serve(window) end
   local tracked = has_tracking and mark_flown(window) or nil
   local told = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
+  if has_headers then with_headers(told) end
   if lanes then return told, next_beside() end
   return told, times[#window / 2 + 1] or other
 end

@@ -1,6 +1,7 @@
 --! keys jobs errors trouble groups flight meta
 --! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
---! with tracking items mark_items end_items flown_items
+--! with tracking items mark_items end_items flown_arrivals
+--! with headers drop_headers
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -153,6 +154,7 @@ end
 
 function settle_one.refused(id, record, outcome)
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
+  if has_headers then drop_flown_headers({id}) end
   if call('EXISTS', errors, trouble) > 0 then clear({id}) end
 end
 
@@ -188,6 +190,7 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     -- Most ids that are done never had an error or a trouble, and no suspect is without one.
     if call('EXISTS', errors, trouble) > 0 then clear(done) end
     if has_tracking and is_tracked() then finish_done(done) end
+    if has_headers then drop_flown_headers(done) end
     counts.done = call('HDEL', flight, unpack(done))
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end

@@ -1,6 +1,7 @@
 --! keys jobs box seen
 --! needs records comes_before
 --! with tracking join_refs
+--! with headers join_headers
 -- Merging: one payload into what waits under its id.
 
 local function later(a, b) return comes_before(a, b) and b or a end
@@ -59,6 +60,7 @@ local function put_in_box(merge, id, mark, place, payload)
     local last = later(touched, later(arrival_of(place), arrival_of(known)))
     if last ~= touched then call('HSET', jobs, id, mark:sub(1, 1) .. last) end
     if has_tracking then join_refs(kept, gone) end
+    if has_headers then join_headers(kept, gone) end
     return gone, kept
   end
   box_add(merge, prefix, place, payload)
@@ -80,6 +82,7 @@ local function put(merge, id, place, payload, record)
       local kept, gone = preferred(merge, place, old_place)
       call('HSET', jobs, id, 't' .. touched .. kept .. payload)
       if has_tracking then join_refs(kept, gone) end
+      if has_headers then join_headers(kept, gone) end
       return gone, kept
     end
     box_add(merge, box_prefix(id), old_place, old_payload)

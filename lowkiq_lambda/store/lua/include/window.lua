@@ -1,6 +1,7 @@
 --! keys errors trouble flight meta
 --! needs exists texts
 --! with tracking flown_items
+--! with headers tell_headers
 -- The window as it is told to the holder.
 local function numbers_of(key, command, ids)
   if not exists(key) then return {} end
@@ -38,5 +39,6 @@ local function window_again()
   if not exists(flight) then return {'DUE', {}, {}, {}, ''} end
   local kind, charge = unpack(call('HMGET', meta, 'window_kind', 'window_charge'))
   local window = call('HGETALL', flight)
-  return window_reply(kind, window, charge, has_tracking and mark_flown(window) or nil)
+  local told = window_reply(kind, window, charge, has_tracking and mark_flown(window) or nil)
+  return has_headers and with_headers(told) or told
 end

@@ -16,7 +16,9 @@ if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0
 free_memory_first()
 call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts)
 if lanes then call('UNLINK', lines, lanes, served) end
-call('UNLINK', receipts, refs, rows, items, headers_even, headers_odd)
+if has_receipts then call('UNLINK', receipts) end
+if has_tracking then call('UNLINK', refs, rows, items) end
+if has_headers then call('UNLINK', headers_even, headers_odd) end
 call('HDEL', meta, 'in_use')
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)
 return {'OK'}

@@ -1,4 +1,4 @@
---! keys meta timetable lines gathering receipts
+--! keys meta timetable lines gathering receipts headers_even headers_odd
 --! needs sound_meta shard shelf
 --! rarely sound_ids sound_lanes sound_timetable
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
@@ -25,6 +25,10 @@ end
 
 if has_gathering then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'gathering', gathering, 'zset'} end
 if has_receipts then KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'receipts', receipts, 'zset'} end
+if has_headers then
+  KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_even', headers_even, 'hash'}
+  KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_odd', headers_odd, 'hash'}
+end
 
 -- Frees nothing, but lets the script write when memory is full; meta may have another type.
 redis.pcall('HDEL', meta, '')

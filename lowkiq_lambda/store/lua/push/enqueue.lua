@@ -4,6 +4,7 @@
 --! with gathering gather
 --! with receipts receipts
 --! with tracking new_items
+--! with headers new_headers
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -12,7 +13,7 @@
 -- ARGV[7]    what is said on it
 -- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
---   HAS_RECEIPT what include/receipts.lua reads, and the
+--   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the
 --   payload. In a queue that gathers one more at the
 --   end, which include/gather.lua reads
 -- Returns {'OK', sooner, time, {position, perform_in, ...}} and, if there are any, {position, perform_in, ...} of jobs that
@@ -20,7 +21,7 @@
 --   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
 --   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 -- Bits of the flags, as store/shard/pushing.py sets them.
-local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT = 1, 2, 4, 8
+local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS = 1, 2, 4, 8, 16
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -64,12 +65,14 @@ for i = 1, count do
       perform_in = due_at
     end
   end
-  local item, is_known
+  local item, is_known, header
   if has_tracking and bit.band(flags, HAS_REF) ~= 0 then item, at, is_known = read_item(given, at) end
   if has_receipts and not is_known and bit.band(flags, HAS_RECEIPT) ~= 0 then is_known, at = has_receipt(given, at) end
+  if has_headers and not is_known and bit.band(flags, HAS_HEADERS) ~= 0 then header, at = read_header(given, at) end
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
   if #payload > max_len then max_len = #payload end
   if item then note_item(item, id, not is_known and number) end
+  if header then note_header(header, number) end
   if is_known then
     repeated[#repeated + 1] = {i - 1, id}
   elseif waiting[i] or first[id] then
@@ -103,6 +106,7 @@ call('HSET', meta, 'arrival', arrival + count, 'max_len', max_len,
   'last_score', defaulted and default_score or last_score or -1, 'now', latest_now)
 if has_receipts then keep_receipts() end
 if has_tracking then keep_items() end
+if has_headers then keep_headers() end
 local head = call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2]
 if #records > 0 then
   call('HSET', jobs, unpack(records))

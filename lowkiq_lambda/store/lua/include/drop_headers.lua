@@ -1,0 +1,24 @@
+--! keys headers_even headers_odd flight
+--! needs flown_arrivals
+-- What is done needs no headers any more.
+local DROPPED_AT_ONCE = 1000
+
+local function drop_headers(window)
+  local arrivals = arrivals_flown(window)
+  for from = 1, #arrivals, DROPPED_AT_ONCE do
+    local to = math.min(#arrivals, from + DROPPED_AT_ONCE - 1)
+    call('HDEL', headers_even, unpack(arrivals, from, to))
+    call('HDEL', headers_odd, unpack(arrivals, from, to))
+  end
+end
+
+-- Of all that is in flight, or of these ids alone.
+local function drop_flown_headers(ids)
+  if call('EXISTS', headers_even, headers_odd) == 0 then return end
+  if not ids then return drop_headers(call('HGETALL', flight)) end
+  local window = {}
+  for i, record in ipairs(call('HMGET', flight, unpack(ids))) do
+    if record then window[#window + 1], window[#window + 2] = ids[i], record end
+  end
+  drop_headers(window)
+end
