@@ -25,8 +25,8 @@ class Pushed(msgspec.Struct, frozen=True):
     `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
     `repeated`: a job with this key was pushed before, so this one changed nothing; `perform_in` is that of the id, or
     the time of the push where nothing of it waits.
-    `buffered`: Redis could not take it, so it waits in this process, or where the overflow keeps it; of what it will
-    meet nothing is known.
+    `buffered`: Redis does not have it yet: it waits in this process, in an outbox, or where the overflow keeps it; of
+    what it will meet nothing is known.
     """
 
     id: str

@@ -37,6 +37,8 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.engine.lease", "cyclopts"),
     Planted("lowkiq_lambda.engine.outcomes", "boto3"),
     Planted("lowkiq_lambda.app", "starlette"),
+    Planted("lowkiq_lambda.app", "sqlalchemy"),
+    Planted("lowkiq_lambda.contrib.outbox.rows", "lowkiq_lambda.contrib.outbox.relay"),
     # Entrances are imported by nobody below them.
     Planted("lowkiq_lambda.engine.drainer", "lowkiq_lambda.cli.program"),
     Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.aws.invoker"),

@@ -95,6 +95,7 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
     assert set() == others(found.imported)
     unused = (
         "cli",
+        "contrib",
         "local",
         "dashboard",
         "iterate",

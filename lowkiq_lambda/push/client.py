@@ -49,7 +49,7 @@ EARLIEST: Final = 1_000_000_000.0
 LATEST: Final = 253_402_300_800.0
 """The year 10000: a larger perform_in is in milliseconds."""
 
-_NO_PAYLOAD: Final = ""
+NO_PAYLOAD: Final = ""
 
 logger = logging.getLogger(__name__)
 _warned_of_loop = False
@@ -97,7 +97,7 @@ class Checker(msgspec.Struct, frozen=True):
         job_id = id_text(job["id"], self.max_id_bytes)
         score = _score(job["score"]) if "score" in job else None
         at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
-        dumped = self._payload(job.get("payload", _NO_PAYLOAD))
+        dumped = self._payload(job.get("payload", NO_PAYLOAD))
         if job.keys() <= PLAIN_FIELDS:
             return NewJob(position, job_id, packed(score, at, dumped), at)
         return NewJob(position, job_id, packed(score, at, dumped, *_extras(job_id, job, features)), at)
@@ -173,8 +173,18 @@ def push_through(
     worker: type[Worker],
     jobs: Jobs,
 ) -> list[Pushed]:
-    """What `push` returns within the middlewares, or what one of them does. Raises DeclarationError."""
+    """`push_within`, which says once in a process that it blocks an event loop."""
     _warn_if_on_loop(worker.__name__)
+    return push_within(middlewares, push, worker, jobs)
+
+
+def push_within(
+    middlewares: Sequence[ClientMiddleware],
+    push: Callable[[type[Worker], Jobs], list[Pushed]],
+    worker: type[Worker],
+    jobs: Jobs,
+) -> list[Pushed]:
+    """What `push` returns within the middlewares, or what one of them does. Raises DeclarationError."""
     pushed: list[Pushed] | CoroutineType[Any, Any, Any] = compose(middlewares, push)(worker, list(jobs))
     if isinstance(pushed, CoroutineType):
         pushed.close()

@@ -1,0 +1,139 @@
+"""The table of an outbox: one row for each job that has been committed, and not yet pushed."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.orm import Session, sessionmaker
+
+from lowkiq_lambda.push.client import NO_PAYLOAD
+from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.store.shard.pushing import NewJob
+
+SLICE_ROWS: Final = 500
+SLICE_BYTES: Final = 8 * 1024 * 1024
+"""What is read at once: so many rows, or rows with so many bytes of payload."""
+_FETCHED: Final = 50
+"""Rows that a server hands out at once, so that large payloads are not all in memory."""
+_OWN_COLUMNS: Final = ("id", "payload", "perform_in", "delay", "key_ttl")
+
+
+class Row(NamedTuple):
+    """A job that waits in the table. `fields`: what else the job says, as JSON."""
+
+    serial: int
+    queue: str
+    job_id: str
+    payload: bytes
+    fields: str
+
+
+class Waiting(NamedTuple):
+    """How many jobs have not been pushed yet, and for how many seconds the oldest has waited; 0.0 where none does."""
+
+    rows: int
+    age: float
+
+
+class OutboxTable:
+    """Writes and reads the rows. Each method with a session works in the transaction that this has begun."""
+
+    def __init__(self, name: str, metadata: MetaData) -> None:
+        self.table = Table(
+            name,
+            metadata,
+            # SQLite numbers only what is an INTEGER, and without AUTOINCREMENT gives a number again that was deleted.
+            Column("serial", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True),
+            Column("queue", Text, nullable=False),
+            Column("job_id", Text, nullable=False),
+            Column("payload", LargeBinary, nullable=False),
+            Column("fields", Text, nullable=False),
+            Column("written_at", Double, nullable=False),
+            sqlite_autoincrement=True,
+        )
+
+    def write(self, session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows, made by `row_of`, which get their serials in this order."""
+        session.execute(insert(self.table), rows)
+
+    def slice(self, sessions: sessionmaker[Session], after: int, queues: Collection[str]) -> list[Row]:
+        """The next rows of these queues, by serial. The transaction is over when this returns."""
+        columns = self.table.c
+        query = (
+            select(columns.serial, columns.queue, columns.job_id, columns.payload, columns.fields)
+            .where(columns.serial > after, columns.queue.in_(queues))
+            .order_by(columns.serial)
+            .limit(SLICE_ROWS)
+            .execution_options(yield_per=_FETCHED)
+        )
+        rows, size = list[Row](), 0
+        with sessions() as session:
+            for found in session.execute(query):
+                row = Row(*found)
+                rows.append(row)
+                size += len(row.payload)
+                if size >= SLICE_BYTES:
+                    break
+        return rows
+
+    def delete(self, sessions: sessionmaker[Session], serials: Collection[int]) -> None:
+        """Delete rows. Those that are gone already are no error."""
+        with sessions() as session, session.begin():
+            session.execute(delete(self.table).where(self.table.c.serial.in_(serials)))
+
+    def counts_beside(self, sessions: sessionmaker[Session], queues: Collection[str]) -> dict[str, int]:
+        """How many rows there are of queues other than these, by name."""
+        queue = self.table.c.queue
+        query = select(queue, func.count().label("rows")).where(queue.not_in(queues)).group_by(queue)
+        with sessions() as session:
+            return {found.queue: found.rows for found in session.execute(query)}
+
+    def waiting(self, session: Session, now: float) -> Waiting:
+        """How much waits at this time (Unix seconds)."""
+        rows, oldest = session.execute(select(func.count(), func.min(self.table.c.written_at))).one()
+        return Waiting(rows, max(0.0, now - oldest) if rows else 0.0)
+
+
+def row_of(
+    queue: str, job: Mapping[str, Any], new: NewJob, dump: Callable[[object], bytes], now: float
+) -> dict[str, Any]:
+    """What is kept of a job that has been checked: all that it says, `delay` as the time that it meant."""
+    fields = {name: value for name, value in job.items() if name not in _OWN_COLUMNS}
+    if "score" in job:
+        fields["score"] = float(job["score"])
+    if new.perform_in is not None:
+        fields["perform_in"] = new.perform_in
+    if "key_ttl" in job:
+        ttl = job["key_ttl"]
+        fields["key_ttl"] = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    # Not made of the serial: a database that is restored gives serials again.
+    fields.setdefault("key", f"outbox:{uuid4().hex}")
+    return {
+        "queue": queue,
+        "job_id": new.id,
+        "payload": dump(job.get("payload", NO_PAYLOAD)),
+        "fields": dump_json(fields).decode(),
+        "written_at": now,
+    }
+
+
+def job_of(row: Row, load: Callable[[bytes], object]) -> dict[str, Any]:
+    """The job as it is pushed. One without a score comes by its serial. Raises what `load` raises."""
+    fields: dict[str, Any] = msgspec.json.decode(row.fields)
+    return {"score": row.serial, **fields, "id": row.job_id, "payload": load(row.payload)}

@@ -1,0 +1,40 @@
+"""Shops on a file of SQLite, and on PostgreSQL where the machine has one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.contrib.shop import OrderShop, engine_for, opened
+from tests.kit.servers.postgres import Postgres, postgres_programs
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A server that many tests share: drop what you have made."""
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("there is no PostgreSQL: install one, or put its programs on PATH")
+    with Postgres(programs) as started:
+        yield started
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A database in a file."""
+    return f"sqlite:///{tmp_path / 'shop.db'}"
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> str:
+    """The shared server."""
+    return postgres.url
+
+
+@pytest.fixture
+def shop(app: Lowkiq, sqlite_url: str, queue_name: str, clock: ManualClock) -> Iterator[OrderShop]:
+    """A shop with a worker of one shard, whose time is the clock's."""
+    with opened(OrderShop(app, engine_for(sqlite_url), queue_name, clock)) as made:
+        yield made
