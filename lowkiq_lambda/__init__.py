@@ -26,9 +26,11 @@ from lowkiq_lambda.errors import (
     LeaseLost,
     LowkiqError,
     NoSuchEntry,
+    NoSuchTask,
     PoolExhausted,
     PushInterrupted,
     QueueMismatch,
+    TaskClosed,
 )
 from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
 from lowkiq_lambda.retry import Later
@@ -74,6 +76,7 @@ __all__ = [
     "LowkiqError",
     "MorgueJob",
     "NoSuchEntry",
+    "NoSuchTask",
     "PoolExhausted",
     "ProgressView",
     "PushInterrupted",
@@ -81,5 +84,6 @@ __all__ = [
     "QueueMismatch",
     "Rate",
     "ScoredPayload",
+    "TaskClosed",
     "Worker",
 ]

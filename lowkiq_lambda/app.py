@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
@@ -17,7 +17,7 @@ from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.push.client import Jobs, push_through
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import TASKS, ShardRef
 from lowkiq_lambda.wiring import Parts, reset_advice
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_of
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.queries import Queries
+    from lowkiq_lambda.tasks.task import Task
+    from lowkiq_lambda.tasks.tasks import Tasks
     from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
@@ -63,6 +65,7 @@ class Lowkiq:
         self._duties: dict[str, Duty] = {}
         self._schedules: Schedules | None = None
         self._mapping_functions: MappingFunctions | None = None
+        self._tasks: Tasks | None = None
         self._lock = threading.RLock()
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
@@ -248,6 +251,35 @@ class Lowkiq:
                 self._mapping_functions = MappingFunctions()
             return self._mapping_functions
 
+    def task(
+        self,
+        name: str,
+        on_complete: "tuple[type[Worker] | FunctionWorker, object] | None" = None,
+        expires_in: "float | timedelta | None" = None,
+    ) -> "Task":
+        """A new task: jobs pushed through it are followed together, as items.
+
+        `on_complete`: a worker of this app and a payload; a job with the task's id and that payload is pushed once all
+        items have ended. `expires_in`: for how long it is kept then (seconds; default `task_max_age`).
+        Raises DeclarationError, JobError, BackendError.
+        """
+        return self.tasks.new(name, on_complete, expires_in)
+
+    @property
+    def tasks(self) -> "Tasks":
+        """The tasks: found by their ids, and listed."""
+        with self._lock:
+            if self._tasks is None:
+                from lowkiq_lambda.tasks.tasks import Tasks  # noqa: PLC0415 - imported lazily: cold start
+
+                self._tasks = Tasks(self)
+            return self._tasks
+
+    @property
+    def follows_tasks(self) -> bool:
+        """Whether there are tasks to look after: this process has made one, or has seen their items in a queue."""
+        return bool(self._tasks and self._tasks.has_made_one) or self._parts.has_seen(TASKS)
+
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
         return push_through(self.client_middlewares, self.push_past_middlewares, worker_of(worker), jobs)
@@ -376,7 +408,7 @@ class Lowkiq:
     @property
     def drainer(self) -> Drainer:
         """Makes visits to shards, for entrances that drain in a manner of their own."""
-        return self._parts.drainer(self._queues, self.server_middlewares, self.observers)
+        return self._parts.drainer(self._queues, self.server_middlewares, self.observers, self._look_at_tasks)
 
     @property
     def backend(self) -> Backend:
@@ -407,6 +439,9 @@ class Lowkiq:
 
     def _agreed_shards(self) -> dict[str, list[ShardRef]]:
         return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
+
+    def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
+        self.tasks.look_at(tasks, remaining)
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:

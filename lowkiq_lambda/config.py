@@ -131,6 +131,11 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     morgue_max_bytes: Count = 64 * _MEBIBYTE
     morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
 
+    task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
+    """How long a task and its items are kept once it has completed."""
+    open_task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 30 * _DAY
+    """How long they are kept after its last push where it never completes."""
+
 
 class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     """All settings of an app: `PlainSettings`, and callables, which no variable can give."""

@@ -31,6 +31,14 @@ class NoSuchEntry(LowkiqError, LookupError):
     """The queue has no schedule entry of that name."""
 
 
+class NoSuchTask(LowkiqError, LookupError):
+    """There is no task of that id: it was forgotten, or it never was."""
+
+
+class TaskClosed(LowkiqError):
+    """The task takes no more pushes, but from its own running items until it is complete; nothing was written."""
+
+
 class JobError(LowkiqError, ValueError):
     """A job of the call cannot be queued; nothing of the call was written."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.declaring import check_middlewares, check_together
-from lowkiq_lambda.engine.drainer import Drainer
+from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.push.client import PushClient
@@ -92,6 +92,10 @@ class Parts:
         name = queue.worker.queue_name
         return self._push_clients.get(name) or self._new_push_client(name, queue)
 
+    def has_seen(self, feature: str) -> bool:
+        """Whether a queue has been seen to use the feature, which its declaration does not tell."""
+        return any(backend.uses(feature) for backend in self.opened)
+
     @property
     def push_threads(self) -> "PushThreads":
         """Those in which an event loop's pushes are made."""
@@ -111,7 +115,11 @@ class Parts:
             return self._waker[0]
 
     def drainer(
-        self, queues: QueueRegistry, middlewares: "Sequence[ServerMiddleware]", observers: "list[Observer]"
+        self,
+        queues: QueueRegistry,
+        middlewares: "Sequence[ServerMiddleware]",
+        observers: "list[Observer]",
+        look_at_tasks: LookAtTasks,
     ) -> Drainer:
         """The one that visits the shards of the queues; what it is given counts at the first call."""
         with self._lock:
@@ -122,6 +130,7 @@ class Parts:
                 backend = self._open(config.threads_per_node + SPARE_CONNECTIONS, config.lease_timeout)
                 self._drainer = Drainer(config, self.clock, backend, queues, middlewares)
                 self._drainer.observers = observers
+                self._drainer.look_at_tasks = look_at_tasks
             return self._drainer
 
     @property

@@ -30,6 +30,11 @@ def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
         from lowkiq_lambda.aws.duty_task import run_duties  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["duties"] = run_duties
+    # An earlier tick has looked for shards with due work, which tell of them.
+    if app.follows_tasks:
+        from lowkiq_lambda.aws.duty_task import look_after_tasks  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["tasks"] = look_after_tasks
     if settings.fan_out:
         tasks["drains"] = start_drains
     if settings.punctual and app.fires_schedules:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
-from lowkiq_lambda.duties.duty import SCHEDULES
+from lowkiq_lambda.duties.duty import SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 from lowkiq_lambda.error_text import headline
 
@@ -27,6 +27,16 @@ def run_duties(tick: Tick) -> dict[str, Any]:
     if tick.app.fires_schedules and (ticked := results.get(SCHEDULES)):
         publish_schedules(tick, ticked)
     return {name: _as_json(result) for name, result in results.items()}
+
+
+def look_after_tasks(tick: Tick) -> dict[str, int] | None:
+    """What the duty that looks after tasks returned, where it was due."""
+    from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - only where there are tasks
+
+    keep = tick.remaining() * (1 - SHARE)
+    ran = task_runner(tick.app, tick.app.backend.clock).run_due(lambda: tick.remaining() - keep)
+    note_errors(tick, ran)
+    return ran.results.get(TASKS)
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:

@@ -16,7 +16,7 @@ LARGEST_STATE: Final = 512 * 1024
 """Characters of a packed state; a request body may have twice as many."""
 
 
-class Progress(NamedTuple):
+class StepProgress(NamedTuple):
     """The state after the steps. `failure`: the error of Redis that stopped them, or None."""
 
     state: BulkActionState
@@ -25,7 +25,7 @@ class Progress(NamedTuple):
 
 def run_steps(
     context: RequestContext, actions: Actions, state: BulkActionState, is_enough: Callable[[BulkAction], bool]
-) -> Progress:
+) -> StepProgress:
     """Runs steps until `is_enough`, and logs the changes of this request, as there may be no further one.
 
     Raises ValueError if the queue has other shards by now, or the state is invalid.
@@ -41,7 +41,7 @@ def run_steps(
         failure = error
     finally:
         _note(context, state, after, failure)
-    return Progress(msgspec.structs.replace(state, action=after), failure)
+    return StepProgress(msgspec.structs.replace(state, action=after), failure)
 
 
 def _note(context: RequestContext, state: BulkActionState, after: BulkAction, failure: BackendError | None) -> None:

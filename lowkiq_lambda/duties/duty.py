@@ -14,6 +14,10 @@ LONGEST: Final = 86_400.0 * 7
 """Seconds of a period."""
 SCHEDULES: Final = "schedules"
 """The name of the duty that fires schedule entries: no other has it."""
+TASKS: Final = "tasks"
+"""That of the duty that looks after tasks."""
+OWN: Final = {SCHEDULES: "fires schedule entries", TASKS: "looks after tasks"}
+"""Names that no duty of a user has, and what those do."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -61,10 +65,8 @@ def check_duty(duty: Duty, names: Collection[str]) -> None:
         raise DeclarationError(
             f"The duty {duty.name!r} needs a name of at most 64 lower-case letters, digits, '-' and '_'."
         )
-    if duty.name == SCHEDULES:
-        raise DeclarationError(
-            f"The name {SCHEDULES!r} is that of the duty which fires schedule entries: take another."
-        )
+    if duty.name in OWN:
+        raise DeclarationError(f"The name {duty.name!r} is that of the duty which {OWN[duty.name]}: take another.")
     if duty.name in names:
         raise DeclarationError(f"The app has a duty {duty.name!r} already: give this one another name.")
     if not SHORTEST <= duty.every <= LONGEST:

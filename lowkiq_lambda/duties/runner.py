@@ -117,7 +117,7 @@ class DutyRunner:
 
 
 def runners_of(app: "Lowkiq", clock: Clock) -> list[DutyRunner]:
-    """What runs the recurring work of an app. Schedules have a runner of their own: they wait for no other duty."""
+    """What runs the duties of an app. Schedules have a runner of their own: they wait for no other duty."""
     runners = [DutyRunner(app, app.declared_duties, clock)] if app.declared_duties else []
     return [*runners, app.schedules.duty_runner(clock)] if app.fires_schedules else runners
 

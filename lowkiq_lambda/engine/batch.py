@@ -5,6 +5,7 @@ What was claimed is divided into such batches here.
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -260,6 +261,11 @@ class Batch(Mapping[str, list[Any]]):
             self._marks.pop(job_id, None)
             return True
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the batch has ended."""
+        return self._closed
+
     def close(self) -> tuple[dict[str, BaseException | str | None], tuple[str, ...]]:
         """End the batch: the marks, None for done, and what is returned. Later marks raise BatchClosed."""
         with self._lock:
@@ -288,6 +294,10 @@ class Batch(Mapping[str, list[Any]]):
                 before = "done" if self._marks[job_id] is None else "failed"
                 raise ValueError(f"{job_id!r} is marked {before} already")
             self._marks.setdefault(job_id, mark)
+
+
+running: Final[ContextVar["tuple[str, Batch] | None"]] = ContextVar("lowkiq_running", default=None)
+"""The batch, and the name of its queue, whose handler runs in this thread or coroutine, or ran here last."""
 
 
 def batches_of(deliveries: Sequence[Delivery], batch_size: int) -> list[list[Delivery]]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias
 
-from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.engine.batch import Batch, running
 from lowkiq_lambda.engine.perform import (
     INTERRUPTIONS,
     NO_FAILURES,
@@ -47,6 +47,7 @@ async def run(
     if not payloads:
         return result
     batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, performer.load_error)
+    running.set((performer.worker.queue_name, batch))
     try:
         error, exited = await _call(performer, around, batch)
     except GeneratorExit as raised:

@@ -5,9 +5,9 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 LIMITS_KNOWN_FOR: Final = 60.0
 """Seconds for which visits ask for places whose shards said that limits were set; then one finds out anew."""
+LookAtTasks: TypeAlias = Callable[[Collection[bytes], Callable[[], float]], None]
+"""Given their ids, and how many seconds are left."""
 Seen = TypeVar("Seen", bound=ProbeResult | LowkiqError)
 """What a look brings of a shard."""
 
@@ -66,6 +68,8 @@ class Drainer:
         """Those of the app."""
         self.observer: Observer | None = None
         """That of the entrance; told of every settling, after those of the app."""
+        self.look_at_tasks: LookAtTasks | None = None
+        """Told of tasks that may be complete."""
         self.history = Recorder(backend)
         """What the charts show; written on the way, and at the end of a drain; who only visits calls its `flush`."""
         self.nonce_prefix = ""
@@ -175,6 +179,9 @@ class Drainer:
         finally:
             with self._lock:
                 self._running.discard(visit)
+            # Only now: others may have the shard meanwhile.
+            if session.ended_tasks and self.look_at_tasks:
+                self.look_at_tasks(session.ended_tasks, budget.remaining)
 
     def ready_in(self, shard: ShardRef, result: DrainResult) -> float | None:
         """In how many seconds a visit left work for another; None where it does not tell. Raises BackendError."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.engine.batch import Batch, HandlerContext
+from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
 from lowkiq_lambda.error_text import headline, loggable, own_error
 from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import in_parent_alone
@@ -92,6 +92,7 @@ class Performer(msgspec.Struct, frozen=True):
         if not payloads:
             return result
         batch = Batch(payloads, {d.id: d for d in deliveries if d.id in payloads}, context, self.load_error)
+        running.set((self.worker.queue_name, batch))
         error, exited = self._call(batch, None if self.iterate is None else partial(self.iterate, context.run_of))
         marks, left = batch.close()
         if error is None and not (marks or left or batch.notes or batch.refused_payloads):

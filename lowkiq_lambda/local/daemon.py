@@ -55,6 +55,7 @@ class Daemon:
         self._clock = SystemClock()
         self._boards: Sequence[ShardBoard] = ()
         self._has_started = False
+        self._follows_tasks = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -93,6 +94,7 @@ class Daemon:
             notify=self._lifecycle.notify,
             last_words=last_words,
         )
+        supervisor.find_more = partial(self._task_duty, outage)
         Thread(target=self._lifecycle.run, args=(supervisor,), name="lowkiq-lifecycle", daemon=True).start()
         self._has_started = True
 
@@ -200,6 +202,16 @@ class Daemon:
 
             for runner in runners_of(self._app, self._clock):
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
+
+    def _task_duty(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
+        """Once somebody has pushed through a task: no declaration tells that before."""
+        if self._app.follows_tasks and not self._follows_tasks:
+            self._follows_tasks = True
+            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - only where there are tasks
+            from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - as above
+
+            runner = task_runner(self._app, self._clock)
+            yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from typing import Final, Protocol
@@ -56,6 +56,8 @@ class ThreadSupervisor:
         self._clock = clock
         self._notify = notify
         self._last_words = last_words
+        self.find_more: Callable[[], Iterable[tuple[str, Runnable]]] = tuple
+        """Asked by each `tend` for what is to run from then on, too."""
         self._slots = [_Slot(name, runnable) for name, runnable in runnables]
 
     def start(self) -> None:
@@ -64,8 +66,11 @@ class ThreadSupervisor:
             self._start(slot)
 
     def tend(self) -> float:
-        """Report who died, and replace those whose pause is over; seconds until the next one's is."""
+        """Report who died, and replace those whose pause is over, start what is new; seconds until the next one is."""
         self.report()
+        for name, runnable in self.find_more():
+            self._slots.append(_Slot(name, runnable))
+            self._start(self._slots[-1])
         for slot in self._slots:
             if slot.replaced_at <= self._clock.monotonic():
                 self._start(slot)

@@ -78,7 +78,7 @@ class PauseReply(ReplyShape, frozen=True):
 class ActionReply(ReplyShape, frozen=True):
     """What the scripts of actions answer, by include/action.lua."""
 
-    scripts = ("delete", "delete_morgue", "expedite", "kill", "requeue")
+    scripts = ("delete", "delete_morgue", "expedite", "kill", "requeue", "task_cancel")
     status: bytes
     changed: int
     finished: int

@@ -65,7 +65,7 @@ class Backend:
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
 
-    def now(self, shard: ShardRef) -> float:
+    def now(self, shard: Keyed) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
         return self.nodes.now(shard)
 
@@ -151,12 +151,20 @@ class Backend:
         """The shard, with the keys of what its queue has been seen to use."""
         return shard.using(self._in_use.get(shard.queue_name, ())) if self._in_use else shard
 
+    def uses(self, feature: str) -> bool:
+        """Whether a queue has been seen to use it."""
+        return any(feature in names for names in self._in_use.values())
+
+    def note_use(self, shard: ShardRef, names: str) -> None:
+        """What a shard has said that it uses: from now on the keys of that are passed for its queue."""
+        known = self._in_use.get(shard.queue_name, ())
+        self._in_use[shard.queue_name] = (*known, *(name for name in names.split() if name not in known))
+
     def _notes_use(self, shard: ShardRef, reply: Reply) -> bool:
         """Whether the shard refused the call, as it uses features whose keys were not passed: they will be."""
         if reply[0] != b"IN_USE":
             return False
-        known = self._in_use.get(shard.queue_name, ())
-        self._in_use[shard.queue_name] = (*known, *(name for name in reply[1].decode().split() if name not in known))
+        self.note_use(shard, reply[1].decode())
         return True
 
     def retrying(self, retry_for: float, call: Callable[[], Result]) -> Result:

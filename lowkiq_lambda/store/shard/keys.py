@@ -76,6 +76,7 @@ GATHERING: Final = "gathering"
 RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
+TASK_SLOT: Final = "task_slot"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
@@ -85,15 +86,18 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     RECEIPTS: (RECEIPTS,),
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
+    TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-That of duties is no shard's, but an app's; those of limits are a queue's. Those of receipts are passed only with pushes
-of jobs that have a key.
+That of duties is no shard's, but an app's; those of limits are a queue's; those of tasks are the server's. Those of
+receipts are passed only with pushes of jobs that have a key.
 """
 
 IN_USE: Final = (TRACKING, HEADERS)
 """Features that a shard begins to use with a push: no declaration tells of them, but `in_use` in its meta."""
+TASKS: Final = "tasks"
+"""In `in_use`, too, while the shard has items of any task: somebody has to look after tasks."""
 
 
 _NO_SHARD: Final = ("",) * len((*SHARD_KEYS, SHELF))
@@ -200,8 +204,18 @@ class QueueRef:
         return pick((*_NO_SHARD, *self.keys))
 
 
+class TasksRef:
+    """What is known of tasks beside their items: one slot for all of them."""
+
+    keys: Final = tuple(f"{PREFIX}:{{{TASKS}}}:{name}" for name in FEATURES[TASK_SLOT])
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return pick((*_NO_SHARD, *self.keys))
+
+
 class Keyed(Protocol):
-    """What has keys on one node that scripts are given: a shard, some of them, a queue, or the duties of an app."""
+    """What has keys on one node that scripts are given: a shard, some of them, a queue, duties, or tasks."""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class Nodes:
             return dict(islice(((_ONLY_NODE, target.keys[0]) for target in targets), 1))
         return {self.of(target): target.keys[0] for target in targets}
 
-    def now(self, shard: ShardRef) -> float:
+    def now(self, shard: Keyed) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
         if self.cluster is None and (known := self._time_of(_ONLY_NODE).now()) is not None:
             return known

@@ -5,7 +5,7 @@ applied once. The number goes up only when the answer is known.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -101,8 +101,8 @@ class LeaseSession:
         """The lone suspect that would get a strike if nothing more were heard of this holder."""
         self.due_at: float | None = None
         """When the shard's next job is due, as the last settling told that let go, or claimed "more"; Unix seconds."""
-        self.ended_tasks: Sequence[bytes] = ()
-        """As the last settling told: tasks that have no open item left in this shard, of those whose items ended."""
+        self.ended_tasks: Collection[bytes] = ()
+        """Tasks whose items ended under this lease, and of which the shard had no open item left then."""
         self.stop_request: StopRequest | None = None
         """Whether the holder is to come to an end: as the last settling said that found no window, or a renewal."""
 
@@ -163,7 +163,8 @@ class LeaseSession:
         settled = SettleReply.of(reply)
         self.due_at = float(settled.due_at) if settled.due_at else None
         self.stop_request = STOP_REQUESTS[settled.stop_request]
-        self.ended_tasks = settled.ended
+        if settled.ended:
+            self.ended_tasks = {*self.ended_tasks, *settled.ended}
         self.at_risk = None
         return read_window(settled.window)
 

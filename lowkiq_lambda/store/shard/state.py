@@ -107,6 +107,7 @@ class ShardStateReply(ReplyShape, frozen=True):
     ttl: bytes
     is_open: int
     risky: int
+    in_use: bytes = b""
 
 
 def probe(backend: Backend, shards: Sequence[ShardRef], retry_for: float) -> list[ProbeResult]:
@@ -152,7 +153,7 @@ def _states(backend: Backend, group: ShardGroup, reply: Reply) -> list[ProbeResu
     """What the reply says of each shard; where one cannot be read, they are asked again, and that one is mended."""
     now = backend.now(group.shards[0])
     try:
-        return [_state(shard, own, now) for shard, own in zip(group.shards, reply, strict=True)]
+        return [_state(backend, shard, own, now) for shard, own in zip(group.shards, reply, strict=True)]
     except (ValueError, TypeError):
         return _read(backend, group.shards)
 
@@ -160,13 +161,15 @@ def _states(backend: Backend, group: ShardGroup, reply: Reply) -> list[ProbeResu
 def _read(backend: Backend, shards: Sequence[ShardRef]) -> list[ProbeResult]:
     def parse(shard: ShardRef, reply: Reply) -> ProbeResult:
         (own,) = reply
-        return _state(shard, own, backend.now(shard))
+        return _state(backend, shard, own, backend.now(shard))
 
     return ShardReader(backend, 0.0).read(_SCRIPT, dict.fromkeys(shards, ()), parse)
 
 
-def _state(shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
+def _state(backend: Backend, shard: ShardRef, reply: Reply, now: float) -> ProbeResult:
     state = ShardStateReply.of(reply)
+    if state.in_use:
+        backend.note_use(shard, state.in_use.decode())
     times, ttl = ShardTimes.of(state.times, now), float(state.ttl or 0)
     if not math.isfinite(ttl):
         raise ValueError(reply)

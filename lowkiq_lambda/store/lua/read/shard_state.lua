@@ -4,14 +4,14 @@
 --   {earliest due (or turn of a tenant) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
 --     paused until or ''},
 --   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, else 0,
---   1 if ids are in flight or suspect, else 0}.
+--   1 if ids are in flight or suspect, else 0, and, if it uses any features that its queue does not declare, these}.
 local states = {}
 for _ in shards do
   -- Most shards have none of these, and a command costs more than what it reads.
   local rare = call('EXISTS', since, suspects, flight) > 0
   local in_flight = rare and call('HLEN', flight) or 0
-  local flight_since, held_until, paused_until, seen_at, ttl, closed, opened =
-    unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation'))
+  local flight_since, held_until, paused_until, seen_at, ttl, closed, opened, in_use =
+    unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation', 'in_use'))
   states[#states + 1] = {
     {
       call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2] or '',
@@ -26,6 +26,7 @@ for _ in shards do
     ttl or '',
     opened and not closed and 1 or 0,
     rare and (in_flight > 0 or call('EXISTS', suspects) == 1) and 1 or 0,
+    in_use or nil,
   }
 end
 return states

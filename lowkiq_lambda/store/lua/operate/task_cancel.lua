@@ -1,0 +1,76 @@
+--! keys jobs box refs
+--! needs shard action items end_items put records started flight withdraw page make_due
+-- Takes the items of a task off what waits under ids. A payload that nobody else has pushed is deleted; any other stays.
+-- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, [11..] ids. Or a refusal.
+-- A started job of which only a part is the task's stays whole, with its items.
+local refused = refusal(ARGV[5])
+if refused then return refused end
+local cancelled = ARGV[10]
+
+-- {the task's refs, those of others}, and whether nobody else has pushed the payload.
+local function parted(kept)
+  local own, others = {}, {}
+  for _, ref in ipairs(each_ref(kept)) do
+    local list = ref:sub(1, TASK) == cancelled and own or others
+    list[#list + 1] = ref
+  end
+  return own, others, #own > 0 and #others == 0 and not is_shared(kept)
+end
+
+local function kept_of(entry) return call('HGET', refs, entry:sub(9, PLACE)) end
+
+-- Returns whether its payload has nobody left who wants it.
+local function take_off(entry)
+  local kept = kept_of(entry)
+  local own, others, is_alone = parted(kept)
+  if #own == 0 then return false end
+  change_rows(own, 'c')
+  if #others == 0 then
+    drop_refs({entry:sub(9, PLACE)})
+  else
+    call('HSET', refs, entry:sub(9, PLACE), (is_shared(kept) and '*' or '') .. table.concat(others))
+  end
+  return is_alone
+end
+
+-- Returns whether the started job went.
+local function cancel_started(id, record)
+  local given = started_of(id)
+  if not given then error('DAMAGED started job') end
+  local entries = read_handed(given, 1)
+  charge(#entries, #given)
+  for _, entry in ipairs(entries) do
+    local _, _, is_alone = parted(kept_of(entry))
+    if not is_alone then return false end
+  end
+  for _, entry in ipairs(entries) do take_off(entry) end
+  drop_started(id, record, given)
+  make_due(id)
+  return true
+end
+
+return act_on_each(11, function(id, after, again)
+  local record = call('HGET', jobs, id)
+  if not record or not is_tracked() then return false end
+  local kind = record:byte(1)
+  if kind ~= SEVERAL and kind ~= STARTED then
+    local place, payload = read_single(record)
+    charge(0, #payload)
+    if not take_off(place) then return false end
+    forget_waiting(id)
+    return true
+  end
+  local changed = kind == STARTED and after == '' and cancel_started(id, record)
+  local entries, bytes, more = page(box, id, after, math.max(1, payloads_left), math.max(1, bytes_left))
+  charge(#entries, bytes)
+  for _, entry in ipairs(entries) do
+    if take_off(entry) then
+      box_remove(merge, box_prefix(id), entry:sub(1, PLACE), entry:sub(PLACE + 1))
+      changed = true
+    end
+  end
+  if not more and (changed or again) and call('HGET', jobs, id):byte(1) == SEVERAL then
+    if #page(box, id, '', 1, 1) == 0 then forget_waiting(id) else begin_anew(id) end
+  end
+  return changed, more
+end)

@@ -1,0 +1,22 @@
+--! keys task_records open_tasks task_expiry
+-- Names the open tasks that nobody has looked at for longest, and notes that somebody does; and those that are to be forgotten.
+-- A repeat, as any look that is lost, costs these tasks a turn.
+-- ARGV[4]  how many of each at most
+-- Returns {{id, record, ...} of open tasks, {id, record, ...} of those that are to be forgotten}.
+local now_text, most = ARGV[2], tonumber(ARGV[4])
+
+local function with_records(ids)
+  local found = {}
+  if #ids == 0 then return found end
+  for i, record in ipairs(call('HMGET', task_records, unpack(ids))) do
+    if record then found[#found + 1], found[#found + 2] = ids[i], record end
+  end
+  return found
+end
+
+local ids = call('ZRANGE', open_tasks, 0, most - 1)
+-- Redis lets a script write when memory is full only after a command that frees: this is the first.
+call('HDEL', task_records, '')
+for _, id in ipairs(ids) do call('ZADD', open_tasks, 'XX', now_text, id) end
+local over = call('ZRANGE', task_expiry, '-inf', now_text, 'BYSCORE', 'LIMIT', 0, most)
+return {with_records(ids), with_records(over)}

@@ -1,0 +1,48 @@
+"""Takes what waits for a cancelled task out of its shards: bounded calls, each harmless to repeat."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.store.inspect.action_scripts import ActionReply
+from lowkiq_lambda.store.inspect.actions import BYTES_AT_ONCE, PAYLOADS_AT_ONCE
+from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, notification_channel
+from lowkiq_lambda.tasks.items import TaskItems
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.shard.backend import Backend
+    from lowkiq_lambda.store.shard.scripts import Argument
+
+AT_ONCE: Final = 100
+"""Items that one call looks at."""
+_EVERY_ARRIVAL: Final = 2**48
+
+
+def withdraw(items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], float]) -> int:
+    """Take the task's items off what waits, as far as the time allows; how many items were looked at.
+
+    Raises QueueMismatch, BackendError.
+    """
+    looked = 0
+    for queue in queues:
+        for shard in queue.shards:
+            after = b""
+            while remaining() > 0 and (page := items.refs_in(shard, "enqueued", after, AT_ONCE)):
+                after = page[-1].number
+                looked += len(page)
+                _cancel(items, queue, shard.using((TRACKING,)), [*{one.id: None for one in page}])
+    return looked
+
+
+def _cancel(items: TaskItems, queue: Queue, shard: ShardRef, ids: Sequence[bytes]) -> None:
+    backend: Backend = items.reader.backend
+    left, resume, is_sooner = ids, b"", False
+    while left:
+        token, bounds = secrets.token_hex(12), (_EVERY_ARRIVAL, PAYLOADS_AT_ONCE, BYTES_AT_ONCE)
+        args: list[Argument] = [token, queue.worker.merge, *bounds, resume, items.task, *left]
+        reply = backend.run("task_cancel", shard, args, retry_for=items.reader.retry_for)
+        done = ActionReply.of(reply)
+        left, resume, is_sooner = left[done.finished :], done.resume, is_sooner or bool(done.is_sooner)
+    if is_sooner:
+        backend.publish(notification_channel(shard.queue_name), str(shard.index))

@@ -1,0 +1,174 @@
+"""The items of tasks as their shards have them: counted, listed, verified, withdrawn and forgotten."""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+from lowkiq_lambda.tasks.views import STATUSES, Item, Status
+
+LETTERS: Final = "".join(STATUSES)
+LETTER_OF: Final = {status: letter for letter, status in STATUSES.items()}
+VERIFIED_AT_ONCE: Final = 200
+_NUMBER: Final = struct.Struct(">I")
+_REASONS: Final = {
+    1: "failed in company",
+    2: "interrupted",
+    3: "its process ended",
+    4: "goes on later",
+    5: "killed by an operator",
+    6: "put back from the morgue",
+}
+"""What scripts keep as a number, as include/mark_items.lua names them."""
+
+
+class ItemReply(ReplyShape, frozen=True):
+    """One item, as task_items.lua tells it."""
+
+    number: bytes
+    id: bytes
+    label: bytes
+    attempts: int
+    messages: list[Any]
+    joined: bytes
+
+
+class TaskItemsReply(ReplyShape, frozen=True):
+    """What task_items.lua answers."""
+
+    scripts = ("task_items",)
+    items: list[ItemReply]
+
+
+class VerifyReply(ReplyShape, frozen=True):
+    """What task_verify.lua answers: how many it ended, and the number to go on behind, or empty."""
+
+    scripts = ("task_verify",)
+    status: bytes
+    lost: int
+    next: bytes
+
+
+class ExpireReply(ReplyShape, frozen=True):
+    """What task_expire.lua answers."""
+
+    scripts = ("task_expire",)
+    status: bytes
+    gone: int
+
+
+class ItemCounts(NamedTuple):
+    """Items by status, and how often one that had ended was opened again, over all shards of a task."""
+
+    by_status: Mapping[Status, int]
+    revived: int
+
+    @property
+    def open(self) -> int:
+        """Items that have not ended."""
+        return self.by_status["enqueued"] + self.by_status["running"]
+
+
+@dataclass(frozen=True)
+class TaskItems:
+    """The items of one task in the shards of these queues. Each method raises BackendError."""
+
+    reader: ShardReader
+    task: bytes
+    queues: Mapping[str, int]
+    """shards_count by name."""
+    read_error: Callable[[bytes], str]
+
+    @property
+    def shards(self) -> list[ShardRef]:
+        """All that may have any."""
+        return [
+            ShardRef(name, count, index, (TRACKING,)) for name, count in self.queues.items() for index in range(count)
+        ]
+
+    def counts(self) -> ItemCounts:
+        """How many there are, shard by shard, in one round trip for each node."""
+        groups = self.reader.groups(self.shards)
+        replies = self.reader.ask_each("task_counts", [(group, (self.task, LETTERS)) for group in groups])
+        columns = [sum(column) for column in zip(*(line for reply in replies for line in reply), strict=True)]
+        columns = columns or [0] * (len(LETTERS) + 1)
+        return ItemCounts(dict(zip(STATUSES.values(), columns[:-1], strict=True)), columns[-1])
+
+    def page(self, status: Status, after: int, limit: int) -> list[Item]:
+        """Items of that status by number, behind this one."""
+        position = _NUMBER.pack(after) if after else b""
+        args = (self.task, LETTER_OF[status], position, limit)
+        found = self.reader.read(
+            "task_items",
+            dict.fromkeys(self.shards, args),
+            lambda shard, reply: [self._item(shard, status, one) for one in TaskItemsReply.of(reply).items],
+        )
+        return [*islice(merge(*found, key=attrgetter("number")), limit)]
+
+    def refs_in(self, shard: ShardRef, status: Status, after: bytes, limit: int) -> list[ItemReply]:
+        """Items of that status in one shard, behind that number."""
+        args = (self.task, LETTER_OF[status], after, limit)
+        (found,) = self.reader.read(
+            "task_items", {_tracked(shard): args}, lambda _, reply: TaskItemsReply.of(reply).items
+        )
+        return found
+
+    def verify(self, remaining: Callable[[], float]) -> tuple[int, bool]:
+        """End open items that no job has; how many, and whether all were looked at in the time."""
+        lost = 0
+        for shard in self.shards:
+            for letter in (LETTER_OF["enqueued"], LETTER_OF["running"]):
+                after: bytes | None = b""
+                while after is not None:
+                    if remaining() <= 0:
+                        return lost, False
+                    reply = VerifyReply.of(
+                        self._run("task_verify", shard, [self.task, letter, after, VERIFIED_AT_ONCE])
+                    )
+                    lost, after = lost + reply.lost, reply.next or None
+        return lost, True
+
+    def forget(self, at_once: int, remaining: Callable[[], float]) -> bool:
+        """Forget all items; whether all are forgotten, in the time."""
+        for shard in self.shards:
+            gone = at_once
+            while gone == at_once:
+                if remaining() <= 0:
+                    return False
+                gone = ExpireReply.of(self._run("task_expire", shard, [self.task, at_once])).gone
+        return True
+
+    def _run(self, name: str, shard: ShardRef, args: Sequence[Argument]) -> Reply:
+        return self.reader.backend.run(name, shard, args, retry_for=self.reader.retry_for)
+
+    def _item(self, shard: ShardRef, status: Status, reply: ItemReply) -> Item:
+        is_ours = reply.joined[: len(self.task)] == self.task
+        return Item(
+            number=_number(reply.number),
+            label=reply.label.decode() or None,
+            queue_name=shard.queue_name,
+            id=reply.id.decode(),
+            status=status,
+            attempts=reply.attempts,
+            messages=tuple(self._messages(reply)),
+            joined=_number(reply.joined[len(self.task) :]) if is_ours else None,
+        )
+
+    def _messages(self, reply: ItemReply) -> Iterator[str]:
+        for message in reply.messages:
+            yield self.read_error(message) if isinstance(message, bytes) else _REASONS.get(message, "")
+
+
+def _tracked(shard: ShardRef) -> ShardRef:
+    return ShardRef(shard.queue_name, shard.shards_count, shard.index, (TRACKING,))
+
+
+def _number(packed: bytes) -> int:
+    (number,) = _NUMBER.unpack(packed)
+    return int(number)

@@ -1,0 +1,140 @@
+"""What is done with a task, by its id: the record and the items together."""
+
+import logging
+import math
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.error_text import headline
+from lowkiq_lambda.errors import LowkiqError, TaskClosed
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.tasks.completion import Completion
+from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
+from lowkiq_lambda.tasks.paging import item_page
+from lowkiq_lambda.tasks.record import MOST_ITEMS, TaskRecord, id_bytes
+from lowkiq_lambda.tasks.records import Stored, TaskRecords
+from lowkiq_lambda.tasks.running import runs_in
+from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+
+logger = logging.getLogger(__name__)
+
+POLLS: Final = (1.0, 30.0)
+"""Seconds: the shortest and the longest time until it is worth asking again."""
+POLL_SHARE: Final = 1 / 20
+"""Of a task's age."""
+
+
+class TaskOperations:
+    """The tasks of one app. Each method raises NoSuchTask and BackendError, and what else it says."""
+
+    def __init__(self, app: "Lowkiq", retry_for: float) -> None:
+        self.app = app
+        config = app.config
+        self._retry_for = retry_for
+        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+        self.records = TaskRecords(app.backend, retry_for)
+        self.completion = Completion(app, self.records, self.items_of)
+
+    def items_of(self, stored: Stored) -> TaskItems:
+        """The items of a task, in all queues that it was pushed to."""
+        reader = ShardReader(self.app.backend, self._retry_for)
+        return TaskItems(reader, id_bytes(stored.id), stored.record.queues, self._texts.read)
+
+    def register(self, task_id: str, queue_name: str, shards_count: int, count: int) -> int:
+        """Give out numbers for so many items in that queue; the last of them. Raises TaskClosed."""
+        now = self.records.now()
+        runs: bool | None = None
+
+        def change(record: TaskRecord) -> TaskRecord:
+            nonlocal runs
+            if record.state == "closed":
+                runs = runs_in(self.app, task_id) if runs is None else runs
+            if not (record.is_open or (record.state == "closed" and runs)):
+                raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: {_CLOSED}.")
+            if record.next + count > MOST_ITEMS:
+                raise TaskClosed(
+                    f"The task {task_id} ({record.name}) has no numbers left: it had {record.next:,} items."
+                )
+            queues = {**record.queues, queue_name: shards_count}
+            return record.changed(next=record.next + count, queues=queues, pushed_at=now)
+
+        return self.records.change(task_id, change).record.next
+
+    def close(self, task_id: str) -> None:
+        """No more pushes from outside."""
+        now = self.records.now()
+        stored = self.records.change(
+            task_id, lambda record: record.changed(closed_at=now) if record.is_open else record
+        )
+        self.look(stored)
+
+    def cancel(self, task_id: str) -> None:
+        """No more pushes at all; what waits is withdrawn."""
+        now = self.records.now()
+
+        def change(record: TaskRecord) -> TaskRecord:
+            return record.changed(cancelled_at=now) if record.state in {"open", "closed"} else record
+
+        stored = self.records.change(task_id, change)
+        if stored.record.state == "cancelled" and not stored.record.is_over:
+            self.withdraw(stored, lambda: math.inf)
+            self.look(stored)
+
+    def withdraw(self, stored: Stored, remaining: Callable[[], float]) -> None:
+        """Take what waits for the task out of the queues of this app, as far as the time allows. Raises QueueMismatch.
+
+        What waits in a queue that this app does not have is taken out by one that has it.
+        """
+        from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
+
+        known = [self.app.queues[name] for name in stored.record.queues if name in self.app.queues]
+        queues = [self.app.queue_of(queue.worker) for queue in known]
+        withdraw(self.items_of(stored), queues, remaining)
+
+    def progress(self, task_id: str) -> Progress:
+        """How far the task has come."""
+        stored = self.records.get(task_id)
+        counts = self.items_of(stored).counts()
+        return self._progress(self.look(stored, counts), counts)
+
+    def items(self, task_id: str, status: Status | None, after: str | None, limit: int) -> ItemPage:
+        """A page of items. Raises ValueError."""
+        return item_page(self.items_of(self.records.get(task_id)), status, after, limit)
+
+    def look(self, stored: Stored, counts: ItemCounts | None = None) -> Stored:
+        """The task, completed if it is complete. That it could not be is logged: the next look tries again."""
+        try:
+            return self.completion.look(stored, counts)
+        except LowkiqError as error:
+            self.log("a task could not be completed: %s", stored, error)
+            return stored
+
+    def log(self, text: str, stored: Stored, error: LowkiqError) -> None:
+        """Say what went wrong with a task, where the next look tries again."""
+        logger.warning(text, headline(error), extra={"task": stored.id, "task_name": stored.record.name})
+
+    def _progress(self, stored: Stored, counts: ItemCounts) -> Progress:
+        record = stored.record
+        shown = repr((record.version, record.state, *counts.by_status.items(), counts.revived))
+        age = self.records.now() - record.created_at
+        shortest, longest = POLLS
+        return Progress(
+            id=stored.id,
+            name=record.name,
+            state=record.state,
+            counts=dict(counts.by_status),
+            created_at=record.created_at,
+            closed_at=record.closed_at if record.closed_at is not None else record.cancelled_at,
+            completed_at=record.completed_at,
+            expires_at=record.expires_at,
+            version=sha256(shown.encode()).hexdigest()[:16],
+            next_poll=None if record.is_over else min(longest, max(shortest, age * POLL_SHARE)),
+        )
+
+
+_CLOSED: Final = "it takes no more pushes, but from its own running items until it is complete"

@@ -1,0 +1,99 @@
+"""One task: what code does with it."""
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.job import ItemRef, Pushed
+from lowkiq_lambda.tasks.record import id_bytes
+from lowkiq_lambda.tasks.views import ItemPage, Progress, Status
+from lowkiq_lambda.worker import worker_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.tasks.operations import TaskOperations
+    from lowkiq_lambda.worker import FunctionWorker, Worker
+
+LABEL_BYTES: Final = 200
+
+
+class Task:
+    """What `app.task(...)` makes and `app.tasks.get(id)` finds. Methods raise NoSuchTask and BackendError.
+
+    As a context manager it is closed at the end of the block; an exception leaves it open.
+    """
+
+    def __init__(self, task_id: str, operations: "TaskOperations") -> None:
+        self._raw = id_bytes(task_id)
+        self._operations = operations
+        self.id: Final = task_id
+        """16 letters, digits, `-` and `_` that nobody can guess."""
+
+    def __repr__(self) -> str:
+        return f"Task({self.id!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+        """As `app.push`, and each job is an item of this task; its field `item` is a label for people, if it has one.
+
+        Raises what `app.push` does, and TaskClosed, with nothing written.
+        """
+        listed = list(jobs)
+        labels = [_label(position, job) for position, job in enumerate(listed)]
+        queue = self._operations.app.queue_of(worker_of(worker))
+        if not listed:
+            return []
+        # The numbers and the queue stand in the record before any job does: a reader that finds the task complete has
+        # looked at all queues that could have any.
+        last = self._operations.register(self.id, queue.worker.queue_name, len(queue.shards), len(listed))
+        numbers = range(last - len(listed) + 1, last + 1)
+        items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
+        return self._operations.app.push(
+            worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
+        )
+
+    def close(self) -> None:
+        """No more pushes from outside: when all items have ended, the task is complete. Harmless to repeat."""
+        self._operations.close(self.id)
+
+    def cancel(self) -> None:
+        """What waits is deleted, unless somebody else pushed it too; what runs ends by itself. Harmless to repeat.
+
+        The task takes no pushes from then on, and its callback is not pushed. A complete task stays as it is.
+        """
+        self._operations.cancel(self.id)
+
+    def progress(self) -> Progress:
+        """How far it has come. Where it turns out to be complete, it is completed."""
+        return self._operations.progress(self.id)
+
+    def items(self, status: Status | None = None, after: str | None = None, limit: int = 100) -> ItemPage:
+        """Items of one status, or all: those that failed first, then by number. Raises ValueError for a bad argument.
+
+        `after`: the `next` of the page before.
+        """
+        return self._operations.items(self.id, status, after, limit)
+
+
+def _label(position: int, job: Mapping[str, Any]) -> str:
+    anything: object = job
+    if not isinstance(anything, Mapping):
+        raise JobError(f"a job is a mapping with an id, not {type(job).__name__}", position=position)
+    given: object = job.get("item", "")
+    if not isinstance(given, str):
+        raise JobError(f"must be a str, not {type(given).__name__}", position=position, field="item")
+    try:
+        size = len(given.encode())
+    except UnicodeEncodeError:
+        raise JobError("holds a lone surrogate, which cannot be stored", position=position, field="item") from None
+    if size > LABEL_BYTES:
+        raise JobError(f"has {size:,} bytes, more than {LABEL_BYTES}", position=position, field="item")
+    return given

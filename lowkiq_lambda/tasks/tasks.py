@@ -1,0 +1,123 @@
+"""`app.tasks`: makes tasks, finds them, lists them."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchTask
+from lowkiq_lambda.job import is_number
+from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.tasks.operations import TaskOperations
+from lowkiq_lambda.tasks.paging import check_limit
+from lowkiq_lambda.tasks.record import Callback, TaskRecord, id_text, new_id
+from lowkiq_lambda.tasks.task import Task
+from lowkiq_lambda.tasks.views import TaskPage
+from lowkiq_lambda.worker import worker_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.worker import FunctionWorker, Worker
+
+NAME_LENGTH: Final = 200
+LONGEST: Final = 366 * 86_400.0
+CALLBACK_BYTES: Final = 64 * 1024
+"""Of a callback's payload: it lies in the record, which each push reads and writes."""
+
+
+class Tasks:
+    """All tasks on the app's server. Each method raises BackendError."""
+
+    def __init__(self, app: "Lowkiq") -> None:
+        self._app = app
+        self._operations = TaskOperations(app, app.config.retry_for)
+        self.has_made_one = False
+        """Whether this process has made a task."""
+
+    def new(
+        self,
+        name: str,
+        on_complete: "tuple[type[Worker] | FunctionWorker, object] | None" = None,
+        expires_in: float | timedelta | None = None,
+    ) -> Task:
+        """What `app.task` returns. Raises DeclarationError, JobError."""
+        given: object = name
+        if not isinstance(given, str) or not 1 <= len(given) <= NAME_LENGTH:
+            raise DeclarationError(f"A task has a name of 1 to {NAME_LENGTH} letters, not {name!r}.")
+        config = self._app.config
+        record = TaskRecord(
+            name=name,
+            created_at=self._operations.records.now(),
+            expires_in=config.task_max_age if expires_in is None else _seconds(expires_in),
+            abandoned_in=config.open_task_max_age,
+            callback=None if on_complete is None else self._callback(on_complete),
+        )
+        task_id = new_id()
+        self._operations.records.add(task_id, record)
+        self.has_made_one = True
+        return Task(task_id, self._operations)
+
+    def get(self, task_id: str) -> Task:
+        """The task of that id: nothing is asked yet. Raises NoSuchTask for a text that is no id of a task."""
+        return Task(task_id, self._operations)
+
+    def list(self, after: str | None = None, limit: int = 100) -> TaskPage:
+        """All tasks, by when they are to be forgotten: as a rule those that go on, then those that ended last.
+
+        `after`: the `next` of the page before. Raises ValueError for a bad argument.
+        """
+        check_limit(limit)
+        found = self._operations.records.page(None if after is None else _position(after), limit + 1)
+        page = found[:limit]
+        following = f"{page[-1].expires_at}-{page[-1].id}" if len(found) > limit else None
+        return TaskPage([one.record.summary(one.id) for one in page], following)
+
+    def look_at(self, tasks: Iterable[bytes], remaining: Callable[[], float]) -> None:
+        """Complete those tasks that are complete, given by the bytes of their ids, while there is time.
+
+        Where Redis cannot serve now, the duty "tasks" looks later.
+        """
+        hasty = TaskOperations(self._app, retry_for=0.0)
+        for task in tasks:
+            if remaining() > 0:
+                with suppress(BackendError, NoSuchTask):
+                    hasty.look(hasty.records.get(id_text(task)))
+
+    def upkeep(self, remaining: Callable[[], float]) -> dict[str, int]:
+        """What the duty "tasks" does, while `remaining` (seconds) is more than 0; counts of what was done."""
+        from lowkiq_lambda.tasks.upkeep import Upkeep  # noqa: PLC0415 - most processes have no use for it
+
+        return Upkeep(self._operations).run(remaining)
+
+    def _callback(self, on_complete: object) -> Callback:
+        if not isinstance(on_complete, tuple) or len(on_complete) != 2:  # noqa: PLR2004 - a pair
+            raise DeclarationError(f"on_complete is a worker and a payload, in a tuple, not {on_complete!r}.")
+        given, payload = on_complete
+        worker = worker_of(given)
+        if worker.queue_name not in self._app.queues:
+            raise DeclarationError(f"on_complete: {worker.__name__} is not a worker of this app.")
+        dump = self._app.config.dump_payload or dump_json
+        dumped = dump(payload)
+        if len(dumped) > CALLBACK_BYTES:
+            raise JobError(f"on_complete: the payload has {len(dumped):,} bytes, more than {CALLBACK_BYTES:,}")
+        return Callback(worker.queue_name, b64encode(dumped).decode())
+
+
+def _seconds(expires_in: float | timedelta) -> float:
+    given: object = expires_in.total_seconds() if isinstance(expires_in, timedelta) else expires_in
+    if not isinstance(given, int | float) or not is_number(given) or not 0 < given <= LONGEST:
+        raise DeclarationError(
+            f"expires_in must be seconds, above 0 and at most 366 days, or a timedelta, not {given!r}."
+        )
+    return float(given)
+
+
+def _position(after: str) -> tuple[str, str]:
+    """Time and id that the page before ended with."""
+    expires_at, _, task_id = after.partition("-")
+    try:
+        float(expires_at)
+    except ValueError:
+        raise ValueError(f"after={after!r} is not the `next` of a page of tasks.") from None
+    return expires_at, task_id

@@ -1,0 +1,82 @@
+"""What goes on with tasks though nobody asks: completion, cancels, verification, and that they are forgotten."""
+
+from collections import Counter
+from collections.abc import Callable
+from random import randint
+from typing import Final, TypeAlias
+
+from lowkiq_lambda.errors import BackendError, LowkiqError
+from lowkiq_lambda.tasks.operations import TaskOperations
+from lowkiq_lambda.tasks.records import Stored
+
+Remaining: TypeAlias = Callable[[], float]
+"""Seconds."""
+MOST_AT_ONCE: Final = 200
+"""Tasks that one run looks at; the others have waited less."""
+VERIFIED_EVERY: Final = 3_600.0
+"""Seconds after the last push, and between two verifications."""
+FORGOTTEN_AT_ONCE: Final = 1_000
+
+
+class Upkeep:
+    """One run of the duty "tasks": counts what it did, by words for the summary."""
+
+    def __init__(self, operations: TaskOperations) -> None:
+        self._operations = operations
+        self._records = operations.records
+        self._done: Counter[str] = Counter()
+
+    def run(self, remaining: Remaining) -> dict[str, int]:
+        """Look at open tasks, those first that nobody has looked at for longest, and forget those that are over.
+
+        What is wrong with one task is logged, and keeps no other from its turn. Raises BackendError.
+        """
+        # Apps that share a server take turns: by numbers that differ none of them always gets the same tasks.
+        most = randint(MOST_AT_ONCE // 2, MOST_AT_ONCE)  # noqa: S311 - as said above
+        open_tasks, over = self._records.look(most)
+        forgotten = {stored.id for stored in over}
+        going_on = [stored for stored in open_tasks if stored.id not in forgotten]
+        for act, tasks in ((self._look, going_on), (self._forget, over)):
+            for stored in tasks:
+                if remaining() <= 0:
+                    return dict(self._done)
+                self._try(act, stored, remaining)
+        return dict(self._done)
+
+    def _try(self, act: Callable[[Stored, Remaining], None], stored: Stored, remaining: Remaining) -> None:
+        try:
+            act(stored, remaining)
+        except BackendError:
+            raise
+        except LowkiqError as error:
+            self._operations.log("a task could not be looked after: %s", stored, error)
+            self._done["problems"] += 1
+
+    def _look(self, stored: Stored, remaining: Remaining) -> None:
+        self._done["looked"] += 1
+        if stored.record.state == "cancelled":
+            self._operations.withdraw(stored, remaining)
+        if self._operations.look(stored).record.is_over:
+            self._done["completed"] += 1
+        elif self._records.now() - self._verified_at(stored) >= VERIFIED_EVERY:
+            self._verify(stored, remaining)
+
+    def _verified_at(self, stored: Stored) -> float:
+        return max(stored.record.last_change, stored.record.verified_at or 0.0)
+
+    def _verify(self, stored: Stored, remaining: Remaining) -> None:
+        """What is open in a row must be an item of a job that is there: else a key was evicted, or deleted by hand."""
+        lost, is_through = self._operations.items_of(stored).verify(remaining)
+        if lost:
+            self._done["lost"] += lost
+        if is_through:
+            self._records.swap(stored, stored.record.changed(verified_at=self._records.now()))
+
+    def _forget(self, stored: Stored, remaining: Remaining) -> None:
+        """Marked first: from then on nothing is pushed to it."""
+        if stored.record.expires_at > self._records.now():
+            return
+        marked = stored if stored.record.expired else self._records.swap(stored, stored.record.changed(expired=True))
+        if marked and self._operations.items_of(marked).forget(FORGOTTEN_AT_ONCE, remaining):
+            self._records.swap(marked, None)
+            self._done["forgotten"] += 1

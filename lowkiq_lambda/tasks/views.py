@@ -1,0 +1,116 @@
+"""What people and programs see of a task: frozen values, no I/O."""
+
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+Status: TypeAlias = Literal[
+    "enqueued", "running", "done", "failed", "dead", "cancelled", "superseded", "merged", "lost"
+]
+"""What became of an item, so far.
+
+Open: `enqueued`, it waits, for the first time or again; `running`. Ended: `done`; `failed`, its handler raised
+`Failed`; `dead`, its retries are used up, or it was killed; `cancelled`, somebody deleted it, or cancelled the task;
+`superseded`, a newer payload of its id took its place; `merged`, it shares the payload, and so the fate, of the item
+`joined`; `lost`, its job is gone, as a key of Redis was evicted or deleted by hand.
+"""
+
+State: TypeAlias = Literal["open", "closed", "completing", "completed", "cancelled", "expired"]
+"""Of a task. `open`: it takes pushes. `closed`: only from its own running items. `completing`: all items have ended,
+and its callback is being pushed. `completed`. `cancelled`: it takes no pushes, and its callback is not pushed.
+`expired`: it is being forgotten.
+"""
+
+STATUSES: Final[dict[str, Status]] = {
+    "f": "failed",
+    "x": "dead",
+    "l": "lost",
+    "r": "running",
+    "e": "enqueued",
+    "c": "cancelled",
+    "s": "superseded",
+    "m": "merged",
+    "d": "done",
+}
+"""By the letter that a shard keeps, in the order in which `items` lists them: what people look for comes first."""
+OPEN: Final[frozenset[Status]] = frozenset({"enqueued", "running"})
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a task has come. Its shards are read one after the other, so the numbers may be a moment apart.
+
+    Times are Unix seconds by the server's clock.
+    """
+
+    id: str
+    name: str
+    state: State
+    counts: dict[Status, int]
+    """Items by status; every status is there."""
+    created_at: float
+    closed_at: float | None
+    """When it was closed, or cancelled."""
+    completed_at: float | None
+    """When all items had ended, of a task that was closed or cancelled."""
+    expires_at: float
+    """When the task and its items are forgotten, as far as is known now."""
+    version: str
+    """Another text whenever anything here, but `next_poll`, is another one: an ETag."""
+    next_poll: float | None
+    """In how many seconds it is worth asking again: more of them as the task gets older; None where it is over."""
+
+    @property
+    def total(self) -> int:
+        """All items."""
+        return sum(self.counts.values())
+
+    @property
+    def ended(self) -> int:
+        """Items that have ended, in whatever way."""
+        return self.total - self.counts["enqueued"] - self.counts["running"]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of a task: one job that was pushed through it."""
+
+    number: int
+    """From 1, in the order of the pushes."""
+    label: str | None
+    """What the push called it."""
+    queue_name: str
+    id: str
+    """Of its job."""
+    status: Status
+    attempts: int
+    """How often it was tried and failed, or was interrupted for good."""
+    messages: tuple[str, ...]
+    """What its handler noted and why it failed, oldest first: the last 20, of 200 characters each."""
+    joined: int | None
+    """The number of the item whose fate a `merged` one shares."""
+
+
+class ItemPage(NamedTuple):
+    """Some items, and what the next page comes `after`; None on the last one."""
+
+    items: list[Item]
+    next: str | None
+
+
+class TaskSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a list. Its items are not counted: `progress` of the task does that."""
+
+    id: str
+    name: str
+    state: State
+    pushed: int
+    """How many items were pushed, or were about to be."""
+    created_at: float
+    closed_at: float | None
+    completed_at: float | None
+
+
+class TaskPage(NamedTuple):
+    """Some tasks, and what the next page comes `after`; None on the last one."""
+
+    tasks: list[TaskSummary]
+    next: str | None

@@ -1,0 +1,206 @@
+"""A-36, A-37, A-39: a task completes when all of its items have ended, once, whoever dies on the way."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
+from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.tasks.task import Task
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import outlive
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare, jobs_of
+from tests.tasks.dying import Calls, watched
+from tests.tasks.watching import close_unlooked, counts
+
+
+def test_a37_the_callback_comes_once_all_items_of_all_queues_have_ended(
+    app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker]
+) -> None:
+    """A-37: a job with the task's id and the payload that was given; done, failed and dead items count alike."""
+
+    def handler(batch: Batch) -> None:
+        for job_id in batch:
+            if job_id == "b":
+                batch.fail(job_id, Failed("no"))
+
+    first = declare(app, queue_name, handler, shards_count=2)
+    second = declare(app, f"{queue_name}-2", Notes(raising()), max_retry_count=0)
+    with app.task("export", on_complete=(callback, {"seller": 7})) as task:
+        task.push(first, jobs_of("abc"))
+        task.push(second, jobs_of("d"))
+
+    app.drain()
+
+    assert [{task.id: [{"seller": 7}]}] == told.batches
+    assert ({"done": 2, "failed": 1, "dead": 1}, "completed") == (counts(task), task.progress().state)
+
+
+def test_a_task_without_items_completes_when_it_is_closed(app: Lowkiq, told: Notes, callback: type[Worker]) -> None:
+    """Nothing has to run for that; closing it once more changes nothing."""
+    task = app.task("export", on_complete=(callback, None))
+
+    task.close()
+    task.close()
+    app.drain()
+
+    assert [{task.id: [None]}] == told.batches
+    assert ("completed", 0) == (task.progress().state, task.progress().total)
+
+
+def test_an_open_task_is_not_complete(app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker]) -> None:
+    """All of its items have ended, but more may come: only closing it, or its last item then, completes it."""
+    worker = declare(app, queue_name, Notes())
+    task = app.task("export", on_complete=(callback, None))
+    task.push(worker, jobs_of("a"))
+    app.drain()
+    before = task.progress().state, app.tasks.upkeep(lambda: 10.0)
+
+    task.close()
+    app.drain()
+
+    assert ("open", {"looked": 1}) == before
+    assert 1 == len(told.batches)
+
+
+def test_a_task_with_an_item_that_waits_for_its_retry_is_not_complete(
+    app: Lowkiq, clock: ManualClock, queue_name: str, told: Notes, callback: type[Worker]
+) -> None:
+    """A-29, A-33: a failure that is tried again leaves its item open, with its message."""
+    notes = Notes(raising())
+    worker = declare(app, queue_name, notes)
+    with app.task("export", on_complete=(callback, None)) as task:
+        task.push(worker, jobs_of("a"))
+    app.drain()
+    (item,) = task.items(status="enqueued").items
+    before = len(told.batches)
+    notes.then = None
+
+    clock.advance(60.0)
+    app.drain()
+
+    assert (("broken",), 1, 0) == (item.messages, item.attempts, before)
+    assert ({"done": 1}, 1) == (counts(task), len(told.batches))
+
+
+def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
+    app: Lowkiq, queue_name: str, told: Notes, callback: type[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has counted it as dead once; the second wave tells that it was opened again, and nothing is pushed."""
+    worker = declare(app, queue_name, Notes(raising()), max_retry_count=0)
+    task = app.task("export", on_complete=(callback, None))
+    task.push(worker, jobs_of("a"))
+    app.drain()
+    reader_asks, waves = type(app.actions(worker).reader).ask_each, []
+
+    def ask(self: object, name: str, *args: object) -> list[Reply]:
+        waves.append(name)
+        if waves.count("task_counts") == 2 and name == "task_counts":
+            app.actions(worker).morgue_queue_up_all_jobs()
+        replies: list[Reply] = reader_asks(self, name, *args)  # type: ignore[arg-type]  # as it was called
+        return replies
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(app.actions(worker).reader), "ask_each", ask)
+        task.close()
+
+    assert ("closed", {"enqueued": 1}) == (task.progress().state, counts(task))
+    app.drain()
+    assert 1 == len(told.batches)
+
+
+class Takeover:
+    """Two queues, a task over both with a callback, and another process that takes over whatever is left."""
+
+    def __init__(self, make_app: MakeApp, clock: ManualClock, name: str) -> None:
+        self.clock = clock
+        self.told = Notes()
+        self.apps = [make_app() for _ in range(2)]
+        self.workers = [self._declare(app, name) for app in self.apps]
+        # What was pushed stays to be counted: a job that runs may be delivered twice.
+        self.apps[1].actions(self.workers[1][2]).pause()
+        self.task: Task = self.apps[0].task("export", on_complete=(self.workers[0][2], "all"))
+        self.pushed = 0
+
+    def _declare(self, app: Lowkiq, name: str) -> tuple[type[Worker], ...]:
+        first = declare(app, f"{name}-1", Notes(), shards_count=2)
+        second = declare(app, f"{name}-2", Notes())
+        return first, second, declare(app, f"{name}-3", self.told)
+
+    def live(self) -> None:
+        """What the first process does, until it dies."""
+        first, second, _ = self.workers[0]
+        for worker, ids in ((first, "abc"), (second, "d")):
+            self.task.push(worker, jobs_of(ids))
+            self.pushed += len(ids)
+        self.task.close()
+        self.apps[0].drain()
+
+    def survive(self) -> Task:
+        """What another process does then."""
+        app, workers = self.apps[1], self.workers[1]
+        task = app.tasks.get(self.task.id)
+        task.close()
+        outlive(app, self.clock, *workers[:2])
+        app.drain()
+        self.clock.advance(31.0)
+        app.tasks.upkeep(lambda: 10.0)
+        app.actions(workers[2]).resume()
+        app.drain()
+        return task
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a39_whatever_call_a_process_dies_in_the_task_completes_once(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, *, answered: bool
+) -> None:
+    """Register, push, claim, settle, look, callback, completed: before each call, or with its answer lost."""
+    counted = Calls()
+    with watched((alive := Takeover(make_app, clock, queue_name)).apps[0], counted):
+        alive.live()
+    alive.survive()
+    assert {"swap_task", "enqueue", "acquire", "settle", "task_record"} <= {*counted.names}
+
+    for number in range(len(counted.names)):
+        scenario = Takeover(make_app, clock, f"{queue_name}-{number}")
+        with watched(scenario.apps[0], Calls(number, answered=answered)):
+            scenario.live()
+        task = scenario.survive()
+
+        progress, where = task.progress(), f"call {number}: {counted.names[number]}"
+        assert ("completed", progress.total) == (progress.state, progress.counts["done"]), where
+        assert scenario.pushed <= progress.total <= 4, where
+        assert [{task.id: ["all"]}] == scenario.told.batches, where
+
+
+def test_readers_that_race_push_one_callback(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """Four processes poll closed tasks at the same time, while a fifth performs the callbacks: each runs once."""
+    apps = [make_app() for _ in range(4)]
+    told = Notes()
+    callbacks = [declare(app, queue_name, told) for app in apps]
+    drainer, rounds = make_app(), 25
+    declare(drainer, queue_name, told)
+    barrier = threading.Barrier(len(apps))
+
+    def poll(app: Lowkiq, tasks: list[str]) -> None:
+        for task_id in tasks:
+            barrier.wait(30)
+            app.tasks.get(task_id).progress()
+
+    tasks = [apps[0].task(f"task {number}", on_complete=(callbacks[0], number)) for number in range(rounds)]
+    for task in tasks:
+        close_unlooked(task, clock)
+    with ThreadPoolExecutor(len(apps)) as threads:
+        polling = [threads.submit(poll, app, [task.id for task in tasks]) for app in apps]
+        while not all(future.done() for future in polling):
+            drainer.drain()
+        for future in polling:
+            future.result()
+    drainer.drain()
+
+    runs = [job_id for batch in told.ids for job_id in batch]
+    assert sorted(task.id for task in tasks) == sorted(runs)
+    assert {"completed"} == {task.progress().state for task in tasks}
