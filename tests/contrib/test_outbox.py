@@ -139,6 +139,21 @@ def test_a_key_counts_through_the_outbox(shop: OrderShop) -> None:
     assert {"7": [1]} == shop.payloads
 
 
+def test_headers_travel_through_the_outbox(shop: OrderShop) -> None:
+    """What the job was given in the transaction is told to its handler: traces go on behind the outbox.
+
+    The key is of a class of the program's own, as a member of an enumeration is.
+    """
+
+    class Name(str):
+        __slots__ = ()
+
+    shop.push({"id": "7", "headers": {"traceparent": "00-1"}, "key": Name("k")})
+    shop.app.drain()
+
+    assert [{"traceparent": "00-1"}] == list(shop.notes.last.headers)
+
+
 def test_serials_are_the_order_of_an_id(shop: OrderShop) -> None:
     """Without scores the payloads of an id come in the order of their rows, also where retries mix them."""
     for number in range(5):

@@ -38,6 +38,7 @@ class Outbox:
 
     `sessions`: makes the sessions of the relay, which need a synchronous engine. `metadata`: where the table belongs,
     so that what makes your tables makes it too. `name`: that of the relay's queue; the table is `lowkiq_` and the name.
+    `clock` is for tests.
     """
 
     def __init__(
@@ -134,11 +135,10 @@ class Outbox:
 
     def _wake(self) -> None:
         try:
-            loop = asyncio.get_running_loop()
+            asyncio.get_running_loop().run_in_executor(None, self._push_wake_up)
         except RuntimeError:
+            # No loop runs on this thread, or it takes nothing any more.
             self._push_wake_up()
-        else:
-            loop.run_in_executor(None, self._push_wake_up)
 
     def _push_wake_up(self) -> None:
         """Have the relay run. A wake-up that is lost loses nothing: the schedule brings another."""

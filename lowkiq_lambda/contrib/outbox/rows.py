@@ -31,7 +31,16 @@ SLICE_BYTES: Final = 8 * 1024 * 1024
 """What is read at once: so many rows, or rows with so many bytes of payload."""
 _FETCHED: Final = 50
 """Rows that a server hands out at once, so that large payloads are not all in memory."""
-_OWN_COLUMNS: Final = ("id", "payload", "perform_in", "delay", "key_ttl")
+_ELSEWHERE: Final = ("id", "payload", "perform_in", "delay")
+"""Fields of a job that have a column of their own, or are told by the checked job."""
+
+
+def _seconds(ttl: float | timedelta) -> float:
+    return ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+
+
+_AS_JSON: Final[Mapping[str, Callable[[Any], object]]] = {"score": float, "key": str.__str__, "key_ttl": _seconds}
+"""A check lets more types pass than JSON has."""
 
 
 class Row(NamedTuple):
@@ -114,14 +123,11 @@ def row_of(
     queue: str, job: Mapping[str, Any], new: NewJob, dump: Callable[[object], bytes], now: float
 ) -> dict[str, Any]:
     """What is kept of a job that has been checked: all that it says, `delay` as the time that it meant."""
-    fields = {name: value for name, value in job.items() if name not in _OWN_COLUMNS}
-    if "score" in job:
-        fields["score"] = float(job["score"])
+    fields = {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in job.items()}
+    for name in _ELSEWHERE:
+        fields.pop(name, None)
     if new.perform_in is not None:
         fields["perform_in"] = new.perform_in
-    if "key_ttl" in job:
-        ttl = job["key_ttl"]
-        fields["key_ttl"] = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     # Not made of the serial: a database that is restored gives serials again.
     fields.setdefault("key", f"outbox:{uuid4().hex}")
     return {

@@ -11,7 +11,6 @@ from typing import Any, Self
 import psycopg
 
 from tests.kit.servers import reaper
-from tests.kit.servers.ports import HOST, free_port
 from tests.kit.waiting import eventually
 
 _NOBODY = 65_534
@@ -27,13 +26,12 @@ def postgres_programs() -> Path | None:
 
 
 class Postgres:
-    """Runs from the start of the block to its end, with a folder and a port of its own."""
+    """Runs from the start of the block to its end. Its socket is in its folder, so that it takes no port."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
         self._folder = Path(tempfile.mkdtemp(prefix="lowkiq-postgres-"))
         reaper.watch_folder(self._folder)
-        self._port = free_port()
         # It refuses to run as root.
         self._user: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if not os.getuid() else {}
         if self._user:
@@ -42,13 +40,13 @@ class Postgres:
     @property
     def url(self) -> str:
         """What SQLAlchemy is given."""
-        return f"postgresql+psycopg://test@{HOST}:{self._port}/postgres"
+        return f"postgresql+psycopg://test@/postgres?host={self._folder}"
 
     def __enter__(self) -> Self:
         data, log = self._folder / "data", self._folder / "log"
         initdb = [str(self._programs / "initdb"), "--no-sync", "--auth=trust", "--username=test", f"--pgdata={data}"]
         subprocess.run(initdb, check=True, capture_output=True, cwd=self._folder, **self._user)
-        settings = [f"listen_addresses={HOST}", f"port={self._port}", f"unix_socket_directories={self._folder}"]
+        settings = ["listen_addresses=", f"unix_socket_directories={self._folder}"]
         options = [part for setting in (*settings, *_UNSAFE) for part in ("-c", setting)]
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -76,7 +74,7 @@ class Postgres:
     def _answers(self) -> bool:
         assert self._process.poll() is None, (self._folder / "log").read_text()
         try:
-            psycopg.connect(f"postgresql://test@{HOST}:{self._port}/postgres").close()
+            psycopg.connect(dbname="postgres", user="test", host=str(self._folder)).close()
         except psycopg.OperationalError:
             return False
         return True
