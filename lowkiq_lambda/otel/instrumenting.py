@@ -53,7 +53,10 @@ def instrument(  # noqa: PLR0913 - all of it by keyword
     push. `propagate`: jobs carry the context of their push, so that there is something to link to. `ids`: spans name
     the ids of their batch, which may say something about people. `gauges`: whether lag, length and morgue of the
     queues are read when metrics are collected; None: but for functions on Lambda, whose dispatcher publishes them.
+    Raises ValueError for another `parent`.
     """
+    if parent not in {"link", "child"}:
+        raise ValueError(f"parent must be 'link' or 'child', not {parent!r}.")
     tracers, meters = tracer_provider or get_tracer_provider(), meter_provider or get_meter_provider()
     with _lock:
         if app in _instrumented:

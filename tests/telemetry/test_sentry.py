@@ -77,6 +77,21 @@ def test_an_id_that_failed_in_company_is_told_when_it_fails_alone(
     assert [["b"]] == [event["contexts"]["lowkiq"]["ids"] for event in sentry.events]
 
 
+def test_ids_that_share_the_failure_of_their_group_are_told_with_it(
+    sentry: SentToSentry, app: Lowkiq, queue_name: str
+) -> None:
+    """They did not run once more: what they failed with in company is what they are told with."""
+    sentry.use("failure")
+    notes = Notes(raising())
+    declare(app, queue_name, notes, batch_size=6).perform_async(jobs_of("abcdef"))
+    app.drain()
+    told = [event["contexts"]["lowkiq"]["ids"] for event in sentry.events]
+    charged = {*"abcdef"} - {job_id for ids in notes.ids[1:] for job_id in ids}
+    assert charged
+    assert [*"abcdef"] == sorted(job_id for ids in told for job_id in ids)
+    assert {"Broken"} == {event["exception"]["values"][-1]["type"] for event in sentry.events}
+
+
 def test_a_failure_in_words_is_a_message(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """`batch.fail` takes either."""
     declare(app, queue_name, failing("b"), batch_size=2, max_retry_count=0).perform_async(jobs_of("ab"))

@@ -1,5 +1,6 @@
 """Spans of pushes and batches."""
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
@@ -313,6 +314,19 @@ def test_what_is_no_job_or_no_header_is_refused_as_ever(app: Lowkiq, collected: 
     for jobs, told in (([17], "a job is a mapping"), ([{"id": 1, "headers": 17}], "headers: must be a mapping")):
         with pytest.raises(JobError, match=told):
             worker.perform_async(jobs)  # type: ignore[arg-type]  # that is the point
+
+
+def test_an_unknown_parent_is_refused(app: Lowkiq, collected: Collected) -> None:
+    """In a sentence that names both, and the app stays as it was."""
+    with pytest.raises(ValueError, match="'link' or 'child', not 'links'"):
+        collected.instrument(app, parent="links")
+    assert [] == app.server_middlewares
+
+
+def test_the_instrumentor_is_found_by_its_entry_point() -> None:
+    """As `opentelemetry-instrument` looks for it."""
+    (entry,) = entry_points(group="opentelemetry_instrumentor", name="lowkiq")
+    assert LowkiqInstrumentor is entry.load()
 
 
 def test_contexts_are_carried_only_where_that_is_asked_for(app: Lowkiq, collected: Collected, queue_name: str) -> None:
