@@ -22,9 +22,10 @@ TEMPLATE: Final = ROOT / "template.yaml"
 PACKAGES: Final = {
     "DrainFunction": "DrainFunction",
     "DispatchFunction": "DrainFunction",
+    "IngestFunction": "DrainFunction",
     "DashboardFunction": "DashboardFunction",
 }
-"""The functions, and whose package each has: two are the same, and need not be built twice."""
+"""The functions, and whose package each has: three are the same, and need not be built thrice."""
 
 _BUILDER: Final = ROOT / "infra" / "package" / "build.py"
 _REST: Final = 0.05

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 import msgspec
+import pytest
 
 from bench.imports import DASHBOARD, DRAIN, table
 from tests.kit.servers import Server
@@ -19,6 +20,9 @@ NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda"
 
 HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash"}
 """What redis-py and Powertools look for, and take where it is installed."""
+
+WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "incoming", "ingest")
+"""The modules of the ingest function and of those who push into an inbox begin so."""
 
 MOST_OF_OURS: Final = 60
 """Modules of the package. Each costs about half a millisecond: think twice before this is raised."""
@@ -107,6 +111,7 @@ def test_the_drain_function_imports_only_what_a_drain_needs() -> None:
         "store.shard.notifications",
         "aws.iam",
         "aws.invoker",
+        *WAYS_IN,
     )
     beginnings = tuple(f"lowkiq_lambda.{name}" for name in unused)
     assert [] == [name for name in found.imported if name.startswith(beginnings)]
@@ -178,6 +183,14 @@ def test_the_dispatcher_of_an_app_without_duties_loads_none() -> None:
     """What runs them is imported with the first one."""
     found = loaded("lowkiq_lambda.aws.dispatch_function")
     assert not [name for name in found.imported if "dut" in name]
+
+
+@pytest.mark.parametrize("module", ["lowkiq_lambda.aws.dispatch_function", DASHBOARD.module])
+def test_only_the_ingest_function_loads_the_ways_in(module: str) -> None:
+    """Neither a tick nor a page has to do with sources; a drain function is looked at above."""
+    beginnings = tuple(f"lowkiq_lambda.{name}" for name in WAYS_IN)
+
+    assert [] == [name for name in loaded(module).imported if name.startswith(beginnings)]
 
 
 def test_nor_does_a_drain_that_signs_in_by_iam(server: Server, queue_name: str, tmp_path: Path) -> None:

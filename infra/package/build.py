@@ -19,6 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LOCKS: Final = {
     "DrainFunction": "drain-function",
     "DispatchFunction": "drain-function",
+    "IngestFunction": "drain-function",
     "DashboardFunction": "dashboard-function",
 }
 TASK_ROOT: Final = "/var/task"

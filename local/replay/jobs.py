@@ -7,11 +7,11 @@ A job may run twice, as where another of its batch failed: then all its changes 
 import time
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import redis
 
-from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Incoming, Lowkiq, Worker
 
 FILES: Final = "demo:files"
 """A hash: each file and its content, as the changes that were applied have left it."""
@@ -66,6 +66,14 @@ class CountItems(Worker):
             time.sleep(ITEM)
             _store().hincrby(COUNTED, str(item), 1)
             yield item
+
+
+@app.ingest
+def changes(record: Incoming) -> Iterator[tuple[type[Worker], dict[str, Any]]]:
+    """A change that comes in: `path`, `seq` and `blob`; an object is the first change of the file of its key."""
+    change = record.body.get("new", record.body)
+    path, seq = (change["key"], 1) if record.kind == "s3" else (change["path"], change["seq"])
+    yield ApplyChanges, {"id": path, "score": seq, "payload": [seq, change.get("blob")]}
 
 
 @cache

@@ -14,7 +14,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.incoming import Incoming
-from lowkiq_lambda.job import id_text
+from lowkiq_lambda.job import ItemRef, id_text
 from lowkiq_lambda.worker import Worker
 
 ATTRIBUTE: Final = "lowkiq"
@@ -73,6 +73,9 @@ def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker], Map
     for job in body.jobs:
         if "delay" in job:
             job["perform_in"] = incoming.time + job.pop("delay")
+        if "item" in job:
+            task, number, label = job["item"]
+            job["item"] = ItemRef(b64decode(task), number, label)
         if "dumped" in job:
             job["payload"] = _loaded(job.pop("dumped"), app.config)
         yield worker, job

@@ -9,7 +9,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[2]
 TOOLS: Final = Path(os.environ.get("LOWKIQ_TEST_SAM") or ROOT / ".tools" / "sam" / "bin")
 INFRA: Final = sorted((ROOT / "infra").glob("*.yaml"))
-FUNCTIONS: Final = ("DrainFunction", "DispatchFunction", "DashboardFunction")
+FUNCTIONS: Final = ("DrainFunction", "DispatchFunction", "IngestFunction", "DashboardFunction")
 
 # PyYAML, which knows the short forms of CloudFormation there, is in the environment of these tools alone.
 PARSE: Final = """

@@ -17,7 +17,7 @@ def alarms(resources: dict[str, dict[str, Any]]) -> Alarms:
 
 def rings(alarms: Alarms, name: str, minutes: Series) -> list[str]:
     """What the topic hears of an alarm through these minutes, with the template's default parameters."""
-    return told(alarms[name], states(alarms[name], minutes, {"OldestDueAgeAlarm": 300}))
+    return told(alarms[name], states(alarms[name], minutes, {"OldestDueAgeAlarm": 300, "InboxAgeAlarm": 300}))
 
 
 def test_each_lost_event_is_told(alarms: Alarms) -> None:
@@ -49,6 +49,20 @@ def test_jobs_that_wait_too_long_ring_until_they_are_done(alarms: Alarms) -> Non
     """Three of five minutes above the limit ring; a single slow minute does not."""
     assert ["OK", "ALARM", "OK"] == rings(alarms, "OldestDueAlarm", [0.0] * 9 + [400.0] * 9 + [0.0] * 9)
     assert ["OK"] == rings(alarms, "OldestDueAlarm", ([0.0] * 4 + [400.0]) * 6)
+
+
+@pytest.mark.parametrize(("name", "late"), [("InboxLateAlarm", 400.0), ("StreamLateAlarm", 400_000.0)])
+def test_what_waits_too_long_to_come_in_rings(alarms: Alarms, name: str, late: float) -> None:
+    """Three of five minutes above the limit ring; a source in which nothing waits publishes nothing."""
+    assert ["OK", "ALARM", "OK"] == rings(alarms, name, [None] * 9 + [late] * 9 + [0.0] * 9)
+    assert ["OK"] == rings(alarms, name, ([0.0] * 4 + [late]) * 6)
+
+
+def test_messages_that_are_set_aside_ring_until_somebody_has_looked(alarms: Alarms) -> None:
+    """SQS does not count those that it moves itself, so the alarm goes by what lies there."""
+    minutes = [None] * 10 + [0.0] * 10 + [1.0] * 20 + [0.0] * 10
+
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "InboxDeadLetterAlarm", minutes)
 
 
 def test_planned_times_that_are_missed_ring_each_time(alarms: Alarms) -> None:

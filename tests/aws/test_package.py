@@ -21,6 +21,7 @@ OTHER_MINOR: Final = 13 if sys.version_info[1] == 12 else 12
 HANDLERS: Final = {
     "DrainFunction": "lowkiq_lambda.aws.drain_function",
     "DispatchFunction": "lowkiq_lambda.aws.dispatch_function",
+    "IngestFunction": "lowkiq_lambda.aws.ingest_function",
     "DashboardFunction": "lowkiq_lambda.aws.dashboard_function",
 }
 # Of bytecode that nothing compares with its source: see PEP 552.
@@ -110,7 +111,7 @@ def test_a_package_imports_by_itself(packages: Path, function: str) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
+@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction", "IngestFunction"])
 def test_only_the_dashboard_has_the_web(packages: Path, function: str) -> None:
     """What drains holds no page, no web framework, no SDK that the runtime has, no daemon and no command line."""
     held = {path.name for path in (packages / function).iterdir()}

@@ -91,7 +91,7 @@ def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[s
     known = {variable_of(field.name) for kind in kinds for field in msgspec.structs.fields(kind)}
     given = [variables(template, resources, function) for function in FUNCTIONS]
 
-    assert [set()] * 3 == [set(one) - known for one in given]
+    assert [set()] * len(FUNCTIONS) == [set(one) - known for one in given]
 
 
 def variables(template: dict[str, Any], resources: dict[str, dict[str, Any]], function: str) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def test_each_function_has_a_role_of_its_own(resources: dict[str, dict[str, Any]
     functions = of_kind(resources, "AWS::Serverless::Function")
     roles = {one["Role"]["Fn::GetAtt"][0] for one in functions.values()}
 
-    assert 3 == len(roles)
+    assert len(FUNCTIONS) == len(roles)
     for one in functions.values():
         assert "Policies" not in one
     for role in of_kind(resources, "AWS::IAM::Role").values():
@@ -305,14 +305,79 @@ def test_alarms_watch_metrics_that_there_are(
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Errors, throttles, silence, age, morgue, missed and lost: a topic that is named is told of all of them."""
+    """Errors, throttles, silence, age, morgue, missed, lost, set aside: a topic that is named is told of all."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
     metrics = {one["MetricName"] for one in alarms.values()}
     ours = {"oldest_due_age", "buried", "schedules_missed"}
-    assert {"Errors", "Throttles", "Invocations", "NumberOfMessagesSent", *ours} == metrics
+    of_queues = {"NumberOfMessagesSent", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"}
+    assert {"Errors", "Throttles", "Invocations", "IteratorAge", *of_queues, *ours} == metrics
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]
+
+
+def test_a_source_is_told_which_records_failed(resources: dict[str, dict[str, Any]]) -> None:
+    """Without ReportBatchItemFailures Lambda deletes what the ingest function says has failed."""
+    mappings = of_kind(resources, "AWS::Lambda::EventSourceMapping")
+
+    assert {"InboxMapping", "QueueMapping", "StreamMapping"} == mappings.keys()
+    assert [["ReportBatchItemFailures"]] * 3 == [one["FunctionResponseTypes"] for one in mappings.values()]
+
+
+def test_a_message_is_tried_again_after_six_timeouts(template: dict[str, Any]) -> None:
+    """As AWS advises: so long may the poller take; the docs and the parameters' texts say the same seconds."""
+    function, queue = (template["Resources"][name]["Properties"] for name in ("IngestFunction", "InboxQueue"))
+    parameters = template["Parameters"]
+
+    assert 6 * function["Timeout"] == queue["VisibilityTimeout"]
+    assert f"{queue['VisibilityTimeout']} seconds" in parameters["IngestQueueArn"]["Description"]
+    assert "each three minutes" in parameters["InboxReceives"]["Description"]
+
+
+def test_a_queue_and_its_dead_letters_are_of_one_kind(resources: dict[str, dict[str, Any]]) -> None:
+    """SQS takes only a FIFO queue behind a FIFO queue. Jobs that lie in them outlive a change of the kind."""
+    inbox, dead = resources["InboxQueue"], resources["InboxDeadLetters"]
+    fifo = {"Fn::If": ["InboxIsFifo", True, {"Ref": "AWS::NoValue"}]}
+
+    assert [fifo, fifo] == [one["Properties"]["FifoQueue"] for one in (inbox, dead)]
+    assert [1_209_600] * 2 == [one["Properties"]["MessageRetentionPeriod"] for one in (inbox, dead)]
+    assert ["Retain"] * 2 == [one["UpdateReplacePolicy"] for one in (inbox, dead)]
+    assert {"Fn::GetAtt": ["InboxDeadLetters", "Arn"]} == inbox["Properties"]["RedrivePolicy"]["deadLetterTargetArn"]
+
+
+def test_a_stack_without_ways_in_has_nothing_of_them(
+    template: dict[str, Any], resources: dict[str, dict[str, Any]]
+) -> None:
+    """By default none is made: each resource of theirs has a condition that the defaults do not meet."""
+    values = {name: str(one.get("Default", "")) for name, one in template["Parameters"].items()}
+    conditions = {"HasInbox", "TakesQueue", "TakesStream", "TakesEvents", "Ingests"}
+    of_ways_in = {name for name, one in resources.items() if one.get("Condition") in conditions}
+
+    def holds(name: str) -> bool:
+        def met(condition: Any) -> Any:
+            ((kind, given),) = condition.items()
+            if kind == "Condition":
+                return holds(given)
+            if kind == "Fn::Or":
+                return any(met(each) for each in given)
+            return evaluate(condition, values)
+
+        return bool(met(template["Conditions"][name]))
+
+    assert [] == [name for name in conditions if holds(name)]
+    assert {name for name in resources if name.startswith(("Ingest", "Inbox", "Stream", "Queue"))} <= of_ways_in
+
+
+def test_events_are_tried_again_before_they_are_lost(resources: dict[str, dict[str, Any]]) -> None:
+    """Unlike ticks they come once: for six hours, then they are in the failure queue, which EventBridge may fill."""
+    invocation = resources["IngestFunction"]["Properties"]["EventInvokeConfig"]
+    (target,) = resources["IngestRule"]["Properties"]["Targets"]
+    (right,) = statements(resources["FailureQueuePolicy"])
+    failures = {"Fn::GetAtt": ["FailureQueue", "Arn"]}
+
+    assert (2, 21_600) == (invocation["MaximumRetryAttempts"], invocation["MaximumEventAgeInSeconds"])
+    assert failures == invocation["DestinationConfig"]["OnFailure"]["Destination"] == target["DeadLetterConfig"]["Arn"]
+    assert {"aws:SourceArn": {"Fn::GetAtt": ["IngestRule", "Arn"]}} == right["Condition"]["ArnEquals"]
 
 
 def test_a_package_can_be_built_for_every_choice(template: dict[str, Any]) -> None:

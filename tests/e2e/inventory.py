@@ -10,6 +10,8 @@ def inventory(cloud: LocalCloud) -> dict[str, set[str]]:
     asked = (
         ("cloudformation", "list_stacks", "StackSummaries", "StackName"),
         ("lambda", "list_functions", "Functions", "FunctionName"),
+        ("lambda", "list_event_source_mappings", "EventSourceMappings", "UUID"),
+        ("events", "list_rules", "Rules", "Name"),
         ("scheduler", "list_schedules", "Schedules", "Name"),
         ("scheduler", "list_schedule_groups", "ScheduleGroups", "Name"),
         ("apigatewayv2", "get_apis", "Items", "ApiId"),

@@ -12,13 +12,15 @@ from lowkiq_lambda import ConfigError, DeclarationError, JobError, PushInterrupt
 from lowkiq_lambda.aws.inbox_messages import ATTRIBUTE
 from lowkiq_lambda.aws.sqs import InboxRefused
 from lowkiq_lambda.aws.sqs_inbox import SqsInbox
+from lowkiq_lambda.job import ItemRef
+from lowkiq_lambda.store.shard.keys import TRACKING
 from tests.aws.functions import Install
 from tests.aws.ingest import shapes
 from tests.aws.ingest.function import IngestFunction
 from tests.aws.ingest.inbox_queue import InboxQueue
 from tests.kit.apps import MakeApp
 from tests.kit.servers import LocalCloud
-from tests.kit.workers import jobs_of
+from tests.kit.workers import jobs_of, shard_of
 
 MEBIBYTE = 1024 * 1024
 
@@ -141,6 +143,21 @@ def test_client_middlewares_see_a_job_once(ingest: IngestFunction, fifo: InboxQu
     ingest(fifo.event())
 
     assert {"a": [["seen"]]} == ingest.payloads()
+
+
+def test_headers_and_items_travel_with_a_job(ingest: IngestFunction, fifo: InboxQueue) -> None:
+    """The trace of a push goes on, and a job of a task stays its item, by whatever way it comes in."""
+    item = ItemRef(bytes(range(12)), 7, "row 7")
+    fifo.inbox.take(ingest.worker, [{"id": "a", "headers": {"traceparent": "00-ab"}, "item": item}])
+
+    answer = ingest(fifo.event())
+    shard = shard_of(ingest.app, ingest.worker, "a").using([TRACKING])
+    rows = ingest.app.backend.client.hkeys(shard.key("rows"))
+    ingest.app.drain()
+
+    assert [] == shapes.failed(answer)
+    assert [item.task + item.number.to_bytes(4)] == rows
+    assert [[{"traceparent": "00-ab"}]] == [job.headers for job in ingest.notes.jobs[0]]
 
 
 def test_payloads_of_a_codec_travel_as_it_writes_them(
