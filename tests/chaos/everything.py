@@ -14,17 +14,19 @@ from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.state import probe
 
 LUA = Path(lowkiq_lambda.store.__file__).parent / "lua"
+OF_TASKS = {path.stem for path in LUA.glob("*/task_*.lua")}
 OF_QUEUES = {
     name
     for folder in ("drain", "operate", "read")
     for name in (path.stem for path in (LUA / folder).glob("*.lua"))
-    if {*script(name, (LIMITS,)).keys} & {*FEATURES[LIMITS]}
+    if name not in OF_TASKS and {*script(name, (LIMITS,)).keys} & {*FEATURES[LIMITS]}
 }
 """The scripts that have keys of a limited queue."""
 OF_TENANTS = {"pause_tenant", "tenant_lanes"}
-APART = {"include", "duty", "schedule"}
-SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_QUEUES - OF_TENANTS
-"""Of each shard; those of duties have a key of their app, those of schedules and tenants some that few shards have."""
+APART = {"include", "duty", "schedule", "task"}
+OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS
+SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_FEW
+"""Of each shard. Those of duties have a key of their app, those of schedules, tenants and tasks some that few have."""
 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
