@@ -23,6 +23,7 @@ from lowkiq_lambda.worker import FunctionWorker
 from tests.kit.apps import close_app
 from tests.kit.servers import Server
 from tests.kit.servers.monitor import Asked, Monitor
+from tests.kit.tracking import TaskOfTests
 
 JOBS = 1_000
 
@@ -327,6 +328,27 @@ KEYS = {
     "settle": HELD,
 }
 """What a queue without any feature passes to the scripts that each job pays for, whatever else there is."""
+
+
+def test_tracking_costs_no_call_more(app: Lowkiq, clock: ManualClock, cost_of: CostOf, own_server: Server) -> None:
+    """A-30, P8: a thousand items cost a few commands for each call; without any the queue costs what it did."""
+    worker = warm_worker(app, nothing, shards_count=1, batch_size=100)
+    task = TaskOfTests(worker.worker, own_server.admin)
+
+    def costs(jobs: list[dict[str, Any]]) -> list[Cost]:
+        return [cost_of(partial(worker.perform_async, jobs)), cost_of(partial(visit, app, clock))]
+
+    plain = costs(jobs())
+    # When the last item ends somebody looks whether its task is complete.
+    task.push(("the last", "", ""), delay=3_600)
+    # The first time its scripts are loaded, and the process learns that there are items.
+    _, tracked = [costs([{**job, "item": task.ref("")} for job in jobs()]) for _ in range(2)]
+
+    assert [(1, 1), (2, 2)] == [(cost.round_trips, cost.scripts) for cost in tracked]
+    assert [(1, 1), (2, 2)] == [(cost.round_trips, cost.scripts) for cost in plain]
+    more = [cost.commands.total() - untracked.commands.total() for cost, untracked in zip(tracked, plain, strict=True)]
+    assert more[0] <= 8
+    assert more[1] <= 20
 
 
 def test_limits_cost_two_calls_a_visit_and_others_nothing(

@@ -1,6 +1,7 @@
 """How scripts are put together: keys by name, keys that not every queue uses, includes that need others."""
 
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
@@ -179,6 +180,16 @@ def test_a_script_that_answers_otherwise_is_taken_for_damage(desk: Desk, monkeyp
 
     with pytest.raises(ShardDamaged):
         probe(desk.app.backend, desk.app.queue_of(desk.worker).shards, retry_for=0.0)
+
+
+def test_each_script_compiles_for_shards_that_use_everything(server: Server) -> None:
+    """A script has at most 200 local names, and a function reaches 60: features must not add up to more."""
+    folders = [files("lowkiq_lambda.store") / "lua" / name for name in ("push", "drain", "operate")]
+    names = [file.name.removesuffix(".lua") for folder in folders for file in folder.iterdir()]
+
+    shas = {name: server.admin.script_load(script(name, tuple(FEATURES)).source) for name in names}
+
+    assert {name: script(name, tuple(FEATURES)).sha for name in names} == shas
 
 
 def test_a_script_knows_which_features_in_use_it_was_not_given(

@@ -137,7 +137,7 @@ class Linker:
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
                 *(each.text for each in parts[: len(early)]),
-                *_library([each.text for each in parts[len(early) : -1]], parts),
+                *_library([each.text for each in parts[len(early) : -1]], parts, keys),
                 part.text,
             ]
         )
@@ -197,7 +197,7 @@ def _bound(keys: Sequence[str], missing: Sequence[str], *, by_turns: bool) -> li
     ]
 
 
-def _library(late: Sequence[str], parts: Sequence[Part]) -> list[str]:
+def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str]) -> list[str]:
     """`rarely()`: defines these functions when it is called first, and returns those that are asked for."""
     if not late:
         return []
@@ -207,6 +207,8 @@ def _library(late: Sequence[str], parts: Sequence[Part]) -> list[str]:
         "local library",
         "rarely = function()",
         "if library then return library end",
+        # Keys are bound anew, as a function may reach no more than 60 names outside of it.
+        f"local {', '.join(keys)} = unpack(KEYS)",
         *late,
         f"library = {{{exports}}}",
         "return library end",

@@ -1,14 +1,31 @@
 --! keys rows refs items
 --! needs items in_use
 -- What a push does for jobs of tasks. Of a packed job: the ref, the length of the label (1 byte), the label.
-local new_rows, new_members, new_refs, given_refs = {}, {}, {}, {}
+local HAS_ITEM, new_rows, new_members, new_refs = 4, {}, {}, {}
+
+-- Of packed jobs, every other one of ARGV from `from` on: the refs that have a row already, {ref = true, ...}.
+local function refs_with_rows(from)
+  local found, named = {}, {}
+  for i = from, #ARGV, 2 do
+    local flags = ARGV[i]:byte(1)
+    if bit.band(flags, HAS_ITEM) ~= 0 then
+      local at = 2 + 8 * bit.band(flags, 1) + 4 * bit.band(flags, 2)
+      named[#named + 1] = ARGV[i]:sub(at, at + REF - 1)
+    end
+  end
+  for i, packed in ipairs(#named > 0 and call('HMGET', rows, unpack(named)) or {}) do
+    if packed then found[named[i]] = true end
+  end
+  return found
+end
 
 -- {ref, label}, or nil where it was pushed before, by this call too; where what follows begins; and whether it was.
-local function read_item(given, at)
+-- `known`: refs that were pushed before.
+local function read_item(given, at, known)
   local ref, size = given:sub(at, at + REF - 1), given:byte(at + REF)
   local after = at + REF + 1 + size
-  if given_refs[ref] or call('HEXISTS', rows, ref) == 1 then return nil, after, true end
-  given_refs[ref] = true
+  if known[ref] then return nil, after, true end
+  known[ref] = true
   return {ref, given:sub(at + REF + 1, after - 1)}, after, false
 end
 

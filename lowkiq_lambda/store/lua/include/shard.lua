@@ -11,6 +11,13 @@ local latest_now, due_by = now_text, now
 -- early for the next, so what is due is asked by the latest time that was seen, if that is so near.
 local NEAR = 0.1
 
+-- The refusal of a call that was not given the keys of what the shard has begun to use, or nil.
+local function lacks_keys(used)
+  for feature in used:gmatch('%a+') do
+    if lacking[feature] then return {'IN_USE', used} end
+  end
+end
+
 -- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen, but for
 -- what is near. A caller that merges says how: a shard was opened for one way.
 local function refusal(merges)
@@ -21,11 +28,8 @@ local function refusal(merges)
     if not closed and not ({min = 1, max = 1, never = 1})[merge] then error('DAMAGED merge') end
     return {'CLOSED'}
   end
-  if used and lacking then
-    for feature in used:gmatch('%a+') do
-      if lacking[feature] then return {'IN_USE', used} end
-    end
-  end
+  local unknown = used and lacking and lacks_keys(used)
+  if unknown then return unknown end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end

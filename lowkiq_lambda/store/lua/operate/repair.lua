@@ -1,6 +1,6 @@
---! keys meta timetable lines gathering receipts headers_even headers_odd
+--! keys meta timetable lines gathering receipts refs headers_even headers_odd
 --! needs sound_meta shard shelf
---! rarely sound_ids sound_lanes sound_timetable
+--! rarely sound_ids sound_lanes sound_timetable sound_items
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -18,6 +18,7 @@ local PARTS = {
 }
 local RECORDS, BYTES = 2000, 4 * 1024 * 1024
 if lines then rarely().look_at_lanes(PARTS) end
+if refs then rarely().look_at_items(PARTS) end
 if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
   PARTS[#PARTS + 1], rarely().CHECKS.timetable = 'timetable', rarely().check_entry_record
@@ -29,6 +30,11 @@ if has_headers then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_even', headers_even, 'hash'}
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_odd', headers_odd, 'hash'}
 end
+
+-- What a step puts right is told once, so that it must be known before the first of them.
+local used = lacking and redis.pcall('HGET', meta, 'in_use')
+local unknown = type(used) == 'string' and lacks_keys(used)
+if unknown then return unknown end
 
 -- Frees nothing, but lets the script write when memory is full; meta may have another type.
 redis.pcall('HDEL', meta, '')

@@ -53,6 +53,7 @@ for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
 local records, times, again, first, repeated = {}, {}, {}, {}, {}
 local earliest, written = math.huge, 0
+local known = has_tracking and refs_with_rows(HEAD + 2)
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
   local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, fresh_text, fresh_at
@@ -66,7 +67,7 @@ for i = 1, count do
     end
   end
   local item, is_known, header
-  if has_tracking and bit.band(flags, HAS_REF) ~= 0 then item, at, is_known = read_item(given, at) end
+  if has_tracking and bit.band(flags, HAS_REF) ~= 0 then item, at, is_known = read_item(given, at, known) end
   if has_receipts and not is_known and bit.band(flags, HAS_RECEIPT) ~= 0 then is_known, at = has_receipt(given, at) end
   if has_headers and not is_known and bit.band(flags, HAS_HEADERS) ~= 0 then header, at = read_header(given, at) end
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
