@@ -418,7 +418,7 @@ class StoreMachine(DisturbedMachine):
 
 def _encoded(outcomes: list[OutcomeRecord]) -> list[OutcomeRecord]:
     # The errors are bytes to the store, and the only ones of these texts in their place.
-    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,)}
+    positions = {"retried": (4, 7), "buried": (2, 4), "saved": (2,), "noted": (2,), "refused": (3,)}
     encoded = []
     for outcome in outcomes:
         parts = [part.encode() if at in positions.get(outcome[1], ()) else part for at, part in enumerate(outcome)]

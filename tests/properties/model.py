@@ -185,6 +185,8 @@ class Model:
             if kind == "saved":
                 self.progress[id_] = details[0]
                 continue
+            if kind == "noted":
+                continue
             more = [f"{self.token}:{call}:{details[0]}"] if kind == "suspected" else details
             getattr(self, f"_{kind}")(id_, self.flight.pop(id_), *more)
         self._trim()
@@ -452,8 +454,15 @@ class Model:
             self.buried_progress[id_] = (flown.entries[0][:2], progress)
 
     def _done(self, id_: str, flown: Flown) -> None:
-        self.progress.pop(id_, None)
         self.counters["done"] += 1
+        self._ended(id_, flown)
+
+    def _refused(self, id_: str, flown: Flown, *_reasons: object) -> None:
+        self.counters["refused"] += 1
+        self._ended(id_, flown)
+
+    def _ended(self, id_: str, flown: Flown) -> None:
+        self.progress.pop(id_, None)
         self._forget_counts(flown.entries)
         self.errors.pop(id_, None)
         self._clear(id_)

@@ -10,7 +10,7 @@ import msgspec
 
 from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.job import ItemRef, Pushed
 from lowkiq_lambda.store.inspect.action_scripts import ShardSnapshot
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.connection import Client
@@ -72,9 +72,12 @@ class Shard:
         self._terms = LeaseSettings(ttl, merge, morgue, b"crashed")
         self._morgue = (morgue.entries, morgue.bytes, morgue.age)
 
-    def push(self, jobs: Sequence[NewJob]) -> list[Pushed]:
-        """What `perform_async` returns; payloads are JSON."""
-        return self._worker.perform_async([_as_given(job) for job in jobs])
+    def push(self, jobs: Sequence[NewJob], items: Sequence[ItemRef | None] = ()) -> list[Pushed]:
+        """What `perform_async` returns; payloads are JSON. `items`: of each job, where some are tracked."""
+        items = items or [None] * len(jobs)
+        return self._worker.perform_async(
+            [_as_given(job) | ({} if item is None else {"item": item}) for job, item in zip(jobs, items, strict=True)]
+        )
 
     def actions(self, seen: ShardSnapshot | None = None) -> "LateActions":
         """What an operator may do, with a look that was taken before."""

@@ -1,0 +1,196 @@
+"""Items of tasks, whatever happens to their shard: each has its payload until it ends as its job does (A-40)."""
+
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+import pytest
+from hypothesis import Phase
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant
+
+from lowkiq_lambda.job import ItemRef
+from lowkiq_lambda.store.shard import scripts
+from lowkiq_lambda.store.shard.scripts import Linker, Part
+from tests.kit.servers import Server
+from tests.kit.stored import Entry
+from tests.kit.tracking import check_items, refs_of
+from tests.properties.disturbing import disturbance
+from tests.properties.lanes import LaneModel
+from tests.properties.machine import JOBS, Job
+from tests.properties.model import NewJob, OutcomeRecord
+from tests.properties.operated import EXAMPLES, SEVERAL, OperatedMachine, run
+
+TASKS: Final = (b"first task..", b"second task.")
+
+
+class TrackedMachine(OperatedMachine):
+    """Most of what is pushed is an item; when one ends, it is known what has ended it."""
+
+    ended: ClassVar[Counter[str]] = Counter()
+    """How many items ended with each status."""
+
+    @initialize(merge=st.sampled_from(["min", "max", "never"]))
+    def begin(self, merge: str) -> None:
+        """A shard of its own, without items."""
+        super().begin(merge)
+        self.pushed: dict[bytes, tuple[Job, ItemRef]] = {}
+        self.open: dict[bytes, str] = {}
+        self.closed: dict[bytes, str] = {}
+        self.ends: dict[str, str] = {}
+        self.deletes = False
+
+    @invariant()
+    def store_is_as_the_model(self) -> None:
+        """So are its items: where their payloads are, or ended as these did, and never changed since."""
+        super().store_is_as_the_model()
+        found = {
+            (task, int(label)): item for (task, label), item in check_items(self.server.admin, self.shard.ref).items()
+        }
+        items = {task + struct.pack(">I", number): item for (task, number), item in found.items()}
+        assert self.pushed.keys() == items.keys()
+        placed = {ref: at for at, refs in refs_of(self.server.admin, self.shard.ref).items() for ref in refs}
+        payloads = {entry.arrival: (id_, entry.payload) for id_, entry in self.entries()}
+        for ref, at in placed.items():
+            assert self.pushed[ref][0][:2] == payloads[at]
+        for ref, before in self.open.items():
+            if ref not in placed:
+                self.check_end(items[ref].id, before, items[ref].status)
+                self.closed[ref] = items[ref].status
+        assert self.closed == {ref: items[ref].status for ref in self.closed}
+        self.open = {ref: items[ref].status for ref in placed}
+        assert items.keys() == self.open.keys() | self.closed.keys()
+        self.ends, self.deletes = {}, False
+
+    def check_end(self, id_: str, before: str, status: str) -> None:
+        """It ended in this step, as far as the step can end what was there before."""
+        self.ended[status] += 1
+        if status == "c":
+            assert self.deletes
+            assert before in {"e", "x"}
+        elif status in {"d", "f"}:
+            assert before == "r"
+            assert status in self.ends.get(id_, "d")
+        else:
+            assert (status, self.deletes) == ("x", False)
+
+    def entries(self) -> Iterator[tuple[str, Entry]]:
+        """What there is under each id, wherever it lies."""
+        for id_, job in self.model.waiting.items():
+            yield from ((id_, entry) for entry in [*job.handed, *job.entries])
+        for id_, flown in self.model.flight.items():
+            yield from ((id_, entry) for entry in flown.entries)
+        for id_, buried in self.model.morgue.items():
+            yield from ((id_, entry) for entry in buried.entries)
+
+    @disturbance(given=JOBS)
+    def push(self, given: list[Job]) -> None:
+        """Payloads arrive: three of four are items."""
+        now = self.pushed_at = self.model.now
+        jobs = [NewJob(*job[:3], None if job[3] is None else now + job[3]) for job in given]
+        items = [self.next_item(job) for job in given]
+        pushed = self.shard.push(jobs, items)
+        assert self.model.push(jobs) == [(one.merged, one.perform_in) for one in pushed]
+
+    def next_item(self, job: Job) -> ItemRef | None:
+        """An item for the job, or None."""
+        number = self.model.arrival + len(self.pushed)
+        if number % 4 == 3:
+            return None
+        item = ItemRef(TASKS[number % 2], len(self.pushed), str(len(self.pushed)))
+        ref = item.task + struct.pack(">I", item.number)
+        self.pushed[ref], self.open[ref] = (job, item), "e"
+        return item
+
+    @disturbance(lambda self: self.pushed, data=st.data())
+    def push_late(self, data: st.DataObject) -> None:
+        """An item is pushed once more, as its client has never heard that it was: that changes nothing."""
+        (id_, payload, *_), item = self.pushed[data.draw(st.sampled_from([*self.pushed]), label="ref")]
+        (pushed,) = self.shard.push([NewJob(id_, payload, 1.0, None)], [item])
+        assert pushed.repeated
+        self.model.arrival += 1
+
+    def outcome_of(self, id_: str) -> "st.SearchStrategy[OutcomeRecord | None]":
+        """It may be refused, too, wholly or in part."""
+        outcome = super().outcome_of(id_)
+        if self.model.window and self.model.window.kind == "CHARGE":
+            return outcome
+        refused = st.sampled_from([(id_, "refused", 0, "no"), (id_, "refused", 1, "no")])
+        return (outcome | refused).map(self.note_end)
+
+    def note_end(self, outcome: OutcomeRecord | None) -> OutcomeRecord | None:
+        """Remember how items of the id may end by it."""
+        if outcome and outcome[1] == "refused":
+            self.ends[outcome[0]] = "df" if outcome[2] else "f"
+        return outcome
+
+    @disturbance(lambda self: self.seen, ids=SEVERAL)
+    def delete(self, ids: list[str]) -> None:
+        """Items of what is deleted are cancelled."""
+        self.deletes = True
+        super().delete(ids)
+
+    @disturbance(lambda self: self.seen)
+    def delete_failed(self) -> None:
+        """Here, too."""
+        self.deletes = True
+        super().delete_failed()
+
+    @disturbance(lambda self: self.seen, ids=SEVERAL)
+    def delete_buried(self, ids: list[str]) -> None:
+        """And here."""
+        self.deletes = True
+        super().delete_buried(ids)
+
+
+class TrackedLaneMachine(TrackedMachine):
+    """In a shard of tenants."""
+
+    declared: ClassVar[dict[str, object]] = {"tenants": "spread"}
+
+    def new_model(self, **fields: Any) -> LaneModel:
+        """One that knows of lanes."""
+        return LaneModel(**fields)
+
+
+@pytest.mark.timeout(900)
+def test_a23_items_are_where_their_payloads_are(server: Server) -> None:
+    """A-23, A-40, P2: pushed, merged, claimed, retried, buried, put back, deleted, trimmed, left by the dead."""
+    run(TrackedMachine, server, EXAMPLES // 10)
+    assert {"d", "x"} <= TrackedMachine.ended.keys()
+
+
+@pytest.mark.timeout(900)
+def test_b2_items_of_tenants_are_where_their_payloads_are(server: Server) -> None:
+    """B-2: also where ids take turns."""
+    run(TrackedLaneMachine, server, EXAMPLES // 16)
+
+
+MUTANTS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "no join in a single": ("put", "      if has_tracking then join_refs(kept, gone) end\n    ", "    "),
+    "not marked on the way back": ("put_back", "if has_tracking then mark_items", "if false then mark_items"),
+    "not marked by a claim": ("claim", "has_tracking and mark_flown(window)", "false"),
+    "refs stay": ("end_items", "call('HDEL', refs, unpack(some))", "do end"),
+    "trimmed refs stay": ("bury", "if has_tracking then drop_refs", "if false then drop_refs"),
+}
+"""Faults, each in an include: what stands there, and what is put in its place."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_script_that_forgets_items_is_found(
+    server: Server, monkeypatch: pytest.MonkeyPatch, mutant: tuple[str, str, str]
+) -> None:
+    """The machine sees each of these faults."""
+    include, there, instead = mutant
+    linker = Linker(scripts._linker._root)
+    text = linker.include(include).text
+    assert there in text
+    linker._parts[include] = Part.of(text.replace(there, instead))
+    monkeypatch.setattr(scripts, "_linker", linker)
+    scripts.script.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            run(TrackedMachine, server, EXAMPLES, phases=[Phase.generate], derandomize=True)
+    finally:
+        scripts.script.cache_clear()
