@@ -16,6 +16,7 @@ from sentry_sdk.scope import Scope, use_isolation_scope
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.job import Outcome
 from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.retry import Later
@@ -118,7 +119,7 @@ class _Reporter:
             errors: dict[str, Error] = {}
             try:
                 yield
-            except Later:
+            except (Later, Failed):
                 raise
             except Exception as error:
                 errors = dict.fromkeys(batch, error)

@@ -31,9 +31,9 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     `lag`: how long the oldest due id has waited, ids in flight included; 0 if none is due. `oldest_due_age`: the same
     of the ids without a holder, which wait or were left by a dead one; it grows while nobody drains. Neither counts
     paused shards. Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an
-    id's last), `checkpointed` (runs that ended before their job, which came further and goes on later), and `payloads`
-    (handed to the handler and done). `paused`: the number of paused shards; `paused_lag`: their lag. `damaged`: records
-    that were set aside as unreadable.
+    id's last), `refused` (ended with `Failed`, which is no failure), `checkpointed` (runs that ended before their job,
+    which came further and goes on later), and `payloads` (handed to the handler and done). `paused`: the number of
+    paused shards; `paused_lag`: their lag. `damaged`: records that were set aside as unreadable.
     """
 
     length: int
@@ -47,6 +47,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     buried: int
+    refused: int
     checkpointed: int
     payloads: int
     paused: int

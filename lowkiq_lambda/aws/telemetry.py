@@ -15,7 +15,7 @@ from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.store.shard.keys import ShardRef
 
-_COUNTED: Final = ("done", "failed", "retried", "buried", "checkpointed", "recovered")
+_COUNTED: Final = ("done", "failed", "retried", "buried", "refused", "checkpointed", "recovered")
 
 
 @dataclass(frozen=True, slots=True)

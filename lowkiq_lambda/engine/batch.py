@@ -164,10 +164,12 @@ class Batch(Mapping[str, list[Any]]):
 
     @property
     def failed(self) -> dict[str, BaseException | str]:
-        """The ids that have failed by themselves so far, each with its error."""
+        """The ids that have failed by themselves so far, each with its error. What ended with `Failed` has not."""
         with self._lock:
             marks = {**self._marks}
-        return {job_id: mark for job_id, mark in marks.items() if mark is not None and not isinstance(mark, Later)}
+        return {
+            job_id: mark for job_id, mark in marks.items() if mark is not None and not isinstance(mark, (Later, Failed))
+        }
 
     def job(self, job_id: str) -> BatchJob:
         """All that is known of one id of the batch. Raises KeyError for another."""

@@ -143,7 +143,8 @@ class Performer(msgspec.Struct, frozen=True):
         if not refused:
             return
         result.refused = refused
-        logger.info("jobs ended with Failed, which is not retried", extra=about(self.worker, list(refused)))
+        first = next(error for own in refused.values() for error in own.values())
+        logger.info("jobs ended, the first of them with %s", headline(first), extra=about(self.worker, list(refused)))
 
     def decode(self, deliveries: Sequence[Delivery]) -> tuple[dict[str, list[Any]], dict[str, BaseException | str]]:
         """The payloads by id; and what is wrong with those that cannot be decoded."""

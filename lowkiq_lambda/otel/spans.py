@@ -14,6 +14,7 @@ from opentelemetry.propagate import extract, inject
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, get_current_span, use_span
 
 from lowkiq_lambda.engine.batch import Batch
+from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.headers import MOST_BYTES, Headers, pack
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.otel import conventions as names
@@ -133,11 +134,11 @@ def _contexts(batch: Batch) -> list[Context]:
 
 @contextmanager
 def _current(span: Span) -> Iterator[None]:
-    """The span is the current one, and ends with the block. What fails there is told by it, what is put off is not."""
+    """The span is the current one, and ends with the block. It tells what fails, and not what is put off or refused."""
     with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
         try:
             yield
-        except Later:
+        except (Later, Failed):
             raise
         except Exception as error:
             _tell_error(span, error)

@@ -1,11 +1,12 @@
 """Failed, a reason of the business that ends a job; and notes, which items of tasks are told (A-28, A-38, D-10)."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, BatchClosed, Failed, Lowkiq
+from lowkiq_lambda import Batch, BatchClosed, BatchJob, Failed, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.coroutines import declare_async
 from tests.kit.handlers import Broken, Notes, failing, raising
@@ -35,7 +36,7 @@ def test_a28_failed_ends_a_job_and_is_no_error(
     assert {"1": "refused"} == recorder.events[-1].outcomes
     told = Item("f", "1", 1, ("the seller is not qualified",))
     assert {"one": told, "two": told} == task.items
-    (line,) = [record for record in caplog.records if "Failed" in record.message]
+    (line,) = [record for record in caplog.records if record.message.endswith("Failed: the seller is not qualified")]
     assert ("INFO", ["1"]) == (line.levelname, line.__dict__["ids"])
     assert [] == [record for record in caplog.records if record.levelno > logging.INFO]
 
@@ -201,6 +202,30 @@ def test_a_note_is_cut_and_its_batch_ends(app: Lowkiq, server: Server, queue_nam
         batches[0].note("1", "too late")
     with pytest.raises(KeyError):
         batches[0].note("2", "of another")
+
+
+def test_a_job_with_a_cursor_may_be_refused(app: Lowkiq, server: Server, queue_name: str) -> None:
+    """At any of its items; how far it came is forgotten with it."""
+    runs: list[object] = []
+
+    def perform_job(_self: Worker, job: BatchJob) -> Iterator[int]:
+        runs.append(job.cursor)
+        yield 1
+        job.note("the first item is done")
+        raise NOT_QUALIFIED
+
+    worker = declare(app, queue_name, Notes(), perform_job=perform_job)
+    task = TaskOfTests(worker, server.admin)
+    task.push((1, "a", "one"))
+    app.drain()
+    task.push((1, "a", "two"))
+
+    app.drain()
+
+    told = Item("f", "1", 1, ("the first item is done", "the seller is not qualified"))
+    assert {"one": told, "two": told} == task.items
+    assert [None, None] == runs
+    assert {} == left_behind(app, worker)
 
 
 def test_coroutine_handlers_may_raise_failed(app: Lowkiq, server: Server, queue_name: str) -> None:

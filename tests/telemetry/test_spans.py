@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
-from lowkiq_lambda import Batch, BatchJob, JobError, Later, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Failed, JobError, Later, Lowkiq, LowkiqError, Worker
 from lowkiq_lambda.otel import LowkiqInstrumentor, uninstrument
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -123,10 +123,15 @@ def test_the_error_of_a_job_is_recorded(app: Lowkiq, collected: Collected, queue
     assert ("KeyError", 1) == ((span.attributes or {})["error.type"], len(span.events))
 
 
-def test_what_is_put_off_has_not_failed(app: Lowkiq, collected: Collected, queue_name: str) -> None:
-    """Later is an outcome of its own."""
+@pytest.mark.parametrize("error", [Later(30), Failed("sold out")], ids=["Later", "Failed"])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_what_is_put_off_or_refused_is_no_error(
+    app: Lowkiq, collected: Collected, queue_name: str, error: LowkiqError, *, by_name: bool
+) -> None:
+    """A-28: Later and Failed are outcomes of their own, raised by the handler or told of one id."""
     collected.instrument(app)
-    declare(app, queue_name, raising(Later(30))).perform_async(jobs_of("a"))
+    then = raising(error) if not by_name else lambda batch: batch.fail("a", error)
+    declare(app, queue_name, then).perform_async(jobs_of("a"))
     app.drain()
 
     (span,) = collected.spans("process")

@@ -41,6 +41,7 @@ class ShardCounts(ReplyShape, frozen=True):
     done: int
     retried: int
     buried: int
+    refused: int
     checkpointed: int
     payloads: int
     damaged: int
@@ -143,7 +144,8 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
         *(reply.in_flight, reply.morgue_length),
         *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
-        *(reply.done, reply.retried + reply.buried, reply.buried, reply.checkpointed, reply.payloads),
+        *(reply.done, reply.retried + reply.buried, reply.buried, reply.refused),
+        *(reply.checkpointed, reply.payloads),
         *(len(resting), age(now, chain.from_iterable(paused))),
         reply.damaged,
     )

@@ -94,7 +94,8 @@ class Recorder:
             if not self._pending:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
-            slot.done += event.counts.get("done", 0)
+            # What was refused has come to its end, and is no error.
+            slot.done += event.counts.get("done", 0) + event.counts.get("refused", 0)
             slot.failed += event.counts.get("failed", 0)
             _sample(slot.took, event.took)
             _sample(slot.waited, event.waited)
