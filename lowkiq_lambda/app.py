@@ -152,6 +152,10 @@ class Lowkiq:
         from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
+        if self.follows_tasks:
+            from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((TaskDuty.name, TaskDuty.every))
         states = duty_states(self.backend, self._queues, periods, self.config.retry_for)
         return [*states, *self.schedules.duty_states()] if self.fires_schedules else states
 

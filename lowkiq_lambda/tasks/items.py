@@ -46,6 +46,14 @@ class TaskItemsReply(ReplyShape, frozen=True):
     items: list[ItemReply]
 
 
+class TaskCountsReply(ReplyShape, frozen=True):
+    """What task_counts.lua answers for a shard: how many items have each status, in the order asked for."""
+
+    scripts = ("task_counts",)
+    counts: list[int]
+    revived: int
+
+
 class VerifyReply(ReplyShape, frozen=True):
     """What task_verify.lua answers: how many it ended, and the number to go on behind, or empty."""
 
@@ -96,9 +104,11 @@ class TaskItems:
         """How many there are, shard by shard, in one round trip for each node."""
         groups = self.reader.groups(self.shards)
         replies = self.reader.ask_each("task_counts", [(group, (self.task, LETTERS)) for group in groups])
-        columns = [sum(column) for column in zip(*(line for reply in replies for line in reply), strict=True)]
-        columns = columns or [0] * (len(LETTERS) + 1)
-        return ItemCounts(dict(zip(STATUSES.values(), columns[:-1], strict=True)), columns[-1])
+        counted = [TaskCountsReply.of(own) for reply in replies for own in reply]
+        by_status = {
+            status: sum(one.counts[position] for one in counted) for position, status in enumerate(STATUSES.values())
+        }
+        return ItemCounts(by_status, sum(one.revived for one in counted))
 
     def page(self, status: Status, after: int, limit: int) -> list[Item]:
         """Items of that status by number, behind this one."""

@@ -29,6 +29,7 @@ from tests.kit.apps import closing_app
 from tests.kit.servers import ManagedCache
 from tests.kit.servers.monitor import Asked, Monitor
 from tests.kit.waiting import eventually
+from tests.kit.workers import declare
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "elasticache.md"
 MOST_ARGUMENTS: Final = 3_999
@@ -249,6 +250,37 @@ def test_scripts_of_a_limited_queue_name_their_keys(managed_cache: ManagedCache,
     first_keys = {each.words[3].decode() for each in asked if each.name in {"eval", "evalsha"}}
     assert (0, 0.0) == running
     assert QueueRef(queue_name).key("limits") in first_keys
+    check_scripts(asked)
+
+
+def test_scripts_of_tasks_name_their_keys(managed_cache: ManagedCache, app: Lowkiq, queue_name: str) -> None:
+    """The same for tasks, whose records have a slot of their own."""
+    task = app.task("export")
+    called: list[bool] = []
+
+    def handler(batch: Batch) -> None:
+        # A closed task asks whether an item of it runs.
+        called.append(bool(task.push(worker, [{"id": f"child of {job_id}"} for job_id in batch if len(job_id) == 1])))
+
+    worker = declare(app, queue_name, handler, batch_size=1)
+    with Monitor(managed_cache.node) as monitor:
+        task.push(worker, [{"id": "a", "item": "row 1"}])
+        task.close()
+        app.drain()
+        task.items()
+        cancelled = app.task("cancelled")
+        cancelled.push(worker, [{"id": "b"}])
+        operations = cancelled._operations
+        items = operations.items_of(operations.records.get(cancelled.id))
+        verified = items.verify(lambda: 1.0)
+        cancelled.cancel()
+        items.forget(10, lambda: 1.0)
+        app.tasks.upkeep(lambda: 1.0)
+        names = [one.name for one in app.tasks.list().tasks]
+        asked = monitor.heard()
+
+    assert ("completed", [True, False], (0, True)) == (task.progress().state, called, verified)
+    assert {"cancelled", "export"} <= {*names}
     check_scripts(asked)
 
 

@@ -1,6 +1,8 @@
 """A-23, A-24, A-30: jobs are pushed through a task, or not at all, and what is wrong with a push loses nothing."""
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +13,7 @@ from lowkiq_lambda.errors import DeclarationError
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
+from tests.tasks.dying import Calls, watched
 from tests.tasks.watching import check_shards, counts, statuses
 
 
@@ -214,6 +217,38 @@ def test_a40_items_of_equal_payloads_all_end(app: Lowkiq, queue_name: str) -> No
 
     assert [{"a": [0, 1]}] == notes.batches
     assert {"done": 5} == counts(task)
+
+
+def test_a_large_push_registers_once(app: Lowkiq, queue_name: str) -> None:
+    """Ten thousand jobs: the record is read and replaced once, and each shard gets its jobs by a few calls."""
+    worker = declare(app, queue_name, Notes(), shards_count=5)
+    app.queue_of(worker)
+    task, calls = app.task("import"), Calls()
+
+    with watched(app, calls):
+        task.push(worker, [{"id": number} for number in range(10_000)])
+
+    # Chunks that travel together are one call here.
+    assert ["task_record", "swap_task", "enqueue", "enqueue"] == calls.names
+    assert {"enqueued": 10_000} == counts(task)
+
+
+def test_pushes_that_race_give_out_each_number_once(make_app: MakeApp, queue_name: str) -> None:
+    """Four processes push to one task at the same time: who comes second reads again, and nothing is lost."""
+    apps = [make_app() for _ in range(4)]
+    workers = [declare(app, queue_name, Notes()) for app in apps]
+    task_id = apps[0].task("import").id
+    barrier = threading.Barrier(len(apps))
+
+    def push(number: int) -> None:
+        barrier.wait(30)
+        for at in range(10):
+            apps[number].tasks.get(task_id).push(workers[number], [{"id": f"{number}-{at}"}, {"id": f"{number}+{at}"}])
+
+    with ThreadPoolExecutor(len(apps)) as threads:
+        assert [None] * 4 == [*threads.map(push, range(4))]
+
+    assert dict.fromkeys(range(1, 81), "enqueued") == statuses(apps[0].tasks.get(task_id))
 
 
 def test_a36_progress_tells_what_people_ask_for(make_app: MakeApp, clock: Any, queue_name: str) -> None:

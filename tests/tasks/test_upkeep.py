@@ -265,6 +265,7 @@ def test_a_dispatcher_that_has_seen_a_task_looks_after_tasks(
     assert (False, True) == (before, dispatching.follows_tasks)
     assert "tasks" in tasks_of(dispatching, Settings())
     assert [{"looked": 1, "completed": 1}, None] == summaries
+    assert ["tasks"] == [duty.name for duty in dispatching.duties()]
     assert ("completed", {}) == (task.progress().state, tick.problems)
 
 

@@ -153,7 +153,7 @@ class Backend:
 
     def uses(self, feature: str) -> bool:
         """Whether a queue has been seen to use it."""
-        return any(feature in names for names in self._in_use.values())
+        return any(feature in names for names in [*self._in_use.values()])
 
     def note_use(self, shard: ShardRef, names: str) -> None:
         """What a shard has said that it uses: from now on the keys of that are passed for its queue."""
