@@ -109,6 +109,9 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/job", _page("job")),
         get(site, "/schedules", _page("schedules")),
         get(site, "/schedule", _page("schedules", "one")),
+        get(site, "/tasks", _page("tasks")),
+        get(site, "/tasks/{id}", _page("tasks", "find")),
+        get(site, "/task", _page("tasks", "one")),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", _page("actions_ask")),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
@@ -122,6 +125,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/tenant", _page("tenants", "act")),
         get(site, "/actions/schedule", _page("actions_schedule", "ask")),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
+        get(site, "/actions/task", _page("tasks", "ask")),
+        post(site, "/actions/task", _page("tasks", "act")),
     ]
 
 

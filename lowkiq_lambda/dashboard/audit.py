@@ -33,6 +33,12 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
     )
 
 
+def note_task(context: RequestContext, action: str, task_id: str, name: str, changed: int) -> None:
+    """Logs that the visitor applied `action` to a task, and how many of its items changed by that."""
+    fields = {"who": context.visitor_name, "action": action, "task": task_id, "task_name": name, "changed": changed}
+    logger.info("%r: %s, task %s %r: %d changed", *fields.values(), extra=fields)
+
+
 def note_sign_in(outcome: SignIn, caller: Caller, account: str | None = None) -> None:
     """Logs an attempt to sign in, with the account if the password was right; never the password."""
     logger.log(

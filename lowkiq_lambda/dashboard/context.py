@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.assets import assets
-from lowkiq_lambda.dashboard.problems import Code, code_of
+from lowkiq_lambda.dashboard.problems import Code, problem_response
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
@@ -157,20 +157,17 @@ def post(site: Site, path: str, handler: Handler) -> Route:
 def refusal(site: Site, request: Request, status: int, sentence: str, code: Code | None = None) -> Response:
     """An error response: problem JSON for programs, a notice for htmx, or a page."""
     context = RequestContext(site, request)
-    title = HTTPStatus(status).phrase
     path = path_of(request.scope)
     if path.startswith(API) or path in FOR_PROGRAMS:
-        problem = {"type": "about:blank", "title": title, "status": status, "code": code or code_of(status)}
-        problem["detail"] = sentence
-        headers = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
-        return JSONResponse(problem, status, headers, media_type="application/problem+json")
+        return problem_response(status, sentence, code)
     if status == HTTPStatus.UNAUTHORIZED:
         return _to_sign_in(context)
     if context.is_partial:
         answer = context.render("notice.html", status, sentence=sentence)
         answer.headers.update({"hx-retarget": "#notice", "hx-reswap": "innerHTML"})
         return answer
-    return context.render("refusal.html", status, title=_TITLES.get(status, title), sentence=sentence)
+    title = _TITLES.get(status, HTTPStatus(status).phrase)
+    return context.render("refusal.html", status, title=title, sentence=sentence)
 
 
 _TITLES: Final = {

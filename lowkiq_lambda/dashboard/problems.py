@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
+from starlette.responses import JSONResponse, Response
+
 Code: TypeAlias = Literal[
     "bad_request",
     "bad_parameter",
@@ -20,6 +22,7 @@ Code: TypeAlias = Literal[
     "no_tenants",
     "unknown_entry",
     "bad_entry",
+    "unknown_task",
     "method_not_allowed",
     "shards_changed",
     "body_too_large",
@@ -47,3 +50,11 @@ def code_of(status: int) -> Code:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return _OF_STATUS.get(status, "internal_error")
     return _OF_STATUS.get(status, "bad_request")
+
+
+def problem_response(status: int, sentence: str, code: Code | None = None) -> Response:
+    """Problem JSON (RFC 9457)."""
+    problem = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    problem |= {"code": code or code_of(status), "detail": sentence}
+    headers = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
+    return JSONResponse(problem, status, headers, media_type="application/problem+json")

@@ -16,6 +16,7 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.operations import PREFIX
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
+from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import FailingHandler
 
@@ -38,7 +39,13 @@ class Bearer:
 
 
 @pytest.fixture
-def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler) -> ASGIApp:
+def task(app: Lowkiq) -> Task:
+    """A task with one item."""
+    return app.task("import")
+
+
+@pytest.fixture
+def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler, task: Task) -> ASGIApp:
     """The dashboard of a queue with jobs that wait, have failed, and lie in the morgue."""
     handler.failing = {"1", "2", "3"}
     worker.perform_async([{"id": n, "payload": {"n": n}} for n in range(6)])
@@ -48,13 +55,14 @@ def served(app: Lowkiq, clock: ManualClock, worker: Any, handler: FailingHandler
     worker.perform_async([{"id": n} for n in range(4, 9)])
     app.drain()
     worker.perform_async([{"id": n} for n in range(20, 29)])
+    task.push(worker, [{"id": "of the task", "item": "row 1"}])
     return dashboard(app, auth=Auth(tokens=[Token("robot", SECRET, "operator")]), clock=clock)
 
 
 @pytest.mark.parametrize("mode", GenerationMode, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
 def test_the_api_keeps_to_its_description(
-    served: ASGIApp, operation: Any, mode: GenerationMode, queue_name: str
+    served: ASGIApp, operation: Any, mode: GenerationMode, queue_name: str, task: Task
 ) -> None:
     """What is allowed is served, what is not is refused, without a token nothing is; and all answers are described."""
     config = schemathesis.Config()
@@ -75,6 +83,8 @@ def test_the_api_keeps_to_its_description(
         if mode is GenerationMode.POSITIVE:
             _begin(case)
             _plan(case)
+            if "id" in case.path_parameters:
+                case.path_parameters["id"] = task.id
         case.call_and_validate()
 
     _run(check)
@@ -86,7 +96,7 @@ def _run(check: Callable[[], None]) -> None:
 
 def _begin(case: Case[Any]) -> None:
     """Where the list or the action begins: what goes on from a page or a step is known to who was given it."""
-    for part, name in ((case.query, "cursor"), (case.body, "next")):
+    for part, name in ((case.query, "cursor"), (case.query, "after"), (case.body, "next")):
         if isinstance(part, dict):
             part.pop(name, None)
 

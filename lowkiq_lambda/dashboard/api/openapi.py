@@ -1,6 +1,6 @@
 """The OpenAPI description, made from the types that decode requests and encode responses."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from inspect import cleandoc
@@ -20,11 +20,19 @@ _SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
 """The API's path relative to the description, so that it is right behind any proxy."""
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
+_IF_NONE_MATCH: Final = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "The `ETag` of an earlier response: if nothing has changed, the response is 304 without a body.",
+    "schema": {"type": "string"},
+}
+_ETAG: Final = {"ETag": {"description": "The `version` of the response.", "schema": {"type": "string"}}}
 _PROBLEMS: Final[Mapping[HTTPStatus, str]] = {
     HTTPStatus.BAD_REQUEST: "The request does not match this description, or its cursor or entry is invalid.",
     HTTPStatus.UNAUTHORIZED: "The token or cookie is missing or invalid.",
     HTTPStatus.FORBIDDEN: "The account is read-only, or another site's page sent the request.",
-    HTTPStatus.NOT_FOUND: "The app has no such queue, job or shard.",
+    HTTPStatus.NOT_FOUND: "The app has no such queue, job, shard, entry or task.",
     HTTPStatus.CONFLICT: "The number of shards changed since the action began.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is larger than 1 MB.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not application/json.",
@@ -65,7 +73,9 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
     types = [Problem, *(each for operation in operations for each in (operation.response, operation.params))]
     references, components = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
     pairs = dict(zip(operations, zip(references[1::2], references[2::2], strict=True), strict=True))
-    parameters = {operation.params.__name__ for operation in operations if operation.method == "GET"}
+    parameters = {
+        operation.params.__name__ for operation in operations if operation.method == "GET" or operation.placeholders
+    }
     paths: dict[str, dict[str, Any]] = {}
     for operation, (response, _) in pairs.items():
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, response, components)
@@ -105,21 +115,25 @@ def _described(operation: Operation, response: Any, components: Mapping[str, Any
             **{str(int(status)): {"$ref": _RESPONSE.format(status.name)} for status in sorted(_statuses(operation))},
         },
     }
-    if operation.method == "GET":
-        described["parameters"] = [*_parameters(params)]
+    if operation.method == "GET" or operation.placeholders:
+        described["parameters"] = [*_parameters(params, operation.placeholders)]
     else:
         schema = {"$ref": _TEMPLATE.format(name=operation.params.__name__)}
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if operation.is_polled:
+        described["parameters"].append(_IF_NONE_MATCH)
+        described["responses"]["200"]["headers"] = _ETAG
+        described["responses"]["304"] = {"description": "Nothing has changed.", "headers": _ETAG}
     return described
 
 
-def _parameters(params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _parameters(params: Mapping[str, Any], placeholders: Collection[str]) -> Iterator[dict[str, Any]]:
     for name, schema in params.get("properties", {}).items():
         plain = {**schema}
         about = plain.pop("description", "")
         yield {
             "name": name,
-            "in": "query",
+            "in": "path" if name in placeholders else "query",
             "required": name in params.get("required", ()),
             "description": about,
             "schema": plain,

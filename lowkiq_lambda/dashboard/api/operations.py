@@ -9,9 +9,11 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from lowkiq_lambda.dashboard.api.polled import Polled, polled_response
 from lowkiq_lambda.dashboard.context import RequestContext, Site, get, post
 from lowkiq_lambda.dashboard.problems import Code
 
@@ -19,6 +21,7 @@ PREFIX: Final = "/api/v1"
 Params = TypeVar("Params", bound=msgspec.Struct)
 _NO_MATCH: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.(?:\w+\.)*(?P<field>\w+)`", re.DOTALL)
 """What msgspec says of a text that does not match a pattern: the pattern is for programs."""
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 Run = Callable[[RequestContext, Params], Any]
 
 
@@ -38,7 +41,10 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. `params` come from the query of a GET, or from the JSON body of a POST."""
+    """One operation. `params` come from the path, and from the query of a GET or the JSON body of a POST.
+
+    A POST that has a placeholder in its path takes no body.
+    """
 
     method: Literal["GET", "POST"]
     path: str
@@ -46,17 +52,33 @@ class Operation:
     params: type[msgspec.Struct]
     response: Any
 
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """The parameters that the path has."""
+        return frozenset(_PLACEHOLDER.findall(self.path))
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether programs ask again and again until something has changed."""
+        return self.method == "GET" and isinstance(self.response, type) and issubclass(self.response, Polled)
+
     def route(self, site: Site) -> Route:
         """The route of the operation."""
         return (get if self.method == "GET" else post)(site, PREFIX + self.path, self._respond)
 
     def _respond(self, context: RequestContext) -> Response:
         try:
-            params = _from_query(context, self.params) if self.method == "GET" else _from_body(context, self.params)
-            response = self.run(context, params)
+            response = self.run(context, self._params_of(context))
         except ApiError as error:
             return context.refuse(error.status, error.sentence, error.code)
+        if self.is_polled:
+            return polled_response(context.request, response)
         return Response(msgspec.json.encode(response), media_type="application/json")
+
+    def _params_of(self, context: RequestContext) -> msgspec.Struct:
+        if self.method == "POST" and not self.placeholders:
+            return _from_body(context, self.params)
+        return params_from(context.request, self.params)
 
 
 def operation(method: Literal["GET", "POST"], path: str, run: Run[Params]) -> Operation:
@@ -65,9 +87,10 @@ def operation(method: Literal["GET", "POST"], path: str, run: Run[Params]) -> Op
     return Operation(method, path, run, hints["params"], hints["return"])
 
 
-def _from_query(context: RequestContext, params: type[Params]) -> Params:
-    query = context.request.query_params
-    known = {field.encode_name for field in msgspec.structs.fields(params)}
+def params_from(request: Request, params: type[Params]) -> Params:
+    """The parameters in the path and the query. Raises ApiError."""
+    query = request.query_params
+    known = {field.encode_name for field in msgspec.structs.fields(params)} - {*request.path_params}
     unknown = sorted({*query} - known)
     if unknown:
         names = ", ".join(map(repr, unknown))
@@ -79,10 +102,10 @@ def _from_query(context: RequestContext, params: type[Params]) -> Params:
     # No bound has a space: it was a + that was not escaped.
     values = {name: value.replace(" ", "+") if name in bounds else value for name, value in query.items()}
     try:
-        return msgspec.convert(values, params, strict=False)
+        return msgspec.convert(values | request.path_params, params, strict=False)
     except msgspec.ValidationError as error:
-        sentence = f"Invalid query: {_why(error, params)}"
-        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", sentence) from error
+        where = "path or query" if request.path_params else "query"
+        raise ApiError(HTTPStatus.BAD_REQUEST, "bad_parameter", f"Invalid {where}: {_why(error, params)}") from error
 
 
 def _from_body(context: RequestContext, params: type[Params]) -> Params:

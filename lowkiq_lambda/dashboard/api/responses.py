@@ -90,7 +90,7 @@ class BuriedJob(JobResponse, frozen=True, kw_only=True):
     updated_at: float
 
 
-Serialized = TypeVar("Serialized", bound=JobResponse)
+Serialized = TypeVar("Serialized", bound=msgspec.Struct)
 
 
 class JobSerializer:

@@ -15,6 +15,7 @@ from lowkiq_lambda.dashboard.api import (
     schedule_put,
     schedules,
     stats,
+    tasks,
     tenants,
 )
 from lowkiq_lambda.dashboard.api.health import HealthCheck
@@ -63,6 +64,10 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("POST", "/schedule/remove", schedules.remove),
     operation("POST", "/schedules/enable_all", schedules.enable_all),
     operation("POST", "/schedules/disable_all", schedules.disable_all),
+    operation("GET", "/tasks", tasks.tasks),
+    operation("GET", "/tasks/{id}", tasks.task),
+    operation("GET", "/tasks/{id}/items", tasks.task_items),
+    operation("POST", "/tasks/{id}/cancel", tasks.cancel),
 )
 
 

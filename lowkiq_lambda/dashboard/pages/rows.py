@@ -13,7 +13,7 @@ from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
 from lowkiq_lambda.worker import Worker, shard_index
 
 _LONGEST_ID: Final = 80
-_LONGEST_LINK: Final = 6_000
+LONGEST_LINK: Final = 6_000
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
         key=f"job-{number}",
         id=job.id,
         name=shown_id(job.id),
-        link=context.link("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= _LONGEST_LINK else None,
+        link=context.link("job", queue=worker.queue_name, id=job.id) if len(quoted(job.id)) <= LONGEST_LINK else None,
         shard=shard_index(worker, job.id),
         at=at,
         ahead=at - now,

@@ -1,0 +1,117 @@
+"""Tasks: all of them, one with its items, and its cancelling."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.api.task_reader import NO_TASK
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.formatting import quoted
+from lowkiq_lambda.dashboard.pages.queue import PAGE
+from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.dashboard.task_cancelling import cancel_task
+from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, bar, bar_words
+from lowkiq_lambda.errors import NoSuchTask
+from lowkiq_lambda.tasks.views import STATUSES, Item, Status
+
+ENDED: Final = {
+    "completing": "Nothing to do: all items of the task have ended.",
+    "completed": "Nothing to do: all items of the task have ended.",
+    "cancelled": "Nothing to do: the task is cancelled.",
+    "expired": "Nothing to do: the task is being deleted.",
+}
+"""Why a task of that state cannot be cancelled."""
+
+
+class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An item. `link`: to the page of its job; None where this app has no such queue, or the id is too long."""
+
+    item: Item
+    name: str
+    link: str | None
+
+
+def show(context: RequestContext) -> Response:
+    """The page of all tasks."""
+    after = context.query.get("after") or None
+    try:
+        found = context.app.tasks.list(after, PAGE)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    return context.render(
+        "tasks.html",
+        tasks=found.tasks,
+        first=context.link("tasks") if after else None,
+        next=context.link("tasks", after=found.next) if found.next else None,
+        states=STATES,
+    )
+
+
+def find(context: RequestContext) -> Response:
+    """Leads from the address that programs know to the page."""
+    return context.redirect("task", id=context.request.path_params["id"])
+
+
+def one(context: RequestContext) -> Response:
+    """The page of one task, or its live region."""
+    query, task_id = context.query, context.query.get("id", "")
+    status = _status(query.get("status", ""))
+    after = query.get("after") or None
+    try:
+        task = context.app.tasks.get(task_id)
+        progress = task.progress()
+        items = task.items(status, after, PAGE)
+    except NoSuchTask:
+        return context.refuse(404, NO_TASK)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    address = {"id": task_id} | ({"status": status} if status else {})
+    return context.render(
+        "task_live.html" if context.is_partial else "task.html",
+        task=progress,
+        state_words=STATES[progress.state],
+        may_cancel=progress.state not in ENDED,
+        bar=bar(progress.counts),
+        bar_words=bar_words(progress.counts),
+        statuses=[one for one in STATUSES.values() if progress.counts[one] or one == status],
+        meanings=MEANINGS,
+        kinds=KINDS,
+        chosen=status,
+        rows=[*_rows(context, items.items)],
+        address=address | ({"after": after} if after else {}),
+        first=context.link("task", **address) if after else None,
+        next=context.link("task", **address, after=items.next) if items.next else None,
+    )
+
+
+def ask(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
+    try:
+        task = context.app.tasks.get(context.query.get("id", "")).progress()
+    except NoSuchTask:
+        return context.refuse(404, NO_TASK)
+    return context.render("actions_task.html", task=task, sentence=ENDED.get(task.state, ""))
+
+
+def act(context: RequestContext) -> Response:
+    """Cancels the task, and redirects to it."""
+    task_id = context.form.get("id", "")
+    try:
+        cancel_task(context, task_id)
+    except NoSuchTask:
+        return context.refuse(404, NO_TASK)
+    return context.redirect("task", id=task_id)
+
+
+def _status(text: str) -> Status | None:
+    return next((status for status in STATUSES.values() if status == text), None)
+
+
+def _rows(context: RequestContext, items: Iterable[Item]) -> Iterable[ItemRow]:
+    own = {worker.queue_name for worker in context.app.workers}
+    for item in items:
+        has_page = item.queue_name in own and len(quoted(item.id)) <= LONGEST_LINK
+        link = context.link("job", queue=item.queue_name, id=item.id) if has_page else None
+        yield ItemRow(item=item, name=shown_id(item.id), link=link)

@@ -1,0 +1,246 @@
+"""Tasks on the dashboard and in its API."""
+
+import logging
+from urllib.parse import urlencode
+
+import pytest
+
+from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
+from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard.pages import tasks as page_of_tasks
+from lowkiq_lambda.tasks.record import new_id
+from lowkiq_lambda.tasks.task import Task
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.accounts import READER
+from tests.kit.handlers import Notes
+from tests.kit.web import Answer, Browser
+from tests.kit.workers import declare
+
+AUDIT = "lowkiq_lambda.audit"
+SECRET = "o" * 20
+UNKNOWN = "A" * 16
+
+
+def perform(_worker: Worker, job: BatchJob) -> None:
+    """Enrol a product: `bad` ones cannot be, `dead` ones fail."""
+    job.note("fetched the product")
+    if "bad" in job.id:
+        raise Failed("the <seller> is not qualified")
+    if "dead" in job.id:
+        raise ValueError("no such shop")
+
+
+@pytest.fixture
+def enrol(app: Lowkiq, queue_name: str) -> type[Worker]:
+    """A worker that enrols products, and tries once."""
+    return declare(app, queue_name, Notes(), perform_job=perform, max_retry_count=0)
+
+
+@pytest.fixture
+def task(app: Lowkiq, enrol: type[Worker]) -> Task:
+    """A closed task: two items are done, one failed, one dead, and two wait for an hour."""
+    task = app.task("enrol products")
+    with task:
+        labels = {"1": "row 1", "2": "row 2", "3bad": "row 3", "4dead": "row 4"}
+        task.push(enrol, [{"id": job_id, "item": label} for job_id, label in labels.items()])
+        task.push(enrol, [{"id": job_id, "delay": 3_600} for job_id in ("5", "6")])
+    app.drain()
+    return task
+
+
+@pytest.fixture
+def robot(app: Lowkiq, clock: ManualClock) -> Browser:
+    """A program with an operator's token."""
+    auth = Auth(tokens=[Token("robot", SECRET, "operator")])
+    return Browser(dashboard(app, auth=auth, clock=clock), headers={"authorization": f"Bearer {SECRET}"})
+
+
+def items(browser: Browser, task: Task, **query: object) -> Answer:
+    """A page of its items."""
+    return browser.get(f"/api/v1/tasks/{task.id}/items?{urlencode(query)}")
+
+
+def test_a36_a_program_polls_a_task_by_its_id(task: Task, robot: Browser) -> None:
+    """A-36, A-39: it gets the counts of all statuses, whether the task is complete, and when to ask again."""
+    told = robot.get(f"/api/v1/tasks/{task.id}").json
+
+    assert (task.id, "enrol products", "closed") == (told["id"], told["name"], told["state"])
+    counts = {status: count for status, count in told["counts"].items() if count}
+    assert {"enqueued": 2, "done": 2, "failed": 1, "dead": 1} == counts
+    assert (6, 4, None) == (told["total"], told["ended"], told["completed_at"])
+    assert told["next_poll"] >= 1.0
+
+
+def test_an_answer_that_did_not_change_is_not_sent_again(app: Lowkiq, task: Task, robot: Browser) -> None:
+    """The ETag is the version; whoever sends it gets 304 without a body until something changes."""
+    etags = {}
+    for path in ("", f"/{task.id}", f"/{task.id}/items"):
+        first = robot.get(f"/api/v1/tasks{path}")
+        etag = etags[path] = first.headers["etag"]
+        assert f'W/"{first.json["version"]}"' == etag
+        same = robot.get(f"/api/v1/tasks{path}", if_none_match=f'"other", {etag}')
+        assert (304, b"", etag) == (same.status, same.body, same.headers["etag"])
+
+    app.tasks.get(task.id).cancel()
+
+    for path, etag in etags.items():
+        assert 200 == robot.get(f"/api/v1/tasks{path}", if_none_match=etag).status
+
+
+def test_a38_items_have_their_messages_and_those_that_failed_come_first(task: Task, robot: Browser) -> None:
+    """A-23, A-38: label, job, attempts and all messages of each item, page by page, or those of one status."""
+    first = items(robot, task, limit=3).json
+    rest = items(robot, task, limit=3, after=first["next"]).json
+
+    statuses = ["failed", "dead", "enqueued", "enqueued", "done", "done"]
+    assert statuses == [item["status"] for item in first["items"] + rest["items"]]
+    assert rest["next"] is None
+    failed = first["items"][0]
+    assert ("row 3", "3bad", 3) == (failed["label"], failed["id"], failed["number"])
+    assert ["fetched the product", "the <seller> is not qualified"] == failed["messages"]
+    assert ["1", "2"] == [item["id"] for item in items(robot, task, status="done").json["items"]]
+
+
+def test_a_page_of_items_stays_small(task: Task, robot: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """API Gateway refuses an answer above its limit: a page of large items ends sooner, and the next one goes on."""
+    monkeypatch.setattr("lowkiq_lambda.dashboard.api.responses.LARGEST_PAGE", 500)
+    pages = [items(robot, task).json]
+    while following := pages[-1]["next"]:
+        pages.append(items(robot, task, after=following).json)
+
+    assert len(pages) > 2
+    assert [1, 2, 3, 4, 5, 6] == sorted(item["number"] for page in pages for item in page["items"])
+
+
+def test_the_list_has_those_that_go_on_first(app: Lowkiq, task: Task, clock: ManualClock, robot: Browser) -> None:
+    """Each with its state and the number of its items; the next page goes on behind the one before."""
+    with app.task("empty") as ended:
+        pass
+    clock.advance(1.0)
+    opened = app.task("another")
+
+    # Other tests on the server have tasks, too.
+    pages = [robot.get("/api/v1/tasks?limit=2").json]
+    while following := pages[-1]["next"]:
+        pages.append(robot.get(f"/api/v1/tasks?{urlencode({'limit': 2, 'after': following})}").json)
+    assert {2} == {len(page["tasks"]) for page in pages[:-1]}
+    ours = {ended.id, task.id, opened.id}
+    listed = [one for page in pages for one in page["tasks"] if one["id"] in ours]
+
+    assert [opened.id, task.id, ended.id] == [one["id"] for one in listed]
+    assert ["open", "closed", "completed"] == [one["state"] for one in listed]
+    assert (6, "enrol products") == (listed[1]["pushed"], listed[1]["name"])
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        (f"tasks/{UNKNOWN}", 404, "unknown_task"),
+        (f"tasks/{UNKNOWN}/items", 404, "unknown_task"),
+        ("tasks/no-id", 400, "bad_parameter"),
+        ("tasks/{id}?id=other", 400, "bad_parameter"),
+        ("tasks/{id}/items?status=well", 400, "bad_parameter"),
+        ("tasks/{id}/items?limit=0", 400, "bad_parameter"),
+        ("tasks/{id}/items?after=done", 400, "bad_cursor"),
+        ("tasks?after=here", 400, "bad_cursor"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_is_refused(
+    task: Task, robot: Browser, path: str, status: int, code: str
+) -> None:
+    """By a code for programs, and a sentence for people."""
+    answer = robot.get(f"/api/v1/{path.format(id=task.id)}")
+    assert (status, code) == (answer.status, answer.json["code"])
+
+
+def test_a_program_cancels_a_task(app: Lowkiq, task: Task, robot: Browser, caplog: pytest.LogCaptureFixture) -> None:
+    """What waits is gone, the audit log has who did it, and a repeat changes nothing."""
+    caplog.set_level(logging.INFO, logger=AUDIT)
+
+    told = robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json
+
+    assert ("cancelled", 2, 6) == (told["state"], told["counts"]["cancelled"], told["ended"])
+    assert f"'robot': cancel, task {task.id} 'enrol products': 2 changed" == caplog.records[-1].getMessage()
+    assert 0 == app.stats()["total"]["length"]
+    assert "cancelled" == robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json["state"]
+    assert 404 == robot.ask("POST", f"/api/v1/tasks/{UNKNOWN}/cancel").status
+
+
+def test_strangers_and_readers_cancel_nothing(task: Task, make_browser: MakeBrowser) -> None:
+    """P10: nobody reads a task without signing in, and a reader, or another site's page, cancels none."""
+    stranger, reader, operator = make_browser(None), make_browser(READER), make_browser()
+    for path in ("tasks", f"tasks/{task.id}", f"tasks/{task.id}/items"):
+        assert 401 == stranger.get(f"/api/v1/{path}").status
+        assert 200 == reader.get(f"/api/v1/{path}").status
+    for path in ("/tasks", f"/task?id={task.id}"):
+        assert "sign-in" in stranger.get(path).location
+    cancel = f"/api/v1/tasks/{task.id}/cancel"
+    assert [401, 403, 403] == [browser.post(cancel).status for browser in (stranger, reader, operator)]
+    assert 403 == reader.get(f"/actions/task?id={task.id}").status
+    assert 403 == operator.post("/actions/task", {"id": task.id}).status
+    assert "Cancel the task…" not in reader.get(f"/task?id={task.id}").text
+    assert 0 == task.progress().counts["cancelled"]
+
+
+def test_the_page_shows_how_far_a_task_has_come(task: Task, queue_name: str, browser: Browser) -> None:
+    """A-23: counts, a bar, and the items with a link to their jobs; what handlers say is a text, and no HTML."""
+    page = browser.get(f"/task?id={task.id}")
+
+    assert "4 of 6 items have ended." in page.words
+    assert "Items by status: 1 failed, 1 dead, 2 done, 2 enqueued" in page.text
+    assert page.text.index("3bad") < page.text.index("4dead") < page.text.index('id="item-5"')
+    assert "the &lt;seller&gt; is not qualified" in page.text
+    assert f'href="./job?queue={queue_name}&amp;id=3bad"' in page.text
+    assert "row 3" in page.words
+    part = browser.part(f"/task?id={task.id}&status=done")
+    assert ("row 1" in part.words, "row 3" in part.words, "<html" in part.text) == (True, False, False)
+    assert "No item is lost" in browser.get(f"/task?id={task.id}&status=lost").words
+
+
+def test_the_page_has_pages_of_items(task: Task, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one goes on behind the last item, with the same status."""
+    monkeypatch.setattr(page_of_tasks, "PAGE", 1)
+    first = browser.get(f"/task?id={task.id}&status=done")
+    assert ("row 1" in first.words, "First page" in first.words) == (True, False)
+
+    second = browser.get(f"/task?{urlencode({'id': task.id, 'status': 'done', 'after': 'done-1'})}")
+
+    assert f'href="./task?id={task.id}&amp;status=done&amp;after=done-1"' in first.text
+    assert ("row 2" in second.words, "First page" in second.words, "Next page" in second.words) == (True, True, False)
+    assert 400 == browser.get(f"/task?id={task.id}&after=nowhere").status
+
+
+def test_an_operator_is_asked_before_a_task_is_cancelled(
+    task: Task, browser: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The question changes nothing; the answer cancels it once, and leads back to it."""
+    caplog.set_level(logging.INFO, logger=AUDIT)
+    assert "with 2 waiting and 0 running items" in browser.get(f"/actions/task?id={task.id}").words
+    assert 0 == task.progress().counts["cancelled"]
+
+    answer = browser.send("/actions/task", {"id": task.id})
+
+    assert (303, f"/task?id={task.id}") == (answer.status, answer.location.removeprefix("http://127.0.0.1:8000"))
+    assert "cancel, task" in caplog.records[-1].getMessage()
+    shown = browser.follow(answer)
+    assert ("6 of 6 items have ended." in shown.words, "Cancel the task…" in shown.words) == (True, False)
+    assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={task.id}").words
+
+
+def test_the_list_of_tasks_leads_to_each(task: Task, browser: Browser) -> None:
+    """From the overview; and the address that programs know leads to the page, too."""
+    assert 'href="./tasks"' in browser.get("/").text
+    listed = browser.get("/tasks")
+    assert f'href="./task?id={task.id}"' in listed.text
+    assert "closed" in listed.words
+    assert f"/task?id={task.id}" in browser.get(f"/tasks/{task.id}").location
+    assert 400 == browser.get("/tasks?after=here").status
+
+
+def test_a_task_that_is_not_there_is_not_found(browser: Browser) -> None:
+    """As an id that is none."""
+    for task_id in (new_id(), "no id", ""):
+        assert 404 == browser.get(f"/task?{urlencode({'id': task_id})}").status
+        assert 404 == browser.get(f"/actions/task?{urlencode({'id': task_id})}").status
+        assert 404 == browser.send("/actions/task", {"id": task_id}).status
