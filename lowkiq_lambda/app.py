@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
+    from lowkiq_lambda.dashboard.tasks_api import Authorize
     from lowkiq_lambda.duties.duty import Duty
     from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
@@ -409,6 +410,16 @@ class Lowkiq:
         from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - an entrance, and a drain has no use for it
 
         return dashboard(self, auth=auth, base_path=base_path, mask=mask, clock=clock or self._parts.clock)
+
+    def tasks_api(self, *, authorize: "Authorize | None" = None, mask: "Mask | None" = None) -> "ASGIApp":
+        """Tasks as JSON, for a front end of your own: an ASGI app to be mounted; `dashboard.tasks_api` says the rest.
+
+        `authorize` is asked with each request and the id of its task (None: the list of all) and returns whether its
+        sender may see that. Raises ConfigError without it: nobody may come in.
+        """
+        from lowkiq_lambda.dashboard.tasks_api import tasks_api  # noqa: PLC0415 - an entrance, as the dashboard is
+
+        return tasks_api(self, authorize=authorize, mask=mask)
 
     @property
     def drainer(self) -> Drainer:

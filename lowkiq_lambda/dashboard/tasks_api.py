@@ -1,0 +1,113 @@
+"""Tasks for a customer's own front end: an ASGI app with three routes, which read."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from inspect import isawaitable
+from typing import Any, Final, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.dashboard.api.operations import ApiError, params_from
+from lowkiq_lambda.dashboard.api.polled import polled_response
+from lowkiq_lambda.dashboard.api.task_reader import ItemsParams, TaskParams, TaskReader, TasksParams
+from lowkiq_lambda.dashboard.problems import problem_response
+from lowkiq_lambda.errors import ConfigError, LowkiqError
+from lowkiq_lambda.protocols import Mask
+
+logger = logging.getLogger(__name__)
+
+Authorize: TypeAlias = Callable[[Request, str | None], bool | Awaitable[bool]]
+"""Given a request and the id of a task, or None for the list of all tasks: whether its sender may see that."""
+
+NO_AUTHORIZE: Final = (
+    "tasks_api needs `authorize`, a function of the request and the task's id that says whether its sender may see the "
+    "task. Without it everybody could."
+)
+_HIDDEN: Final = "There is no such task, or it is not yours."
+_UNAVAILABLE: Final = "The task cannot be read now. Ask again a little later."
+_FAILED: Final = "The server failed on this request. Its log has the error."
+_NO_PATH: Final = "There is no such path."
+_HEADERS: Final = {"cache-control": "private, no-cache", "x-content-type-options": "nosniff"}
+
+
+def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | None = None) -> ASGIApp:
+    """`GET /tasks`, `/tasks/{id}` and `/tasks/{id}/items` of an app, for those whom `authorize` lets in.
+
+    `authorize` may be a coroutine function, and may raise an HTTPException of Starlette. `mask` gets a queue's name,
+    the id of a job, and a label or message of its item, and returns the text to show. Raises ConfigError without
+    `authorize`.
+    """
+    given: object = authorize
+    if authorize is None or not callable(given):
+        raise ConfigError(NO_AUTHORIZE, setting="authorize")
+    reader, guard = TaskReader(app, mask), _Guard(authorize)
+    routes = [
+        Route("/tasks", guard.endpoint(TasksParams, reader.page)),
+        Route("/tasks/{id}", guard.endpoint(TaskParams, reader.one)),
+        Route("/tasks/{id}/items", guard.endpoint(ItemsParams, reader.items)),
+    ]
+    served = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_error})
+    served.router.redirect_slashes = False
+    return served
+
+
+class _Guard:
+    """Answers those whom `authorize` lets in; to others nothing is there."""
+
+    def __init__(self, authorize: Authorize) -> None:
+        self._authorize = authorize
+
+    def endpoint(self, params: Any, read: Callable[[Any], Any]) -> Callable[[Request], Awaitable[Response]]:  # noqa: ANN401 - a type of parameters
+        """The endpoint of a route."""
+
+        async def answer(request: Request) -> Response:
+            response = await self._answer(request, params, read)
+            response.headers.update(_HEADERS)
+            return response
+
+        return answer
+
+    async def _answer(self, request: Request, params: Any, read: Callable[[Any], Any]) -> Response:  # noqa: ANN401 - as above
+        try:
+            asked = params_from(request, params)
+            if not await self._allows(request, getattr(asked, "id", None)):
+                return problem_response(HTTPStatus.NOT_FOUND, _HIDDEN, "unknown_task")
+            # It blocks on Redis.
+            return polled_response(request, await run_in_threadpool(read, asked))
+        except ApiError as error:
+            is_unknown = error.code == "unknown_task"
+            return problem_response(error.status, _HIDDEN if is_unknown else error.sentence, error.code)
+        except HTTPException:
+            raise
+        except LowkiqError:
+            logger.exception("tasks cannot be read")
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, _UNAVAILABLE)
+        except Exception:
+            logger.exception("the API of tasks failed")
+            return problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED)
+
+    async def _allows(self, request: Request, task_id: str | None) -> bool:
+        # A function that is no coroutine may block, too: on a database, for example.
+        allowed = await run_in_threadpool(self._authorize, request, task_id)
+        if isawaitable(allowed):
+            allowed = await allowed
+        given: object = allowed
+        if not isinstance(given, bool):
+            raise TypeError(f"authorize must return True or False, not {given!r}")
+        return given
+
+
+def _on_http_error(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
+    said = error.detail if isinstance(error, HTTPException) else _FAILED
+    response = problem_response(status, _NO_PATH if status == HTTPStatus.NOT_FOUND else said)
+    response.headers.update({**(getattr(error, "headers", None) or {}), **_HEADERS})
+    return response
