@@ -14,7 +14,7 @@ STATES: Final[Mapping[State, str]] = {
     "closed": "Only its own running items may push more. When all items have ended, it is complete.",
     "completing": "All items have ended, and the job of its on_complete is being pushed.",
     "completed": "All items have ended.",
-    "cancelled": "It takes no pushes, and has no on_complete. What ran when it was cancelled ends by itself.",
+    "cancelled": "It takes no pushes, and has no on_complete. What waits is deleted; what runs ends by itself.",
     "expired": "It is being deleted.",
 }
 MEANINGS: Final[Mapping[Status, str]] = {

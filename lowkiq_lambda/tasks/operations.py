@@ -73,16 +73,17 @@ class TaskOperations:
         )
         self.look(stored)
 
-    def cancel(self, task_id: str) -> None:
-        """No more pushes at all; what waits is withdrawn."""
-        now = self.records.now()
+    def cancel(self, task_id: str, seconds: float = math.inf) -> None:
+        """No more pushes at all; what waits is withdrawn, by the duty "tasks" what takes longer than that."""
+        now, clock = self.records.now(), self.app.backend.clock
+        ends_at = clock.monotonic() + seconds
 
         def change(record: TaskRecord) -> TaskRecord:
             return record.changed(cancelled_at=now) if record.state in {"open", "closed"} else record
 
         stored = self.records.change(task_id, change)
         if stored.record.state == "cancelled" and not stored.record.is_over:
-            self.withdraw(stored, lambda: math.inf)
+            self.withdraw(stored, lambda: ends_at - clock.monotonic())
             self.look(stored)
 
     def withdraw(self, stored: Stored, remaining: Callable[[], float]) -> None:

@@ -1,5 +1,6 @@
 """One task: what code does with it."""
 
+import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -64,12 +65,13 @@ class Task:
         """No more pushes from outside: when all items have ended, the task is complete. Harmless to repeat."""
         self._operations.close(self.id)
 
-    def cancel(self) -> None:
+    def cancel(self, seconds: float = math.inf) -> None:
         """What waits is deleted, unless somebody else pushed it too; what runs ends by itself. Harmless to repeat.
 
         The task takes no pushes from then on, and its callback is not pushed. A complete task stays as it is.
+        What takes longer than `seconds` is left to the duty "tasks", which deletes the rest within minutes.
         """
-        self._operations.cancel(self.id)
+        self._operations.cancel(self.id, seconds)
 
     def progress(self) -> Progress:
         """How far it has come. Where it turns out to be complete, it is completed."""

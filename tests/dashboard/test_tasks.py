@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
-from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.dashboard import Auth, Token, dashboard, task_cancelling
 from lowkiq_lambda.dashboard.pages import tasks as page_of_tasks
 from lowkiq_lambda.tasks.record import new_id
 from lowkiq_lambda.tasks.task import Task
@@ -226,6 +226,19 @@ def test_an_operator_is_asked_before_a_task_is_cancelled(
     shown = browser.follow(answer)
     assert ("6 of 6 items have ended." in shown.words, "Cancel the task…" in shown.words) == (True, False)
     assert "Nothing to do: the task is cancelled." in browser.get(f"/actions/task?id={task.id}").words
+
+
+def test_a_large_task_is_cancelled_in_the_background(
+    app: Lowkiq, task: Task, robot: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request is bounded, as API Gateway waits for none: what waits then is deleted by the next tick."""
+    monkeypatch.setattr(task_cancelling, "SECONDS", 0.0)
+    told = robot.ask("POST", f"/api/v1/tasks/{task.id}/cancel").json
+
+    app.tasks.upkeep(lambda: 10.0)
+
+    assert ("cancelled", 2, 0) == (told["state"], told["counts"]["enqueued"], told["counts"]["cancelled"])
+    assert 2 == task.progress().counts["cancelled"]
 
 
 def test_the_list_of_tasks_leads_to_each(task: Task, browser: Browser) -> None:
