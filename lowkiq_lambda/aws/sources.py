@@ -176,7 +176,7 @@ def _from_dynamodb(record: DynamoDBRecord) -> Incoming:
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - whatever an item holds
-    """With numbers and lists as JSON has them; bytes stay bytes."""
+    """With numbers and lists as JSON has them. Binary values are base64, as Lambda hands them over."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, Mapping):
