@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendUnavailable, NoSuchTask
+from lowkiq_lambda.errors import BackendUnavailable, NoSuchTask, ShardDamaged
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import TASK_SLOT, TasksRef
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape, script
@@ -113,8 +113,9 @@ class TaskRecords:
         """Tasks with the latest to be forgotten first, behind that time and id."""
         expires_at, task_id = after or ("+inf", "")
         reply = ListTasksReply.of(self._call("list_tasks", [expires_at, task_id, limit]))
-        found = zip(reply.tasks[::3], reply.tasks[1::3], reply.tasks[2::3], strict=True)
-        return [ListedTask(id_.decode(), at.decode(), TaskRecord.of(text)) for id_, at, text in found]
+        times = dict(zip(reply.tasks[::3], reply.tasks[1::3], strict=True))
+        pairs = [part for position, part in enumerate(reply.tasks) if position % 3 != 1]
+        return [ListedTask(one.id, times[one.id.encode()].decode(), one.record) for one in _readable(pairs)]
 
     def _swap(self, stored: Stored, text: bytes, record: TaskRecord | None) -> bytes | None:
         """None where it was replaced; else the record that is there."""
@@ -130,7 +131,10 @@ class TaskRecords:
 def _stored(task_id: str, text: bytes) -> Stored:
     if not text:
         raise NoSuchTask(f"There is no task {task_id}: it was forgotten, or it is one of another server.")
-    return Stored(task_id, text, TaskRecord.of(text))
+    try:
+        return Stored(task_id, text, TaskRecord.of(text))
+    except msgspec.MsgspecError as error:
+        raise ShardDamaged(f"The record of the task {task_id} holds what nobody of us has written: {error}.") from error
 
 
 def _readable(pairs: Sequence[Any]) -> Iterator[Stored]:

@@ -12,7 +12,7 @@ from lowkiq_lambda.aws.dispatch_function import tasks_of
 from lowkiq_lambda.aws.duty_task import look_after_tasks
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import Tick
-from lowkiq_lambda.errors import BackendUnavailable, DeclarationError
+from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, ShardDamaged
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
 from lowkiq_lambda.tasks.records import Stored
@@ -221,8 +221,14 @@ def test_one_task_that_cannot_be_looked_after_keeps_no_other_from_its_turn(
     server.admin.zadd(TasksRef().keys[1], {"AAAAAAAAAAAAAAAA": 0})
     app.task("ours")
 
+    server.admin.zadd(TasksRef().keys[2], {"AAAAAAAAAAAAAAAA": clock.time() + DAY})
+    names = {one.name for one in app.tasks.list().tasks}
+    with pytest.raises(ShardDamaged, match="AAAAAAAAAAAAAAAA"):
+        app.tasks.get("AAAAAAAAAAAAAAAA").progress()
+
     looks = app.tasks.upkeep(enough), other.tasks.upkeep(enough)
 
+    assert {"foreign", "ours"} == names
     assert ({"looked": 2}, {"looked": 2, "completed": 1}) == looks
     assert "completed" == task.progress().state
     close_app(other)
