@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 W = TypeVar("W", bound=type[Worker])
 M = TypeVar("M", bound="MappingFunction")
 Handler: TypeAlias = Callable[[Any], object]
+Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
 
 class Lowkiq:
@@ -291,6 +292,8 @@ class Lowkiq:
 
     def push_past_middlewares(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
         """Push jobs that have been through the client middlewares elsewhere; else as `push`."""
+        if self.config.when_unavailable != "raise":
+            return self._parts.reliable_client(self._queues.of(worker)).push(jobs)
         return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
     async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
@@ -299,6 +302,29 @@ class Lowkiq:
         Where it is cancelled the push goes on, and nobody learns whether the jobs were written.
         """
         return await self._parts.push_threads.run(partial(self.push, worker, list(jobs)))
+
+    def flush(self, seconds: float = 5.0) -> int:
+        """Write the jobs that wait in this process for Redis; how many are left after so many seconds.
+
+        Jobs wait where the settings say `when_unavailable="buffer"`. The last attempt is not broken off, so this may
+        take `redis_timeout` longer.
+        """
+        redelivery = self._parts.redelivery
+        return redelivery.flush(seconds) if redelivery else 0
+
+    def give_up_pushes(self) -> None:
+        """`flush`, and hand to `on_lost` what is left: for a process that ends without its exit handlers."""
+        if self._parts.redelivery:
+            self._parts.redelivery.close()
+
+    def flushes(self, handler: Flushed) -> Flushed:
+        """Around a handler on Lambda, where a frozen process delivers nothing: flush before it returns or raises.
+
+        It raises NotFlushed where jobs are left then, unless the handler has raised.
+        """
+        from lowkiq_lambda.push.flushing import flushing  # noqa: PLC0415 - only where it is asked for
+
+        return flushing(self.flush, handler)
 
     def drain(self, seconds: float | None = None) -> dict[str, int]:
         """Perform what is due, here and now, until nothing is or `seconds` (default `max_runtime`) are over.

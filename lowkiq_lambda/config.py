@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,9 @@ from lowkiq_lambda.protocols import (
     LoadPayload,
     LoopFactory,
     Mask,
+    OnBuffered,
+    OnLost,
+    Overflow,
     StartDrain,
 )
 
@@ -41,6 +44,9 @@ Bytes = Annotated[int, Meta(ge=1, le=512 * _MEBIBYTE)]
 Seconds = Annotated[float, Meta(gt=0, le=_YEAR)]
 # Below a fifth of a second a lease ends in an ordinary pause of the network or the interpreter.
 LeaseSeconds = Annotated[float, Meta(ge=0.2, le=3_600)]
+
+
+WhenUnavailable: TypeAlias = Literal["raise", "buffer"]
 
 
 def do_nothing(*_arguments: object) -> None:
@@ -98,6 +104,11 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     redis_timeout: Seconds = 5.0
     """How long a call waits for Redis; under a lease at most a sixth of its TTL, see `lease_timeout`."""
 
+    buffer_jobs: Count = 1_000
+    """How many jobs may wait in this process for Redis, with `when_unavailable="buffer"`."""
+    buffer_full: Literal["raise", "drop_oldest"] = "raise"
+    """What gives way where more come: the push, or the jobs that have waited longest."""
+
     wake_function: Annotated[str, Meta(min_length=1, max_length=2_048)] | None = None
     """Name or ARN of the drain function that a push into an idle shard invokes; None invokes nothing."""
     wake_window: Annotated[float, Meta(gt=0, le=900)] = 10.0
@@ -139,6 +150,13 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
 class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     """All settings of an app: `PlainSettings`, and callables, which no variable can give."""
+
+    when_unavailable: WhenUnavailable | Overflow = "raise"
+    """What a push does that Redis cannot take now: raise, keep the jobs in this process, or hand them to an object."""
+    on_buffered: OnBuffered = do_nothing
+    """Called when jobs were kept, with how many wait now."""
+    on_lost: OnLost = do_nothing
+    """Called with jobs that were kept and then given up: as newer ones took their place, or the process ends."""
 
     credentials: Credentials | None = None
     """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
@@ -195,8 +213,8 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
 
     @classmethod
     def kinds(cls) -> Mapping[str, Any]:
-        """The types of `PlainSettings`, by name."""
-        return _kinds(PlainSettings)
+        """The types of `PlainSettings`, by name, and of what the environment can give of `when_unavailable`."""
+        return _app_kinds()
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
@@ -241,11 +259,18 @@ def _kinds(settings: type[EnvSettings]) -> Mapping[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(settings)}
 
 
+@cache
+def _app_kinds() -> Mapping[str, Any]:
+    return {**_kinds(PlainSettings), "when_unavailable": WhenUnavailable}
+
+
 def _checked(name: str, value: object, kind: object, *, text: bool = False) -> object:
     """The value as that kind, which a `text` is read as. Raises ConfigError, which names the setting."""
     try:
         return msgspec.convert(value, kind, strict=not text)
     except msgspec.ValidationError:
+        if kind is WhenUnavailable and isinstance(value, Overflow):
+            return value
         from lowkiq_lambda.expected import expected  # noqa: PLC0415 - imported lazily: cold start
 
         raise _refused(name, value, f"expected {expected(kind)}", variable_of(name) if text else name) from None

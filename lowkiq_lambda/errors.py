@@ -117,6 +117,18 @@ class PoolExhausted(BackendUnavailable):
     """No connection became free within `pool_timeout`: raise `client_pool_size`, or use fewer threads."""
 
 
+class BufferFull(BackendUnavailable):
+    """Redis cannot be reached, and the buffer of this process is full: try again later, or raise `buffer_jobs`."""
+
+
+class NotFlushed(BackendUnavailable):
+    """Jobs are still in the buffer of this process, as Redis could not be reached: they may be lost with it."""
+
+    def __init__(self, message: str | None = None, *, jobs: int = 0) -> None:
+        super().__init__(message)
+        self.jobs = jobs
+
+
 class BackendFull(BackendError):
     """Redis has reached its memory limit: drain or delete jobs, or raise `maxmemory`, then push again."""
 

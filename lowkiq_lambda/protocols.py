@@ -83,6 +83,19 @@ class RenewableCredentials(Protocol):
         ...
 
 
+@runtime_checkable
+class Overflow(Protocol):
+    """Takes the jobs of pushes that Redis could not take, and sees to it that they get there later."""
+
+    def take(self, worker: type[Any], jobs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """A `Pushed` for each job, with `buffered`, in their order.
+
+        The jobs are as `perform_async` takes them, checked, and have passed the client middlewares. Raises
+        PushInterrupted, with positions in `jobs`, where only some were taken, another BackendError where none was.
+        """
+        ...
+
+
 class SettledEvent(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
     """One settling of one shard, as Redis has acknowledged it; or what a new holder found of a dead one."""
 
@@ -124,6 +137,10 @@ LoadPayload: TypeAlias = Callable[[bytes], object]
 FormatError: TypeAlias = Callable[[BaseException], str]
 DumpError: TypeAlias = Callable[[str], bytes]
 LoadError: TypeAlias = Callable[[bytes], str]
+OnBuffered: TypeAlias = Callable[[int], object]
+"""Given how many jobs wait in the process for Redis."""
+OnLost: TypeAlias = Callable[[Any, list[dict[str, Any]]], object]
+"""Given a worker and jobs of it that were not delivered, such as its `perform_async` takes."""
 Mask: TypeAlias = Callable[[str, str, object], object]
 """Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]

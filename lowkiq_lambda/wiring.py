@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lowkiq_lambda.protocols import Observer, ServerMiddleware, StartDrain
+    from lowkiq_lambda.push.redelivery import Redelivery
+    from lowkiq_lambda.push.reliable import ReliableClient
     from lowkiq_lambda.push.threads import PushThreads
     from lowkiq_lambda.store.inspect.inspector import Inspector
     from lowkiq_lambda.store.shard.waking import Waker
 
 
+_LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME"
 SPARE_CONNECTIONS: Final = 3
 """Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
 
@@ -47,6 +50,9 @@ class Parts:
         self._url: str | None = None
         self._backend: Backend | None = None
         self._push_clients: dict[str, PushClient] = {}
+        self._reliable_clients: dict[str, ReliableClient] = {}
+        self.redelivery: Redelivery | None = None
+        """Of what pushes have kept in this process; None before the first push that may."""
         self._push_threads: PushThreads | None = None
         self._waker: tuple[Waker | None] | None = None
         """One for all, as it remembers which shards it has woken."""
@@ -95,6 +101,11 @@ class Parts:
     def has_seen(self, feature: str) -> bool:
         """Whether a queue has been seen to use the feature, which its declaration does not tell."""
         return any(backend.uses(feature) for backend in self.opened)
+
+    def reliable_client(self, queue: Queue) -> "ReliableClient":
+        """The one that pushes to the queue where `when_unavailable` says more than to raise."""
+        name = queue.worker.queue_name
+        return self._reliable_clients.get(name) or self._new_reliable_client(name, queue)
 
     @property
     def push_threads(self) -> "PushThreads":
@@ -150,6 +161,24 @@ class Parts:
                 self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self.waker
             )
             return self._push_clients.setdefault(name, client)
+
+    def _new_reliable_client(self, name: str, queue: Queue) -> "ReliableClient":
+        from lowkiq_lambda.push.reliable import PATIENCE, reliable_client  # noqa: PLC0415 - only where it is asked for
+        from lowkiq_lambda.push.way import Way  # noqa: PLC0415 - as above
+
+        def open_client() -> PushClient:
+            queue.ensure_declared(self.backend, self.config.codec_name, PATIENCE)
+            return self.push_client(queue)
+
+        with self._lock:
+            if self.redelivery is None:
+                from lowkiq_lambda.push.redelivery import Redelivery  # noqa: PLC0415 - as above
+
+                # A frozen process runs no thread: what waits has to be flushed before each freeze.
+                self.redelivery = Redelivery(self.config, self.clock, has_thread=not os.environ.get(_LAMBDA))
+            way = Way(queue.worker, open_client, lambda: self._backend, self.clock)
+            client = reliable_client(self.config, way, queue.shards, self.redelivery)
+            return self._reliable_clients.setdefault(name, client)
 
     def _open(self, connections: int, timeout: float) -> Backend:
         """So many connections at most, whose calls wait `timeout` seconds for an answer."""

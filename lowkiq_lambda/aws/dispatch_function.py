@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.environment import answering, environment
+from lowkiq_lambda.aws.environment import answering, environment, flushed
 from lowkiq_lambda.aws.fan_out import start_drains
 from lowkiq_lambda.aws.invoker import Invoker, shared_invoker
 from lowkiq_lambda.aws.logs import Context, logged
@@ -49,11 +49,12 @@ def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
 def handler(event: object, context: Context) -> dict[str, Any]:
     """One tick, whatever the event. Returns what each task did.
 
-    Raises TickFailed for what went wrong on the way, BackendError where Redis is out of reach, and ConfigError.
+    Raises TickFailed for what went wrong on the way, BackendError where Redis is out of reach, NotFlushed where jobs
+    that duties pushed are still in this process, and ConfigError.
     """
     del event
     warm = environment()
-    summary = dispatch(warm.app, warm.settings, shared_invoker(), context)
+    summary = flushed(warm.app, dispatch)(warm.app, warm.settings, shared_invoker(), context)
     logger.info("ticked", extra=summary)
     return summary
 

@@ -8,9 +8,10 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
-from lowkiq_lambda.aws.environment import Environment, answering, environment
+from lowkiq_lambda.aws.environment import Environment, answering, environment, flushed
 from lowkiq_lambda.aws.events import selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
@@ -60,9 +61,15 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
-    could not be drained, or whose handlers exited (`sys.exit`), when all others were.
+    could not be drained, or whose handlers exited (`sys.exit`), when all others were; NotFlushed says that jobs which
+    handlers pushed are still in this process.
     """
     warm = environment()
+    told: dict[str, Any] = flushed(warm.app, partial(_drained, warm))(event, context)
+    return told
+
+
+def _drained(warm: Environment, event: object, context: Context) -> dict[str, Any]:
     telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
     if is_cold():
         telemetry.cold_start()

@@ -6,9 +6,10 @@ invocation tries again.
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.logs import Context, Handler
@@ -16,6 +17,8 @@ from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import Config, variable_of
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
+
+Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +73,11 @@ def environment() -> Environment:
     if not app.workers:
         raise ConfigError(f"{settings.app} declares no worker: import the modules that declare them.", setting="app")
     return Environment(settings, app)
+
+
+def flushed(app: Lowkiq, handler: Flushed) -> Flushed:
+    """The handler, and behind it a flush where pushes may be kept: a frozen environment delivers nothing."""
+    return handler if app.config.when_unavailable == "raise" else app.flushes(handler)
 
 
 def _warn_of_unknown_variables() -> None:

@@ -31,6 +31,9 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """
     del context
     app = environment().app
+    if app.config.when_unavailable != "raise":
+        # A record is taken out of its source when its jobs are in Redis, and not before.
+        app.configure(when_unavailable="raise")
     retrying, records = arrived(event)
     failures = ingest(app, records)
     failures.log()

@@ -86,7 +86,7 @@ class Daemon:
             drainer.probe(shards)
         except BackendUnavailable as error:
             outage.failed(PROBE, error, CHECK_URL)
-        self._lifecycle = Lifecycle(config, self._clock, drainer.begin)
+        self._lifecycle = Lifecycle(config, self._clock, drainer.begin, self._app.flush)
         supervisor = ThreadSupervisor(
             [*self._drains(config, outage), *self._listeners(config, outage), *self._duties(outage)],
             pause=config.poll_interval,
@@ -127,6 +127,10 @@ class Daemon:
     def running_jobs(self) -> list[dict[str, object]]:
         """What the handlers that run were given, as fields of a line of the log each: queue, shard, count, ids."""
         return self._app.drainer.running_jobs()
+
+    def give_up_pushes(self) -> None:
+        """Write the jobs that wait in this process for Redis, or tell which are lost, as the process exits."""
+        self._app.give_up_pushes()
 
     def abandon(self) -> None:
         """Give back, unfinished, what still runs. The process must exit at once: others begin it very soon."""

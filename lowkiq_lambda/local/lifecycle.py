@@ -6,7 +6,7 @@ from threading import Event
 from typing import Final, Literal, TypeAlias
 
 from lowkiq_lambda.clock import Clock, at_most
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.config import Config, do_nothing
 from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
 
 logger = logging.getLogger(__name__)
@@ -18,10 +18,13 @@ DaemonState: TypeAlias = Literal["starting", "running", "quiet", "stopping"]
 class Lifecycle:
     """Runs in a thread of its own. `notify`, `quiet` and `stop` may be called from any other."""
 
-    def __init__(self, config: Config, clock: Clock, begin: Callable[[], None]) -> None:
+    def __init__(
+        self, config: Config, clock: Clock, begin: Callable[[], None], end: Callable[[], object] = do_nothing
+    ) -> None:
         self._config = config
         self._clock = clock
         self._begin = begin
+        self._end = end
         self._beats_at = clock.monotonic()
         self._news = Event()
         self._quiet = Event()
@@ -79,6 +82,7 @@ class Lifecycle:
         call_hook("on_shutdown", self._config.on_shutdown)
         self._until(lambda: not supervisor.running(), supervisor.report)
         supervisor.report()
+        self._end()
         logger.info("stopped")
 
     def _until(self, is_over: Callable[[], bool], tend: Callable[[], float]) -> None:

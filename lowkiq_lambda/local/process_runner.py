@@ -71,6 +71,8 @@ class ProcessRunner:
         logger.error("the process ends at once")
         for fields in self._daemon.running_jobs():
             logger.error("a handler still runs: its jobs are given back", extra=fields)
+        # First: once they are given back, others begin these jobs very soon, and the process must be gone.
+        self._daemon.give_up_pushes()
         self._daemon.abandon()
         sys.stdout.flush()
         sys.stderr.flush()

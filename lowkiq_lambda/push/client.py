@@ -127,6 +127,18 @@ class Checker(msgspec.Struct, frozen=True):
         return at
 
 
+def checker_of(config: Config, shard: ShardRef, now: Callable[[], float]) -> Checker:
+    """The checker for jobs of the queue that has this shard. `now` is what a delay counts from."""
+    return Checker(
+        shard.shards_count,
+        config.dump_payload,
+        config.max_payload_bytes,
+        config.max_id_bytes,
+        now,
+        by_tenant=shard.by_tenant,
+    )
+
+
 class PushClient:
     """Pushes the jobs of one worker. `declare` and `waker` are told of in `Pusher`."""
 
@@ -140,16 +152,9 @@ class PushClient:
         declare: Callable[[], None],
         waker: "Waker | None",
     ) -> None:
-        self._checker = Checker(
-            worker.shards_count,
-            config.dump_payload,
-            config.max_payload_bytes,
-            config.max_id_bytes,
-            now=lambda: backend.now(shards[0]),
-            by_tenant=shards[0].by_tenant,
-        )
+        self._checker = checker_of(config, shards[0], lambda: backend.now(shards[0]))
         gather = worker.gather
-        self._pusher = Pusher(
+        self.pusher = Pusher(
             backend,
             shards,
             worker.merge,
@@ -164,7 +169,7 @@ class PushClient:
         # A middleware may hand on an iterator.
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         checked = self._checker.check_all(jobs)
-        return self._pusher.push(checked.by_shard, len(jobs), checked.features) if checked.by_shard else []
+        return self.pusher.push(checked.by_shard, len(jobs), checked.features) if checked.by_shard else []
 
 
 def push_through(

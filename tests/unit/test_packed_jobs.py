@@ -5,7 +5,15 @@ import struct
 
 import pytest
 
-from lowkiq_lambda.store.shard.pushing import HAS_HEADERS, HAS_PERFORM_IN, HAS_RECEIPT, HAS_REF, HAS_SCORE, packed
+from lowkiq_lambda.store.shard.pushing import (
+    HAS_HEADERS,
+    HAS_PERFORM_IN,
+    HAS_RECEIPT,
+    HAS_REF,
+    HAS_SCORE,
+    IS_DEFAULT,
+    packed,
+)
 from lowkiq_lambda.store.shard.scripts import script
 
 SCORE = bytes(range(8))
@@ -33,5 +41,6 @@ def test_both_sides_have_the_same_bits() -> None:
         "HAS_REF": HAS_REF,
         "HAS_RECEIPT": HAS_RECEIPT,
         "HAS_HEADERS": HAS_HEADERS,
+        "IS_DEFAULT": IS_DEFAULT,
     } == bits
     assert all(bit.bit_count() == 1 for bit in bits.values())

@@ -32,6 +32,10 @@ class NodeTime(Protocol):
         """Whether it was asked just now, so that asking again would bring nothing."""
         ...
 
+    def estimate(self) -> float:
+        """Unix seconds as far as that can be told without asking: it may be off where the node was not asked lately."""
+        ...
+
 
 class GivenTime:
     """The time of a clock that somebody moves by hand, whatever the server says."""
@@ -51,6 +55,10 @@ class GivenTime:
     def is_fresh(self) -> bool:
         """Always."""
         return True
+
+    def estimate(self) -> float:
+        """The clock's time."""
+        return self._clock.time()
 
 
 class ServerTime:
@@ -83,3 +91,11 @@ class ServerTime:
         if self._measured is None or self.now() is None:
             return False
         return self._clock.monotonic() - self._measured[1] < FRESH
+
+    def estimate(self) -> float:
+        """What the node said last and what has passed since; this machine's time where the node was never asked."""
+        if self._measured is None:
+            return self._clock.time()
+        seconds, at, wall = self._measured
+        # The one stands still while a machine is frozen, the other may be set back.
+        return seconds + max(self._clock.monotonic() - at, self._clock.time() - wall)

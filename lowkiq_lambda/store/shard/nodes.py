@@ -72,6 +72,10 @@ class Nodes:
         nows = {node: self.now(shard) for node, shard in dict(zip(nodes, shards, strict=True)).items()}
         return [nows[node] for node in nodes]
 
+    def estimate(self, shard: Keyed) -> float:
+        """Unix seconds on the shard's node, as far as that can be told without asking it. Raises what redis-py does."""
+        return self._time_of(self.of(shard)).estimate()
+
     def stamp(self, shard: Keyed, *, measure: bool = False) -> Stamp:
         """The stamp for a call, its time measured where that is asked for, or needed. Raises what redis-py does."""
         now = None if measure else self._time_of(self.of(shard)).now()

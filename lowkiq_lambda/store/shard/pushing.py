@@ -2,7 +2,7 @@
 
 import os
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     ShardClosed,
 )
-from lowkiq_lambda.job import ItemRef, Pushed
+from lowkiq_lambda.job import ItemRef, Pushed, encode_score
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
@@ -33,6 +33,7 @@ HAS_PERFORM_IN: Final = 2
 HAS_REF: Final = 4
 HAS_RECEIPT: Final = 8
 HAS_HEADERS: Final = 16
+IS_DEFAULT: Final = 32
 """Bits of the flags of a packed job, as push/enqueue.lua reads them."""
 
 
@@ -65,6 +66,13 @@ def item_ref(item: ItemRef) -> bytes:
     return item.task + struct.pack(">IB", item.number, len(label)) + label
 
 
+def scored(job: bytes, score: float) -> bytes:
+    """A packed job with that score, unless it was given one; with the server's now, if that is earlier."""
+    if job[0] & HAS_SCORE:
+        return job
+    return bytes((job[0] | HAS_SCORE | IS_DEFAULT,)) + encode_score(score) + job[1:]
+
+
 def receipt(job_id: str, key: str, ttl: float) -> bytes:
     """What a packed job has for its key: a digest, which is the id's own, and for how many seconds it is remembered."""
     written = job_id.encode()
@@ -91,18 +99,56 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Positions of jobs that were applied before, each with the perform_in of their id behind it."""
 
 
-class _Chunk(NamedTuple):
+class Chunk(NamedTuple):
+    """Jobs of one shard that travel in one call, and are applied once for their token."""
+
     shard: ShardRef
     token: bytes
     jobs: Sequence[NewJob]
 
     def call(self, merge: str, channel: str, gather: bytes) -> tuple[str, ShardRef, list[Argument]]:
+        """The call that writes them."""
         args: list[Argument] = [self.token, merge, channel, self.shard.index]
         for job in self.jobs:
             args += job[1:3]
         if gather:
             args.append(gather)
         return "enqueue", self.shard, args
+
+    def named(self, told: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
+        """The jobs whose positions the answer tells, with the perform_in behind each."""
+        for offset, perform_in in zip(told[::2], told[1::2], strict=True):
+            # The answer of an earlier attempt may tell of more jobs than a buffer has left in the chunk.
+            if offset < len(self.jobs):
+                yield self.jobs[offset], float(perform_in)
+
+
+class Unwritten(NamedTuple):
+    """What of a push is not known to be written: chunks, with the errors of those that were tried, by token."""
+
+    errors: dict[bytes, LowkiqError]
+    chunks: list[Chunk]
+
+    def interrupted(self, results: Sequence[Pushed | None], cause: LowkiqError | None = None) -> LowkiqError:
+        """The error of the push; the cause itself where nothing was or may have been written."""
+        written = [position for position, result in enumerate(results) if result is not None]
+        unknown: list[int] = []
+        not_written: list[int] = []
+        for chunk in self.chunks:
+            is_unknown = isinstance(self.errors.get(chunk.token), BackendUnavailable)
+            (unknown if is_unknown else not_written).extend(job.position for job in chunk.jobs)
+        cause = cause or next(iter(self.errors.values()))
+        if not written and not unknown:
+            return cause
+        broken = PushInterrupted(
+            f"The push broke off ({cause}): {len(written)} jobs are written, {len(not_written)} are not, "
+            f"of {len(unknown)} it is unknown.",
+            written=written,
+            not_written=sorted(not_written),
+            unknown=sorted(unknown),
+        )
+        broken.__cause__ = cause
+        return broken
 
 
 class Pusher:
@@ -131,6 +177,8 @@ class Pusher:
         self._declare = declare
         self._waker = waker
         self._gather = gather
+        self.written_at: dict[int, float] = {}
+        """By shard, the server's time of the last push: no later push may take an earlier one as its score."""
 
     def push(self, jobs_by_shard: dict[int, list[NewJob]], count: int, features: Collection[str] = ()) -> list[Pushed]:
         """What became of each job, by position. Raises BackendError, QueueMismatch or PushInterrupted.
@@ -138,23 +186,33 @@ class Pusher:
         `features`: those whose keys the jobs need beside those of the queue.
         """
         results: list[Pushed | None] = [None] * count
-        sooner: dict[int, int] = {}
-        shards = [shard.using(features) for shard in self._shards] if features else self._shards
-        waves = _waves(shards, jobs_by_shard)
-        for index, wave in enumerate(waves):
-            failed = self._write(wave, results, sooner)
-            if failed:
-                self._notify(sooner, results)
-                raise _broken_off(failed, [*wave, *(chunk for later in waves[index + 1 :] for chunk in later)], results)
-        self._notify(sooner, results)
+        unwritten = self.write(waves_of(self._shards, jobs_by_shard, features), results, self._retry_for)
+        if unwritten.errors:
+            raise unwritten.interrupted(results)
         return [result for result in results if result is not None]
 
+    def write(self, waves: Sequence[Sequence[Chunk]], results: list[Pushed | None], retry_for: float) -> Unwritten:
+        """Send the waves in turn, each for `retry_for` seconds, up to the first that could not be written as a whole.
+
+        What became of the jobs is put into `results`, by their positions.
+        """
+        sooner: dict[int, int] = {}
+        unwritten = Unwritten({}, [])
+        for index, wave in enumerate(waves):
+            errors = self._write(wave, results, sooner, retry_for)
+            if errors:
+                failed = [chunk for chunk in wave if chunk.token in errors]
+                unwritten = Unwritten(errors, [*failed, *(chunk for later in waves[index + 1 :] for chunk in later)])
+                break
+        self._notify(sooner, results)
+        return unwritten
+
     def _write(
-        self, wave: Sequence[_Chunk], results: list[Pushed | None], sooner: dict[int, int]
+        self, wave: Sequence[Chunk], results: list[Pushed | None], sooner: dict[int, int], retry_for: float
     ) -> dict[bytes, LowkiqError]:
         """Sends a wave until each chunk is written or retry_for ends; the errors of those that are not, by token."""
         clock = self._backend.clock
-        retry_until, wall_limit = clock.monotonic() + self._retry_for, clock.time() + self._retry_for
+        retry_until, wall_limit = clock.monotonic() + retry_for, clock.time() + retry_for
         attempt, left, errors = 0, list(wave), dict[bytes, LowkiqError]()
         # A single script publishes by itself, a round trip sooner; one message names many shards.
         channel = self._channel if len(wave) == 1 else ""
@@ -178,7 +236,7 @@ class Pusher:
             attempt += 1
         return errors
 
-    def _sent(self, chunks: Sequence[_Chunk], channel: str) -> list[Reply | LowkiqError]:
+    def _sent(self, chunks: Sequence[Chunk], channel: str) -> list[Reply | LowkiqError]:
         """An answer for each; shards that were not open are opened, and sent theirs again."""
         replies = self._backend.run_each([chunk.call(self._merge, channel, self._gather) for chunk in chunks])
         closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
@@ -188,24 +246,25 @@ class Pusher:
                 replies[number] = reply
         return replies
 
-    def _sent_anew(self, chunks: Sequence[_Chunk], channel: str) -> Sequence[Reply | LowkiqError]:
+    def _sent_anew(self, chunks: Sequence[Chunk], channel: str) -> Sequence[Reply | LowkiqError]:
         try:
             self._declare()
         except LowkiqError as error:
             return [error] * len(chunks)
         return self._backend.run_each([chunk.call(self._merge, channel, self._gather) for chunk in chunks])
 
-    def _note(self, chunk: _Chunk, reply: Reply, results: list[Pushed | None], sooner: dict[int, int]) -> None:
+    def _note(self, chunk: Chunk, reply: Reply, results: list[Pushed | None], sooner: dict[int, int]) -> None:
         enqueued = EnqueueReply.of(reply)
         index = chunk.shard.index
         fresh_at = float(enqueued.time)
+        # Of a queue that gathers it is when new ids are due.
+        if not self._gather:
+            self.written_at[index] = fresh_at
         for job in chunk.jobs:
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=job.perform_in or fresh_at)
-        for offset, perform_in in zip(enqueued.met[::2], enqueued.met[1::2], strict=True):
-            job = chunk.jobs[offset]
-            results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=float(perform_in))
-        for offset, perform_in in zip(enqueued.repeated[::2], enqueued.repeated[1::2], strict=True):
-            job, at = chunk.jobs[offset], float(perform_in)
+        for job, at in chunk.named(enqueued.met):
+            results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=at)
+        for job, at in chunk.named(enqueued.repeated):
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, repeated=True)
         if enqueued.sooner:
             sooner[index] = enqueued.sooner
@@ -227,14 +286,18 @@ def _refused(error: LowkiqError, before: LowkiqError | None) -> LowkiqError:
     return error if surely_not_written else BackendUnavailable(str(error))
 
 
-def _waves(shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]]) -> list[list[_Chunk]]:
+def waves_of(
+    shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]], features: Collection[str]
+) -> list[list[Chunk]]:
     """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
-    waves: list[list[_Chunk]] = []
+    if features:
+        shards = [shard.using(features) for shard in shards]
+    waves: list[list[Chunk]] = []
     for index, jobs in jobs_by_shard.items():
         for number, part in enumerate(_cut(jobs)):
             if number == len(waves):
                 waves.append([])
-            waves[number].append(_Chunk(shards[index], os.urandom(12), part))
+            waves[number].append(Chunk(shards[index], os.urandom(12), part))
     return waves
 
 
@@ -249,28 +312,3 @@ def _cut(jobs: list[NewJob]) -> list[list[NewJob]]:
             parts.append(jobs[start:at])
             start, size = at, own
     return [*parts, jobs[start:]] if jobs else []
-
-
-def _broken_off(
-    failed: dict[bytes, LowkiqError], not_done: Sequence[_Chunk], results: Sequence[Pushed | None]
-) -> LowkiqError:
-    """The error of a push that could not be finished; the cause itself where nothing was or may have been written."""
-    written = [position for position, result in enumerate(results) if result is not None]
-    unknown: list[int] = []
-    not_written: list[int] = []
-    for chunk in not_done:
-        error = failed.get(chunk.token)
-        positions = [job.position for job in chunk.jobs if results[job.position] is None]
-        (unknown if isinstance(error, BackendUnavailable) else not_written).extend(positions)
-    cause = next(iter(failed.values()))
-    if not written and not unknown:
-        return cause
-    broken = PushInterrupted(
-        f"The push broke off ({cause}): {len(written)} jobs are written, {len(not_written)} are not, "
-        f"of {len(unknown)} it is unknown.",
-        written=written,
-        not_written=sorted(not_written),
-        unknown=sorted(unknown),
-    )
-    broken.__cause__ = cause
-    return broken

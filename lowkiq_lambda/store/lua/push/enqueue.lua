@@ -11,7 +11,8 @@
 -- ARGV[5]    merge
 -- ARGV[6]    the channel, '' if the caller notifies
 -- ARGV[7]    what is said on it
--- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes),
+-- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes,
+--   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
 --   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the
 --   payload. In a queue that gathers one more at the
@@ -21,7 +22,7 @@
 --   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
 --   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
 -- Bits of the flags, as store/shard/pushing.py sets them.
-local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS = 1, 2, 4, 8, 16
+local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
@@ -39,6 +40,9 @@ local default_score, defaulted = math.max(now, tonumber(last_score or now)), fal
 local MOST = 2 ^ 53
 if not (arrival < 2 ^ 48 and max_len < MOST and default_score < MOST and last_minute < MOST and turns < MOST) then
   error('DAMAGED meta')
+end
+local function seconds_of(score)
+  return (struct.unpack('>d', string.char(score:byte(1) % 128) .. score:sub(2)))
 end
 local packed = struct.pack('>d', default_score)
 local default_bytes = string.char(packed:byte(1) + 128) .. packed:sub(2)
@@ -61,6 +65,11 @@ for i = 1, count do
     defaulted = true
   else
     if bit.band(flags, HAS_SCORE) ~= 0 then score, at = given:sub(2, 9), 10 else defaulted = true end
+    if bit.band(flags, IS_DEFAULT) ~= 0 then
+      -- No later push may take less than this one does, and the caller's clock may be ahead.
+      defaulted = true
+      if seconds_of(score) > default_score then score = default_bytes end
+    end
     if bit.band(flags, HAS_PERFORM_IN) ~= 0 then
       due_at, at = struct.unpack('>d', given, at), at + 8
       perform_in = due_at

@@ -1,0 +1,182 @@
+"""Jobs that wait in this process until Redis can take them: first in, first out, in each shard, within bounds."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from lowkiq_lambda.errors import BufferFull, LowkiqError
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import CHUNK_BYTES, CHUNK_JOBS, NewJob
+
+BUFFER_BYTES: Final = 16 * 1024 * 1024
+_OVERHEAD: Final = 64
+"""Bytes that a job counts for beside its id and payload, so that jobs without a payload do not come for nothing."""
+
+Way = TypeVar("Way")
+"""How the jobs of a queue get to Redis; the buffer only keeps it with them."""
+
+
+class Kept(NamedTuple):
+    """A job that waits: as it was checked, as it was given, and the score that it takes if it was given none."""
+
+    new: NewJob
+    given: Mapping[str, Any]
+    since: float
+    number: int
+    """Counts the jobs of the process that were kept."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that it counts for."""
+        return len(self.new.packed) + len(self.new.id) + _OVERHEAD
+
+
+class Parcel:
+    """Jobs of one shard that are sent together, under one token.
+
+    `was_sent`: it may have been written already, so no job joins it any more.
+    """
+
+    __slots__ = ("is_travelling", "jobs", "shard", "size", "token", "was_sent")
+
+    def __init__(self, shard: ShardRef, token: bytes, jobs: Iterable[Kept], *, was_sent: bool) -> None:
+        self.shard = shard
+        self.token = token
+        self.jobs = deque(jobs)
+        self.size = sum(job.size for job in self.jobs)
+        self.was_sent = was_sent
+        self.is_travelling = False
+
+    def has_room_for(self, other: "Parcel") -> bool:
+        """Whether the jobs of the other may join these."""
+        if self.was_sent or other.was_sent or self.shard.features != other.shard.features:
+            return False
+        return len(self.jobs) + len(other.jobs) <= CHUNK_JOBS and self.size + other.size <= CHUNK_BYTES
+
+
+class Line(Generic[Way]):
+    """The parcels of one shard, oldest first."""
+
+    __slots__ = ("error", "parcels", "way")
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+        self.parcels: deque[Parcel] = deque()
+        self.error: LowkiqError | None = None
+        """Why the last attempt failed."""
+
+
+class Lost(NamedTuple, Generic[Way]):
+    """A job that was given up, and what its way was."""
+
+    way: Way
+    job: Kept
+
+
+class Buffer(Generic[Way]):
+    """The lines of one process. Safe to use from several threads."""
+
+    def __init__(self, max_jobs: int, *, drops_oldest: bool) -> None:
+        self._max_jobs = max_jobs
+        self._drops_oldest = drops_oldest
+        self._lines: dict[ShardRef, Line[Way]] = {}
+        """By shard, each with a parcel at least; that of the line that has waited longest is not always the first."""
+        self._lock = Lock()
+        self._size = 0
+        self.jobs = 0
+        """How many wait."""
+
+    def line_of(self, shard: ShardRef) -> Line[Way] | None:
+        """The line of a shard for which something waits."""
+        return self._lines.get(shard)
+
+    def lines(self) -> dict[ShardRef, Line[Way]]:
+        """The lines by their shards, as of now."""
+        with self._lock:
+            return dict(self._lines)
+
+    def add(self, way: Way, parcels: Sequence[Parcel]) -> list[Lost[Way]]:
+        """Put the parcels behind those that wait, all of them or none; the jobs that gave way. Raises BufferFull."""
+        with self._lock:
+            if not self._drops_oldest:
+                self._refuse_if_full(parcels)
+            for parcel in parcels:
+                self._append(way, parcel)
+            return list(self._drop_oldest())
+
+    def start(self, shards: Iterable[ShardRef]) -> list[Parcel]:
+        """The first parcel of each shard, which is on its way until `end` is told of it."""
+        with self._lock:
+            parcels = [line.parcels[0] for shard in shards if (line := self._lines.get(shard))]
+            for parcel in parcels:
+                parcel.was_sent = parcel.is_travelling = True
+            return parcels
+
+    def end(self, parcel: Parcel, error: LowkiqError | None) -> None:
+        """The parcel was written, or stays the first of its shard for this error."""
+        with self._lock:
+            parcel.is_travelling = False
+            line = self._lines.get(parcel.shard)
+            if line is None or line.parcels[0] is not parcel:
+                return  # it was given up meanwhile
+            line.error = error
+            if error is None:
+                line.parcels.popleft()
+                self._count(parcel, -len(parcel.jobs), -parcel.size)
+
+    def give_up(self) -> list[Lost[Way]]:
+        """All jobs that wait, which wait no longer."""
+        with self._lock:
+            lost = [
+                Lost(line.way, job) for line in self._lines.values() for parcel in line.parcels for job in parcel.jobs
+            ]
+            self._lines.clear()
+            self.jobs = self._size = 0
+            return lost
+
+    def _refuse_if_full(self, parcels: Sequence[Parcel]) -> None:
+        jobs, size = sum(len(parcel.jobs) for parcel in parcels), sum(parcel.size for parcel in parcels)
+        if self.jobs + jobs > self._max_jobs:
+            bound = f"buffer_jobs={self._max_jobs:,}"
+        elif self._size + size > BUFFER_BYTES:
+            bound = f"{BUFFER_BYTES:,} bytes"
+        else:
+            return
+        raise BufferFull(f"{BufferFull()} ({self.jobs:,} jobs wait, {jobs:,} more do not fit: {bound})")
+
+    def _append(self, way: Way, parcel: Parcel) -> None:
+        line = self._lines.setdefault(parcel.shard, Line(way))
+        self.jobs += len(parcel.jobs)
+        self._size += parcel.size
+        last = line.parcels[-1] if line.parcels else None
+        if last and last.has_room_for(parcel):
+            last.jobs.extend(parcel.jobs)
+            last.size += parcel.size
+        else:
+            line.parcels.append(parcel)
+
+    def _drop_oldest(self) -> Iterator[Lost[Way]]:
+        while self.jobs > self._max_jobs or self._size > BUFFER_BYTES:
+            # One that is on its way is soon written, and must not be told to be lost.
+            waiting = [
+                (parcel.jobs[0].number, shard, parcel)
+                for shard, line in self._lines.items()
+                for parcel in line.parcels
+                if not parcel.is_travelling
+            ]
+            if not waiting:
+                return
+            _, shard, parcel = min(waiting, key=lambda one: one[0])
+            way, job = self._lines[shard].way, parcel.jobs.popleft()
+            if not parcel.jobs:
+                self._lines[shard].parcels.remove(parcel)
+            parcel.size -= job.size
+            self._count(parcel, -1, -job.size)
+            yield Lost(way, job)
+
+    def _count(self, parcel: Parcel, jobs: int, size: int) -> None:
+        self.jobs += jobs
+        self._size += size
+        if not self._lines[parcel.shard].parcels:
+            del self._lines[parcel.shard]

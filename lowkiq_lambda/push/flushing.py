@@ -1,0 +1,46 @@
+"""`@app.flushes`: a function on Lambda returns when what it pushed is in Redis, or raises."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, Final, TypeVar, cast
+
+from lowkiq_lambda.errors import DeclarationError, NotFlushed
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+MOST: Final = 5.0
+"""Seconds that a flush takes, where the invocation has as many left."""
+KEPT_BACK: Final = 0.5
+"""Seconds of the invocation that stay for its end."""
+
+
+def flushing(flush: Callable[[float], int], handler: Handler) -> Handler:
+    """The handler, with a flush behind it. Raises DeclarationError for a coroutine function."""
+    if iscoroutinefunction(handler):
+        raise DeclarationError("A coroutine function cannot be flushed behind: decorate the function that runs it.")
+
+    @wraps(handler)
+    def flushed(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the handler takes and returns
+        try:
+            returned = handler(*arguments, **named)
+        except BaseException as error:
+            if left := flush(_seconds(arguments)):
+                error.add_note(str(not_flushed(left)))
+            raise
+        if left := flush(_seconds(arguments)):
+            raise not_flushed(left)
+        return returned
+
+    return cast("Handler", flushed)
+
+
+def not_flushed(left: int) -> NotFlushed:
+    """The error that tells of so many jobs."""
+    return NotFlushed(f"{NotFlushed()} ({left:,} jobs)", jobs=left)
+
+
+def _seconds(arguments: tuple[Any, ...]) -> float:
+    """What is left of an invocation, as its context says."""
+    remaining = getattr(arguments[-1], "get_remaining_time_in_millis", None) if arguments else None
+    return MOST if remaining is None else max(0.0, min(MOST, remaining() / 1_000 - KEPT_BACK))

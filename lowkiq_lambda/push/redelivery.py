@@ -1,0 +1,256 @@
+"""Delivers what waits in the buffer: by a thread that lives while something does, by the next push, by `flush`."""
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.push.buffer import Buffer, Line, Lost, Parcel
+from lowkiq_lambda.push.client import PushClient
+from lowkiq_lambda.push.way import Way
+from lowkiq_lambda.store.server.faults import backoff
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import Chunk, Unwritten, scored
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.job import Pushed
+    from lowkiq_lambda.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+LAST_FLUSH: Final = 5.0
+"""Seconds for which a process that ends tries to deliver what waits."""
+
+
+Lines: TypeAlias = dict[ShardRef, Line[Way]]
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """What one process has of all this; a child that is forked begins with nothing."""
+
+    buffer: Buffer[Way]
+    pid: int = field(default_factory=os.getpid)
+    delivering: threading.Lock = field(default_factory=threading.Lock)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+    news: threading.Event = field(default_factory=threading.Event)
+    """Set when Redis may be back, and when the thread is to look again."""
+    thread: threading.Thread | None = None
+    away: frozenset[str] = frozenset()
+    """The nodes that the last attempt could not reach: no push tries them while something waits."""
+    attempts: int = 0
+    """In a row that delivered nothing."""
+    rest_until: float = 0.0
+    """When a push may try again (monotonic)."""
+    began_at: float = 0.0
+    """Since when something waits (monotonic)."""
+
+
+class Redelivery:
+    """The buffer of an app, and who empties it. `has_thread`: else that is left to pushes and `flush`."""
+
+    def __init__(self, config: Config, clock: Clock, *, has_thread: bool) -> None:
+        self._config = config
+        self._clock = clock
+        self._has_thread = has_thread
+        self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
+        self._ours = self._nothing()
+        self._closes_at_exit = False
+
+    @property
+    def _waiting(self) -> _Waiting:
+        # Asked of the system: code that is not Python's forks, too. The locks of the parent may be held for ever.
+        if self._ours.pid != os.getpid():
+            self._ours = self._nothing()
+        return self._ours
+
+    def _nothing(self) -> _Waiting:
+        return _Waiting(Buffer(self._config.buffer_jobs, drops_oldest=self._config.buffer_full == "drop_oldest"))
+
+    @property
+    def jobs(self) -> int:
+        """How many wait."""
+        return self._waiting.buffer.jobs
+
+    def keeps_back(self, way: Way, shard: ShardRef) -> bool:
+        """Whether a push to the shard has to wait, too: so that it passes none that waits, or as Redis is away.
+
+        Raises the error for which a job of the shard waits, if it is none that waiting heals.
+        """
+        waiting = self._waiting
+        if not waiting.buffer.jobs:
+            return False
+        if line := waiting.buffer.line_of(shard):
+            if line.error and not isinstance(line.error, BackendUnavailable):
+                raise line.error
+            return True
+        return bool(waiting.away) and way.node_of(shard) in waiting.away
+
+    def keep(self, way: Way, parcels: Sequence[Parcel]) -> None:
+        """Have the parcels wait. Raises BufferFull, and then keeps none."""
+        waiting = self._waiting
+        with waiting.changing:
+            was_empty = not waiting.buffer.jobs
+            lost = waiting.buffer.add(way, parcels)
+            if was_empty:
+                waiting.began_at = self._clock.monotonic()
+            if not self._closes_at_exit:
+                atexit.register(self.close)
+                self._closes_at_exit = True
+            if self._has_thread and (waiting.thread is None or not waiting.thread.is_alive()):
+                waiting.thread = threading.Thread(target=self._run, name="lowkiq-redelivery", daemon=True)
+                waiting.thread.start()
+        if was_empty:
+            logger.warning("Redis is unreachable: pushed jobs are kept in this process until it answers")
+        self._lose(lost, "newer jobs took their place")
+        self._call("on_buffered", self._config.on_buffered, waiting.buffer.jobs)
+
+    def failed(self, way: Way, unwritten: Unwritten) -> None:
+        """A push could not reach the servers of what it tried to write."""
+        waiting = self._waiting
+        tried = [chunk for chunk in unwritten.chunks if chunk.token in unwritten.errors]
+        waiting.away |= {way.node_of(chunk.shard) for chunk in tried or unwritten.chunks}
+        waiting.rest_until = self._clock.monotonic() + backoff(0, self._rng)
+
+    def try_again(self) -> None:
+        """Deliver what waits, where nobody else does and the last attempt is some time ago."""
+        waiting = self._waiting
+        if not waiting.buffer.jobs or self._has_thread or self._clock.monotonic() < waiting.rest_until:
+            return
+        if waiting.delivering.acquire(blocking=False):
+            try:
+                self._deliver(waiting)
+            finally:
+                waiting.delivering.release()
+
+    def flush(self, seconds: float) -> int:
+        """Deliver what waits, in so many seconds; how many jobs are left. The last attempt may take longer."""
+        waiting = self._waiting
+        until = self._clock.monotonic() + seconds
+        while waiting.buffer.jobs:
+            left = until - self._clock.monotonic()
+            # Another thread may hang in an attempt of its own.
+            if waiting.delivering.acquire(timeout=max(0.0, left)):
+                try:
+                    self._deliver(waiting)
+                finally:
+                    waiting.delivering.release()
+            left = until - self._clock.monotonic()
+            if left <= 0 or not waiting.buffer.jobs:
+                break
+            self._clock.sleep(min(left, backoff(waiting.attempts, self._rng)))
+        return waiting.buffer.jobs
+
+    def close(self) -> None:
+        """Flush, and give up what is left: the process ends."""
+        waiting = self._waiting
+        if waiting.buffer.jobs and self.flush(LAST_FLUSH):
+            self._lose(waiting.buffer.give_up(), "the process ends")
+
+    def _run(self) -> None:
+        waiting = self._waiting
+        while True:
+            waiting.news.wait(backoff(waiting.attempts, self._rng))
+            waiting.news.clear()
+            try:
+                with waiting.delivering:
+                    self._deliver(waiting)
+            except Exception:
+                logger.exception("what waits for Redis could not be delivered; the next attempt follows")
+                waiting.attempts += 1
+            with waiting.changing:
+                if not waiting.buffer.jobs:
+                    waiting.thread = None
+                    return
+
+    def _deliver(self, waiting: _Waiting) -> None:
+        """Send the first parcel of each shard, and the next ones of those that took it."""
+        began_at, before = self._clock.monotonic(), waiting.buffer.jobs
+        if not before:
+            return
+        by_way: dict[Way, Lines] = {}
+        for shard, line in waiting.buffer.lines().items():
+            by_way.setdefault(line.way, {})[shard] = line
+        reached, missed = set[str](), set[str]()
+        for way, lines in by_way.items():
+            for shard, error in self._deliver_of(waiting.buffer, way, lines):
+                (missed if isinstance(error, BackendUnavailable) else reached).add(way.node_of(shard))
+        waiting.away = frozenset(missed - reached)
+        ended_at = self._clock.monotonic()
+        waiting.attempts = 0 if waiting.buffer.jobs < before else waiting.attempts + 1
+        # An attempt that hung for seconds is not followed by the next one at once.
+        waiting.rest_until = ended_at + max(backoff(waiting.attempts, self._rng), ended_at - began_at)
+        if not waiting.buffer.jobs:
+            logger.warning(
+                "Redis is back: all jobs that were kept are delivered",
+                extra={"seconds": round(ended_at - waiting.began_at, 3)},
+            )
+
+    def _deliver_of(self, buffer: Buffer[Way], way: Way, lines: Lines) -> Iterator[tuple[ShardRef, LowkiqError | None]]:
+        """What became of each shard's last attempt."""
+        try:
+            client = way.open()
+        except LowkiqError as error:
+            for parcel in buffer.start(lines):
+                buffer.end(parcel, error)
+                yield parcel.shard, error
+            return
+        while lines:
+            parcels = buffer.start(lines)
+            errors = _send(client, parcels)
+            for parcel in parcels:
+                failure = errors.get(parcel.token)
+                self._tell(parcel.shard, lines[parcel.shard], failure)
+                buffer.end(parcel, failure)
+                yield parcel.shard, failure
+            lines = {
+                parcel.shard: lines[parcel.shard]
+                for parcel in parcels
+                if parcel.token not in errors and lines[parcel.shard].parcels
+            }
+
+    def _tell(self, shard: ShardRef, line: Line[Way], error: LowkiqError | None) -> None:
+        if error is None or isinstance(error, BackendUnavailable) or type(error) is type(line.error):
+            return
+        fields = {"queue": shard.queue_name, "shard": shard.index}
+        logger.error("jobs that were kept cannot be delivered now: %s", error, extra=fields)
+
+    def _lose(self, lost: Sequence[Lost[Way]], why: str) -> None:
+        by_worker: dict[type[Worker], list[dict[str, Any]]] = {}
+        for way, job in lost:
+            resolved = {"score": job.since, **{name: value for name, value in job.given.items() if name != "delay"}}
+            if job.new.perform_in is not None:
+                resolved["perform_in"] = job.new.perform_in
+            by_worker.setdefault(way.worker, []).append(resolved)
+        for worker, jobs in by_worker.items():
+            fields = {"queue": worker.queue_name, "jobs": len(jobs)}
+            logger.error("jobs that were kept for Redis are given up: %s", why, extra=fields)
+            self._call("on_lost", self._config.on_lost, worker, jobs)
+
+    def _call(self, name: str, hook: Callable[..., object], *arguments: object) -> None:
+        try:
+            hook(*arguments)
+        except Exception:
+            logger.exception("%s raised", name)
+
+
+def _send(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:
+    """One attempt for each parcel; the errors by token."""
+    wave: list[Chunk] = []
+    positions = count()
+    for parcel in parcels:
+        # At the places that they would have had, had Redis been there.
+        jobs = [
+            job.new._replace(position=next(positions), packed=scored(job.new.packed, job.since)) for job in parcel.jobs
+        ]
+        wave.append(Chunk(parcel.shard, parcel.token, jobs))
+    results: list[Pushed | None] = [None] * next(positions)
+    return client.pusher.write([wave], results, 0.0).errors

@@ -1,0 +1,170 @@
+"""Pushes that outlive an outage: what Redis cannot take now is kept in this process, or handed to an `Overflow`."""
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.errors import BackendError, BackendUnavailable, BufferFull, LowkiqError, PushInterrupted
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.protocols import Overflow
+from lowkiq_lambda.push.buffer import Kept, Parcel
+from lowkiq_lambda.push.client import Jobs, checker_of
+from lowkiq_lambda.push.redelivery import Redelivery
+from lowkiq_lambda.push.way import MOST_AHEAD, Way
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.pushing import Chunk, Unwritten, waves_of
+
+PATIENCE: Final = 1.0
+"""Seconds for which a push is tried again before its jobs are kept: for a connection that broke, not for an outage."""
+
+_numbers = count()
+
+Given: TypeAlias = Sequence[Mapping[str, Any]]
+Results: TypeAlias = list[Pushed | None]
+
+
+class BufferingClient:
+    """Pushes the jobs of one worker; those that Redis cannot take now wait in this process."""
+
+    def __init__(self, config: Config, way: Way, shards: Sequence[ShardRef], redelivery: Redelivery) -> None:
+        self._way = way
+        self._shards = shards
+        self._redelivery = redelivery
+        self._checker = checker_of(config, shards[0], self._now)
+        self._earliest: dict[ShardRef, float] = {}
+        """The score that the next job takes, at least, so that it is not before those that were kept."""
+
+    def push(self, jobs: Jobs) -> list[Pushed]:
+        """Check all jobs, then write them, or keep them. Raises JobError, and what waiting does not heal."""
+        jobs = jobs if isinstance(jobs, list) else list(jobs)
+        self._redelivery.try_again()
+        checked = self._checker.check_all(jobs)
+        waves = waves_of(self._shards, checked.by_shard, checked.features)
+        shards = [self._shards[index] for index in checked.by_shard]
+        waits = {shard for shard in shards if self._redelivery.keeps_back(self._way, shard)}
+        results: Results = [None] * len(jobs)
+        # Before anything is written: a push that does not fit changes nothing then.
+        self._keep([chunk for wave in waves for chunk in wave if chunk.shard in waits], {}, jobs, results)
+        unwritten = self._write([[chunk for chunk in wave if chunk.shard not in waits] for wave in waves], results)
+        if unwritten.errors:
+            self._keep_unwritten(unwritten, jobs, results)
+        return [result for result in results if result is not None]
+
+    def _write(self, waves: list[list[Chunk]], results: Results) -> Unwritten:
+        waves = [wave for wave in waves if wave]
+        if not waves:
+            return Unwritten({}, [])
+        try:
+            return self._way.open().pusher.write(waves, results, PATIENCE)
+        except LowkiqError as error:
+            return _nothing_sent(error, waves)
+
+    def _keep_unwritten(self, unwritten: Unwritten, jobs: Given, results: Results) -> None:
+        _raise_unless_away(unwritten, results)
+        self._redelivery.failed(self._way, unwritten)
+        try:
+            self._keep(unwritten.chunks, unwritten.errors, jobs, results)
+        except BufferFull as error:
+            raise unwritten.interrupted(results, error) from next(iter(unwritten.errors.values()))
+
+    def _keep(
+        self, chunks: Sequence[Chunk], errors: Mapping[bytes, LowkiqError], jobs: Given, results: Results
+    ) -> None:
+        """Have the chunks wait, under the tokens that they have. Raises BufferFull."""
+        if not chunks:
+            return
+        parcels, kept = [], []
+        for chunk in chunks:
+            since = self._score(chunk.shard, was_tried=chunk.token in errors)
+            for job in chunk.jobs:
+                at = since if job.perform_in is None else job.perform_in
+                kept.append(
+                    (job.position, Pushed(job.id, chunk.shard.index, merged=False, perform_in=at, buffered=True))
+                )
+            waiting = [Kept(job, jobs[job.position], since, next(_numbers)) for job in chunk.jobs]
+            parcels.append(Parcel(chunk.shard, chunk.token, waiting, was_sent=chunk.token in errors))
+        self._redelivery.keep(self._way, parcels)
+        for position, pushed in kept:
+            results[position] = pushed
+
+    def _score(self, shard: ShardRef, *, was_tried: bool) -> float:
+        """Of a job that was given none: now, but not before what this process pushed to the shard last.
+
+        `was_tried`: the attempt may have written the job, with the score that the server gave it then.
+        """
+        score = max(self._way.estimate(shard), self._way.earliest_score(shard), self._earliest.get(shard, 0.0))
+        self._earliest[shard] = score + MOST_AHEAD if was_tried else score
+        return score
+
+    def _now(self) -> float:
+        shard = self._shards[0]
+        if not self._redelivery.jobs:
+            try:
+                return self._way.now(shard)
+            except BackendError:
+                pass
+        return self._way.estimate(shard)
+
+
+class OverflowingClient:
+    """Pushes the jobs of one worker; those that Redis cannot take now go another way."""
+
+    def __init__(self, config: Config, way: Way, shards: Sequence[ShardRef], overflow: Overflow) -> None:
+        self._way = way
+        self._shards = shards
+        self._overflow = overflow
+        self._checker = checker_of(config, shards[0], lambda: way.estimate(shards[0]))
+
+    def push(self, jobs: Jobs) -> list[Pushed]:
+        """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""
+        jobs = jobs if isinstance(jobs, list) else list(jobs)
+        checked = self._checker.check_all(jobs)
+        results: Results = [None] * len(jobs)
+        waves = waves_of(self._shards, checked.by_shard, checked.features)
+        try:
+            unwritten = self._way.open().pusher.write(waves, results, PATIENCE) if waves else Unwritten({}, [])
+        except LowkiqError as error:
+            unwritten = _nothing_sent(error, waves)
+        _raise_unless_away(unwritten, results)
+        if unwritten.chunks:
+            self._hand_over(jobs, results)
+        return [result for result in results if result is not None]
+
+    def _hand_over(self, jobs: Given, results: Results) -> None:
+        left = [position for position, result in enumerate(results) if result is None]
+        written = [position for position, result in enumerate(results) if result is not None]
+        try:
+            taken = self._overflow.take(self._way.worker, [jobs[position] for position in left])
+        except PushInterrupted as error:
+            raise PushInterrupted(
+                str(error),
+                written=sorted([*written, *(left[position] for position in error.written)]),
+                not_written=[left[position] for position in error.not_written],
+                unknown=[left[position] for position in error.unknown],
+            ) from error
+        for position, pushed in zip(left, taken, strict=True):
+            results[position] = pushed
+
+
+ReliableClient: TypeAlias = BufferingClient | OverflowingClient
+
+
+def reliable_client(config: Config, way: Way, shards: Sequence[ShardRef], redelivery: Redelivery) -> ReliableClient:
+    """The client that `when_unavailable` asks for."""
+    overflow = config.when_unavailable
+    if isinstance(overflow, str):
+        return BufferingClient(config, way, shards, redelivery)
+    return OverflowingClient(config, way, shards, overflow)
+
+
+def _nothing_sent(error: LowkiqError, waves: Sequence[Sequence[Chunk]]) -> Unwritten:
+    """As there was no connection at all: of no chunk it is unknown whether it was written."""
+    return Unwritten({b"": error}, [chunk for wave in waves for chunk in wave])
+
+
+def _raise_unless_away(unwritten: Unwritten, results: Results) -> None:
+    """Raise the error of a push that waiting does not heal."""
+    for error in unwritten.errors.values():
+        if not isinstance(error, BackendUnavailable):
+            raise unwritten.interrupted(results, error)

@@ -1,0 +1,75 @@
+"""How the jobs of a queue get to Redis, for pushes that may have to wait for it."""
+
+from collections.abc import Callable
+from typing import Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.push.client import PushClient
+from lowkiq_lambda.store.server.faults import translated
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.worker import Worker
+
+MOST_AHEAD: Final = 1.0
+"""Seconds by which clients of a shard may think it is later than others do: include/shard.lua refuses more."""
+
+
+class Way:
+    """To one queue. `open_client` gives its client when Redis has agreed with the declaration.
+
+    `backend`: that of the client, None before the client was opened first.
+    """
+
+    def __init__(
+        self,
+        worker: type[Worker],
+        open_client: Callable[[], PushClient],
+        backend: Callable[[], Backend | None],
+        clock: Clock,
+    ) -> None:
+        self.worker = worker
+        self._open_client = open_client
+        self._backend = backend
+        self._clock = clock
+        self._client: PushClient | None = None
+
+    def open(self) -> PushClient:
+        """The client. Raises BackendError, and QueueMismatch where Redis does not agree with the declaration."""
+        self._client = self._open_client()
+        return self._client
+
+    def now(self, shard: ShardRef) -> float:
+        """Unix seconds by the clock of the shard's server, which may have to be asked. Raises as `open`."""
+        backend = self._backend()
+        if backend is None:
+            self.open()
+            return self.now(shard)
+        return backend.now(shard)
+
+    def estimate(self, shard: ShardRef) -> float:
+        """The same as far as it is known without asking: as the server said last, else by this machine's clock."""
+        backend = self._backend()
+        if backend is not None:
+            try:
+                with translated():
+                    return backend.nodes.estimate(shard)
+            except BackendError:
+                pass  # the nodes of a cluster are not known now
+        return self._clock.time()
+
+    def node_of(self, shard: ShardRef) -> str:
+        """The name of the server that the shard lies on; empty where that is not known."""
+        backend = self._backend()
+        if backend is None:
+            return ""
+        try:
+            return backend.node_of(shard)
+        except BackendError:
+            return ""
+
+    def earliest_score(self, shard: ShardRef) -> float:
+        """What a job takes that was given no score, so that it is behind all that this process pushed to the shard."""
+        if self._client is None:
+            return 0.0
+        return self._client.pusher.written_at.get(shard.index, 0.0) + MOST_AHEAD

@@ -1,0 +1,408 @@
+"""Pushes that wait in the process until Redis can take them: order, place, bounds, refusals (S-3 to S-6)."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import BackendFull, BufferFull, JobError, Lowkiq, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.looks import look
+from tests.kit.servers import FaultProxy, Server
+from tests.kit.workers import declare, jobs_of
+
+FRAME = 1_900
+"""Jobs that travel in one call."""
+
+
+class Outages:
+    """Redis as a producer sees it: behind a proxy that hangs up."""
+
+    def __init__(self, proxy: FaultProxy) -> None:
+        self.proxy = proxy
+
+    def begin(self) -> None:
+        """Nothing answers."""
+        self.proxy.refuse()
+        self.proxy.cut()
+
+    def begin_after_next(self, marker: bytes) -> None:
+        """The next request with the marker is performed, but not answered; then nothing answers."""
+        self.proxy.drop_reply_after(marker)
+        self.proxy.refuse()
+
+    def begin_before_next(self, marker: bytes) -> None:
+        """The next request with the marker does not get there, and nothing answers."""
+        self.proxy.drop_request(marker)
+        self.proxy.refuse()
+
+    def end(self) -> None:
+        """All is well."""
+        self.proxy.heal()
+
+
+@pytest.fixture
+def outages(fault_proxy: FaultProxy) -> Outages:
+    """Begin and end on command."""
+    return Outages(fault_proxy)
+
+
+@pytest.fixture
+def make_producer(
+    make_app: MakeApp, fault_proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Lowkiq]]:
+    """Builds apps that keep pushes, as on Lambda: no thread delivers them, so that each step is the test's."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "producer")
+    made: list[Lowkiq] = []
+
+    def make(**settings: Any) -> Lowkiq:
+        made.append(make_app(redis_url=fault_proxy.url, when_unavailable="buffer", **settings))
+        return made[-1]
+
+    yield make
+    # Else the end of the tests would wait for their servers.
+    for app in made:
+        if app._parts.redelivery:
+            app._parts.redelivery._ours = app._parts.redelivery._nothing()
+
+
+@pytest.fixture
+def producer(make_producer: Callable[..., Lowkiq]) -> Lowkiq:
+    """One of these, with default settings."""
+    return make_producer()
+
+
+def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
+    """A worker whose queue is declared in Redis."""
+    worker = declare(app, queue_name, Notes(), **fields)
+    app.queue_of(worker)
+    return worker
+
+
+def scores_of(app: Lowkiq, worker: type[Worker], job_id: str) -> list[tuple[Any, float]]:
+    """What waits under the id, with its scores."""
+    found = look(app, worker, job_id)
+    return found.payloads if found else []
+
+
+def payloads_of(app: Lowkiq, worker: type[Worker], job_id: str) -> list[object]:
+    """What waits under the id, in its order."""
+    return [payload for payload, _ in scores_of(app, worker, job_id)]
+
+
+def test_s3_a_push_that_redis_cannot_take_is_kept_and_written_when_it_can(
+    producer: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """S-3: the push succeeds and says so; the job gets the score of its push, however much later it is written."""
+    worker = opened(producer, queue_name)
+    outages.begin()
+
+    (pushed,) = worker.perform_async([{"id": "a", "payload": 1}])
+    pushed_at = clock.time()
+    left_away = producer.flush(1)
+    outages.end()
+    clock.advance(30)
+    left = producer.flush()
+
+    assert (True, False, "a", 1, 0) == (pushed.buffered, pushed.merged, pushed.id, left_away, left)
+    assert {1: pytest.approx(pushed_at, abs=1)} == dict(scores_of(producer, worker, "a"))
+
+
+def test_p3_pushes_of_one_process_keep_their_order_through_an_outage(
+    producer: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """P3: what was pushed before, in and after an outage is handed over in that order."""
+    worker = opened(producer, queue_name, merge="never")
+    worker.perform_async(jobs_of("a", payload=1))
+    outages.begin()
+    kept = [worker.perform_async(jobs_of("a", payload=payload))[0].buffered for payload in (2, 3)]
+    outages.end()
+    clock.advance(10)
+    direct = [worker.perform_async(jobs_of("a", payload=payload))[0].buffered for payload in (4, 5)]
+
+    assert ([True, True], [False, False]) == (kept, direct)
+    assert [1, 2, 3, 4, 5] == payloads_of(producer, worker, "a")
+
+
+def test_a_kept_job_takes_its_place_before_what_others_pushed_later(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """Another process pushes to the id while this one cannot: the score of the push that came first is smaller."""
+    worker = opened(producer, queue_name)
+    outages.begin()
+    worker.perform_async(jobs_of("a", payload="first"))
+    clock.advance(5)
+    declare(app, queue_name, Notes()).perform_async(jobs_of("a", payload="second"))
+    outages.end()
+    clock.advance(5)
+
+    assert 0 == producer.flush()
+    assert ["first", "second"] == payloads_of(producer, worker, "a")
+
+
+def test_a_score_ahead_of_the_servers_clock_is_not_used(
+    producer: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """A producer that never heard the server's time goes by its own: what it pushes later still comes later."""
+    worker = opened(producer, queue_name, merge="never")
+    outages.begin()
+    worker.perform_async(jobs_of("a", payload=1))
+    outages.end()
+    clock.set_wall(clock.time() - 3_600)
+
+    assert 0 == producer.flush()
+    worker.perform_async(jobs_of("a", payload=2))
+    assert [1, 2] == payloads_of(producer, worker, "a")
+
+
+@pytest.mark.parametrize("begin", [Outages.begin_before_next, Outages.begin_after_next])
+def test_e13_a_push_that_broke_off_is_there_once(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str, begin: Callable[[Outages, bytes], None]
+) -> None:
+    """E-13: lost before it was written, or only its answer lost, and others push meanwhile: the token tells."""
+    worker = opened(producer, queue_name, merge="never")
+    other = declare(app, queue_name, Notes(), merge="never")
+    begin(outages, b"the-marked-one")
+
+    (pushed,) = worker.perform_async([{"id": "a", "payload": "the-marked-one"}])
+    for number in range(3):
+        other.perform_async([{"id": "b", "payload": number}])
+    outages.end()
+
+    assert (True, 0) == (pushed.buffered, producer.flush())
+    assert ["the-marked-one"] == payloads_of(producer, worker, "a")
+
+
+def test_s5_one_job_more_than_fits_fails_its_push_and_changes_nothing(
+    producer: Lowkiq, outages: Outages, queue_name: str
+) -> None:
+    """S-5: by default a thousand jobs wait; the next push raises, and those before it are all written."""
+    worker = opened(producer, queue_name, shards_count=3)
+    outages.begin()
+    worker.perform_async([{"id": number} for number in range(999)])
+
+    with pytest.raises(BufferFull, match=r"999 jobs wait, 2 more do not fit: buffer_jobs=1,000"):
+        worker.perform_async([{"id": "x"}, {"id": "y"}])
+    worker.perform_async([{"id": "z"}])
+    with pytest.raises(BufferFull):
+        worker.perform_async([{"id": "x"}])
+    outages.end()
+
+    assert 0 == producer.flush()
+    assert ({"x": None, "y": None}, 1_000) == (
+        {job_id: look(producer, worker, job_id) for job_id in "xy"},
+        producer.stats()["total"]["length"],
+    )
+
+
+def test_s5_where_the_oldest_gives_way_the_last_thousand_are_kept(
+    make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str
+) -> None:
+    """S-5: with `drop_oldest` every push succeeds, and `on_lost` gets the jobs that gave way, such as push takes."""
+    lost: list[tuple[type[Worker], list[dict[str, Any]]]] = []
+    app = make_producer(buffer_full="drop_oldest", buffer_jobs=3, on_lost=lambda *told: lost.append(told))
+    worker = opened(app, queue_name, shards_count=2)
+    outages.begin()
+    for number in range(5):
+        worker.perform_async([{"id": number, "payload": number * 10}])
+    outages.end()
+
+    assert 0 == app.flush()
+    assert [(worker, "0", 0), (worker, "1", 10)] == [
+        (whose, str(job["id"]), job["payload"]) for whose, jobs in lost for job in jobs
+    ]
+    for whose, jobs in lost:
+        whose.perform_async(jobs)
+    assert [[0], [10], [20], [30], [40]] == [payloads_of(app, worker, str(number)) for number in range(5)]
+
+
+def test_the_buffer_is_bounded_in_bytes(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """Few large jobs do not fill the memory of the process: 16 MiB wait at most."""
+    worker = opened(producer, queue_name)
+    outages.begin()
+    large = "x" * (4 * 1024 * 1024)
+    for job_id in "abc":
+        worker.perform_async([{"id": job_id, "payload": large}])
+
+    with pytest.raises(BufferFull, match="16,777,216 bytes"):
+        worker.perform_async([{"id": "d", "payload": large}])
+
+
+def test_s6_an_outage_is_told_once_and_each_kept_push_to_the_hook(
+    make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S-6: the log has a line when an outage begins and one when it is over; `on_buffered` gets how many wait."""
+    waiting: list[int] = []
+    app = make_producer(on_buffered=waiting.append)
+    worker = opened(app, queue_name)
+    outages.begin()
+    with caplog.at_level(logging.WARNING, "lowkiq_lambda.push"):
+        for job_id in "abc":
+            worker.perform_async([{"id": job_id}])
+        outages.end()
+        app.flush()
+
+    assert [1, 2, 3] == waiting
+    assert ["Redis is unreachable", "Redis is back"] == [record.message.partition(":")[0] for record in caplog.records]
+
+
+def test_s6_a_hook_that_raises_fails_no_push(
+    make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What `on_buffered` raises goes to the log; the job is kept."""
+
+    def broken(_waiting: int) -> None:
+        raise OSError("no network for the pager either")
+
+    app = make_producer(on_buffered=broken)
+    worker = opened(app, queue_name)
+    outages.begin()
+
+    assert worker.perform_async([{"id": "a"}])[0].buffered
+    assert "on_buffered raised" in caplog.text
+
+
+def test_e41_a_full_redis_is_no_outage(make_app: MakeApp, own_server: Server, queue_name: str) -> None:
+    """E-41: what no waiting heals is raised as without a buffer, and nothing is kept."""
+    app = make_app(redis_url=own_server.url, when_unavailable="buffer")
+    worker = opened(app, queue_name)
+    own_server.admin.config_set("maxmemory", "1mb")
+
+    with pytest.raises(BackendFull):
+        worker.perform_async([{"id": "a"}])
+    assert 0 == app.flush()
+
+
+def test_a_push_that_was_written_in_part_is_kept_in_part(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """PushInterrupted is not raised: what was not written, or perhaps not, waits, and all is there once."""
+    worker = opened(producer, queue_name, merge="never")
+    outages.begin_after_next(b"the-marked-one")
+    jobs: list[dict[str, Any]] = [{"id": number, "payload": "plain"} for number in range(FRAME)]
+    jobs += [{"id": "last", "payload": "the-marked-one"}]
+
+    pushed = worker.perform_async(jobs)
+    outages.end()
+
+    assert [False] * FRAME + [True] == [one.buffered for one in pushed]
+    assert 0 == producer.flush()
+    assert FRAME + 1 == producer.stats()["total"]["length"]
+    assert ["the-marked-one"] == payloads_of(producer, worker, "last")
+
+
+def test_a_push_that_is_kept_only_in_part_says_so(
+    make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str
+) -> None:
+    """Where what was not written does not fit, the push raises what it raises without a buffer."""
+    app = make_producer(buffer_jobs=1)
+    worker = opened(app, queue_name)
+    outages.begin_before_next(b"the-marked-one")
+    jobs = [{"id": number, "payload": "plain"} for number in range(FRAME)]
+
+    with pytest.raises(PushInterrupted, match="buffer_jobs=1") as raised:
+        worker.perform_async([*jobs, *jobs_of("xy", payload="the-marked-one")])
+    assert (FRAME, [FRAME, FRAME + 1], 0) == (len(raised.value.written), raised.value.unknown, app.flush(0))
+
+
+def test_a_cold_start_without_redis_keeps_jobs(
+    producer: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """Nobody could compare the declaration yet, nor tell the time of the server: the code's declaration counts."""
+    worker = declare(producer, queue_name, Notes(), shards_count=3)
+    outages.begin()
+    began_at = clock.time()
+
+    pushed = worker.perform_async([{"id": "a"}, {"id": "b", "delay": 60}, {"id": "c", "perform_in": began_at + 99}])
+    outages.end()
+
+    assert ([True] * 3, 0) == ([one.buffered for one in pushed], producer.flush())
+    # The attempts to connect take a moment, in which a delay has not begun to count.
+    told = {job_id: pushed[place].perform_in - began_at for place, job_id in enumerate("bc", 1)}
+    assert {"b": pytest.approx(60, abs=5), "c": pytest.approx(99)} == told
+    waiting = {job_id: look(producer, worker, job_id) for job_id in "bc"}
+    assert told == {job_id: found.perform_in - began_at for job_id, found in waiting.items() if found}
+
+
+def test_a_declaration_that_redis_does_not_agree_with_is_raised_by_later_pushes(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str
+) -> None:
+    """What was kept before anybody could know stays, and is told; no push passes it, or is kept behind it."""
+    declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
+    worker = declare(producer, queue_name, Notes(), shards_count=3)
+    outages.begin()
+    worker.perform_async(jobs_of("b"))
+    outages.end()
+
+    assert 1 == producer.flush(0)
+    with pytest.raises(QueueMismatch):
+        worker.perform_async(jobs_of("b"))
+    assert 1 == producer.flush(0)
+
+
+def test_middlewares_see_a_push_once(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """A kept job has passed the client middlewares, and does not pass them again when it is written."""
+    seen: list[int] = []
+
+    def mark(_worker: object, jobs: list[dict[str, Any]], call_next: Callable[..., Any]) -> object:
+        seen.append(len(jobs))
+        return call_next(_worker, [{**job, "payload": "marked"} for job in jobs])
+
+    producer.client_middlewares.append(mark)
+    worker = opened(producer, queue_name)
+    outages.begin()
+    worker.perform_async(jobs_of("a"))
+    outages.end()
+
+    assert 0 == producer.flush()
+    assert ([1], ["marked"]) == (seen, payloads_of(producer, worker, "a"))
+
+
+def test_a_key_holds_for_kept_jobs_too(producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """Of two jobs with a key, one kept and one pushed by another process meanwhile, one counts."""
+    worker = opened(producer, queue_name, merge="never")
+    outages.begin()
+    worker.perform_async([{"id": "a", "payload": 1, "key": "event-17"}])
+    declare(app, queue_name, Notes(), merge="never").perform_async([{"id": "a", "payload": 2, "key": "event-17"}])
+    outages.end()
+
+    assert 0 == producer.flush()
+    assert [2] == payloads_of(producer, worker, "a")
+
+
+def test_bad_jobs_are_refused_in_an_outage_too(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """Nothing is kept that could never be written."""
+    worker = opened(producer, queue_name)
+    outages.begin()
+
+    with pytest.raises(JobError, match="job 1: id: is required"):
+        worker.perform_async([{"id": "a"}, {"payload": 1}])
+    assert 0 == producer.flush(0)
+
+
+def test_a_push_from_a_loop_is_kept(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """`aperform_async` answers as `perform_async` does."""
+    worker = opened(producer, queue_name)
+    outages.begin()
+
+    (pushed,) = asyncio.run(worker.aperform_async([{"id": "a"}]))
+    outages.end()
+
+    assert (True, 0) == (pushed.buffered, producer.flush())
+    assert [""] == payloads_of(producer, worker, "a")
+
+
+def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str) -> None:
+    """The drain of an idle shard is started when the job is there, not when it was kept."""
+    started: list[tuple[str, int]] = []
+    app = make_producer(start_drain=lambda *which: started.append(which))
+    worker = opened(app, queue_name)
+    outages.begin()
+    worker.perform_async(jobs_of("a"))
+    before = list(started)
+    outages.end()
+    app.flush()
+
+    assert ([], [(queue_name, 0)]) == (before, started)
