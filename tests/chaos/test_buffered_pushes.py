@@ -5,34 +5,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
-from tests.kit.servers import Server
+from tests.kit.servers import Server, reaper
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare
 
 ROOT: Final = Path(__file__).parents[2]
 IDS: Final = 5
-
-EXITING: Final = """
-import sys
-from lowkiq_lambda import Config, Lowkiq
-
-def tell(worker, jobs):
-    print("lost", worker.queue_name, [job["payload"] for job in jobs], flush=True)
-
-app = Lowkiq(Config(redis_url=sys.argv[1], redis_timeout=0.3, when_unavailable="buffer", on_lost=tell))
-worker = app.worker(queue_name=sys.argv[2], shards_count=1)(print)
-for number in range(3):
-    worker.perform_async([{"id": "a", "payload": number}])
-print("kept", flush=True)
-sys.stdin.readline()
-"""
 
 
 @contextmanager
@@ -74,33 +61,50 @@ def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_
         eventually(lambda: redelivery is not None and redelivery._waiting.thread is None)
 
 
-def leave(server: Server, queue_name: str, *, thaw: bool) -> str:
-    """What a process says that pushes while the server is frozen, and ends then."""
+def end(server: Server, queue_name: str, ending: str, *, thawed: bool) -> list[str]:
+    """What a process says that pushes while the server is frozen, and then ends; `thawed`: when Redis is back."""
     process = subprocess.Popen(
-        [sys.executable, "-c", EXITING, server.url, queue_name],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "tests.chaos.pushing_child", server.url, queue_name, ending],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    with frozen(server):
+    reaper.watch_process(process.pid)
+    with ExitStack() as freeze:
+        freeze.enter_context(frozen(server))
         assert process.stdout is not None
         assert "kept\n" == process.stdout.readline()
-        if not thaw:
-            return process.communicate("go\n", timeout=60)[0]
-    return process.communicate("go\n", timeout=60)[0]
+        if thawed:
+            freeze.close()
+        said, _ = process.communicate("end\n", timeout=60)
+    assert 0 == process.returncode
+    return said.splitlines()
 
 
 def test_s4_what_waits_when_the_process_ends_is_told(own_server: Server, queue_name: str) -> None:
     """S-4: jobs in the memory of a process end with it, but not silently: `on_lost` gets them."""
-    assert f"lost {queue_name} [0, 1, 2]\n" == leave(own_server, queue_name, thaw=False)
+    assert ["lost [0, 1, 2]"] == end(own_server, queue_name, "exit", thawed=False)
 
 
-def test_a_process_delivers_what_waits_before_it_ends(own_server: Server, queue_name: str) -> None:
+@pytest.mark.parametrize("ending", ["exit", "fork"])
+def test_a_process_delivers_what_waits_before_it_ends(own_server: Server, queue_name: str, ending: str) -> None:
     """Where Redis is back by then nothing is lost, though no more is pushed."""
+    assert [] == [line for line in end(own_server, queue_name, ending, thawed=True) if "lost" in line]
+    assert [0, 1, 2] == performed(own_server, queue_name)["a"]
+
+
+def test_a_child_that_was_forked_begins_with_an_empty_buffer(own_server: Server, queue_name: str) -> None:
+    """What the parent kept is delivered once, by the parent, or told lost by it; a child keeps its own pushes."""
+    said = end(own_server, queue_name, "fork", thawed=False)
+
+    assert ["child 0", "child True", "lost ['child']", "lost [0, 1, 2]"] == said
+
+
+def performed(server: Server, queue_name: str) -> dict[str, list[object]]:
+    """The payloads of all that waits, by id."""
     notes = Notes()
-    assert "" == leave(own_server, queue_name, thaw=True)
-    with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
-        declare(app, queue_name, notes)
+    with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
+        declare(app, queue_name, notes, batch_size=IDS)
         app.drain(30)
-    assert [{"a": [0, 1, 2]}] == notes.batches
+    return {job_id: payloads for batch in notes.batches for job_id, payloads in batch.items()}
