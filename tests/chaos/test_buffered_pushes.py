@@ -1,12 +1,11 @@
 """Pushes that wait in the process, through outages of real servers, and ends of real processes (S-3, S-4)."""
 
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from itertools import count, islice
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -14,22 +13,15 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
-from tests.kit.servers import Server, reaper
+from tests.kit.servers import FaultProxy, Server, reaper
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare
 
 ROOT: Final = Path(__file__).parents[2]
 IDS: Final = 5
-
-
-@contextmanager
-def frozen(server: Server) -> Iterator[None]:
-    """It answers nobody meanwhile, and does then what it was asked."""
-    os.kill(server.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(server.pid, signal.SIGCONT)
+_OUTAGES: Final = 6
+_REFUSED: Final = 0.5
+"""How often nobody can connect any more, whatever else happens."""
 
 
 def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_name: str) -> None:
@@ -44,7 +36,7 @@ def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_
             return worker.perform_async([{"id": number % IDS, "payload": number}])[0].buffered
 
         direct = [push() for _ in range(20)]
-        with frozen(own_server):
+        with own_server.frozen():
             kept = [push() for _ in range(100)]
         eventually(lambda: not push())
         assert 0 == app.flush(60)
@@ -61,6 +53,83 @@ def test_s3_a_producer_pushes_through_a_frozen_server(own_server: Server, queue_
         eventually(lambda: redelivery is not None and redelivery._waiting.thread is None)
 
 
+class NumberPusher:
+    """Pushes numbers to a few ids, and knows the order in which each id got them."""
+
+    def __init__(self, app: Lowkiq, queue_name: str, rng: Random, name: str) -> None:
+        self.notes = Notes()
+        self.name = name
+        self.worker = declare(app, queue_name, self.notes, shards_count=3, merge="never", batch_size=IDS)
+        self.rng = rng
+        self.pushed: dict[str, list[tuple[str, int]]] = {str(number): [] for number in range(IDS)}
+        self._numbers = count()
+
+    def push(self) -> None:
+        """One to three jobs."""
+        jobs = []
+        for number in islice(self._numbers, self.rng.choice((1, 1, 3))):
+            job_id = str(self.rng.randrange(IDS))
+            self.pushed[job_id].append((self.name, number))
+            jobs.append({"id": job_id, "payload": [self.name, number]})
+        self.worker.perform_async(jobs)
+
+
+def disturb(rng: Random, server: Server, proxy: FaultProxy) -> None:
+    """Begin an outage of some kind."""
+    match rng.choice(("freeze", "cut", "lose replies", "lose requests")):
+        case "freeze":
+            server.freeze()
+        case "cut":
+            proxy.refuse()
+            proxy.cut()
+        case "lose replies":
+            proxy.drop_reply_after(b"EVALSHA", rng.choice((1, 2)))
+        case _:
+            proxy.drop_request(b"EVALSHA", rng.choice((1, 2)))
+    if rng.random() < _REFUSED:
+        proxy.refuse()
+
+
+@pytest.mark.parametrize("on_lambda", [False, True])
+def test_e13_order_and_count_hold_over_random_outages(
+    own_server: Server,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    on_lambda: bool,  # noqa: FBT001 - a parameter of the case
+) -> None:
+    """E-13, P3: lost requests, lost answers, freezes: each job is there once, in the order of its producer's pushes."""
+    if on_lambda:
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "producer")
+    rng = Random(13 + on_lambda)
+    with ExitStack() as stack:
+        proxy = stack.enter_context(FaultProxy(own_server))
+        keeping = Config(redis_url=proxy.url, when_unavailable="buffer", redis_timeout=0.2)
+        app, other = (
+            stack.enter_context(closing_app(Lowkiq(one))) for one in (keeping, Config(redis_url=own_server.url))
+        )
+        kept, direct = NumberPusher(app, queue_name, rng, "kept"), NumberPusher(other, queue_name, rng, "direct")
+        for _ in range(_OUTAGES):
+            for _ in range(rng.randrange(4)):
+                kept.push()
+            disturb(rng, own_server, proxy)
+            for _ in range(rng.randrange(1, 6)):
+                kept.push()
+            own_server.thaw()
+            direct.push()
+            kept.push()
+            proxy.heal()
+        assert 0 == app.flush(60)
+        other.drain(60)
+
+        handed = {
+            job_id: [tuple(pair) for batch in direct.notes.batches for pair in batch.get(job_id, [])]
+            for job_id in kept.pushed
+        }
+        for producer in (kept, direct):
+            own = {job_id: [pair for pair in pairs if pair[0] == producer.name] for job_id, pairs in handed.items()}
+            assert producer.pushed == own
+
+
 def end(server: Server, queue_name: str, ending: str, *, thawed: bool) -> list[str]:
     """What a process says that pushes while the server is frozen, and then ends; `thawed`: when Redis is back."""
     process = subprocess.Popen(
@@ -72,7 +141,7 @@ def end(server: Server, queue_name: str, ending: str, *, thawed: bool) -> list[s
     )
     reaper.watch_process(process.pid)
     with ExitStack() as freeze:
-        freeze.enter_context(frozen(server))
+        freeze.enter_context(server.frozen())
         assert process.stdout is not None
         assert "kept\n" == process.stdout.readline()
         if thawed:

@@ -15,7 +15,7 @@ FRAME = 1_900
 """Jobs that travel in one call."""
 
 
-class Shelf:
+class Attic:
     """Takes jobs, all or the first `most` of them."""
 
     def __init__(self, most: int | None = None) -> None:
@@ -28,31 +28,31 @@ class Shelf:
         self.taken += [(worker, dict(job)) for job in taken]
         if len(taken) < len(jobs):
             places = range(len(jobs))
-            raise PushInterrupted("The shelf is full.", written=places[: self.most], not_written=places[self.most :])
+            raise PushInterrupted("The attic is full.", written=places[: self.most], not_written=places[self.most :])
         return [Pushed(str(job["id"]), 0, merged=False, perform_in=0.0, buffered=True) for job in jobs]
 
 
 @pytest.fixture
-def shelf() -> Shelf:
+def attic() -> Attic:
     """One that takes everything."""
-    return Shelf()
+    return Attic()
 
 
 @pytest.fixture
-def overflowing(make_app: MakeApp, fault_proxy: FaultProxy, shelf: Shelf) -> Lowkiq:
-    """An app with the shelf, whose way to Redis can be cut."""
-    return make_app(redis_url=fault_proxy.url, when_unavailable=shelf)
+def overflowing(make_app: MakeApp, fault_proxy: FaultProxy, attic: Attic) -> Lowkiq:
+    """An app with the attic, whose way to Redis can be cut."""
+    return make_app(redis_url=fault_proxy.url, when_unavailable=attic)
 
 
-def test_what_redis_takes_does_not_overflow(overflowing: Lowkiq, shelf: Shelf, queue_name: str) -> None:
+def test_what_redis_takes_does_not_overflow(overflowing: Lowkiq, attic: Attic, queue_name: str) -> None:
     """A push to a server that answers is a push as ever."""
     (pushed,) = declare(overflowing, queue_name, Notes()).perform_async(jobs_of("a"))
 
-    assert (False, []) == (pushed.buffered, shelf.taken)
+    assert (False, []) == (pushed.buffered, attic.taken)
 
 
 def test_what_redis_cannot_take_goes_to_the_overflow_as_it_was_given(
-    overflowing: Lowkiq, shelf: Shelf, fault_proxy: FaultProxy, queue_name: str
+    overflowing: Lowkiq, attic: Attic, fault_proxy: FaultProxy, queue_name: str
 ) -> None:
     """Also where nobody could compare the declaration; the jobs have passed the client middlewares."""
     overflowing.client_middlewares.append(
@@ -64,12 +64,12 @@ def test_what_redis_cannot_take_goes_to_the_overflow_as_it_was_given(
     (pushed,) = worker.perform_async([{"id": "a", "score": 3, "delay": 60, "key": "k"}])
 
     assert ("a", True) == (pushed.id, pushed.buffered)
-    assert [(worker, {"id": "a", "score": 3, "delay": 60, "key": "k", "payload": "marked"})] == shelf.taken
+    assert [(worker, {"id": "a", "score": 3, "delay": 60, "key": "k", "payload": "marked"})] == attic.taken
     assert 0 == overflowing.flush(0)
 
 
 def test_only_what_was_not_written_overflows(
-    overflowing: Lowkiq, shelf: Shelf, fault_proxy: FaultProxy, queue_name: str
+    overflowing: Lowkiq, attic: Attic, fault_proxy: FaultProxy, queue_name: str
 ) -> None:
     """Each job of a push has its answer in its place."""
     worker = declare(overflowing, queue_name, Notes())
@@ -81,26 +81,26 @@ def test_only_what_was_not_written_overflows(
     pushed = worker.perform_async([*jobs, {"id": "last", "payload": "the-marked-one"}])
 
     assert [False] * FRAME + [True] == [one.buffered for one in pushed]
-    assert ["last"] == [job["id"] for _, job in shelf.taken]
+    assert ["last"] == [job["id"] for _, job in attic.taken]
 
 
 def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str) -> None:
     """PushInterrupted counts in the positions of the push, whatever part of it reached the overflow."""
-    app = make_app(redis_url=fault_proxy.url, when_unavailable=Shelf(most=1))
+    app = make_app(redis_url=fault_proxy.url, when_unavailable=Attic(most=1))
     worker = declare(app, queue_name, Notes())
     app.queue_of(worker)
     fault_proxy.drop_request(b"the-marked-one")
     fault_proxy.refuse()
     jobs: list[dict[str, Any]] = [{"id": number} for number in range(FRAME)]
 
-    with pytest.raises(PushInterrupted, match="shelf is full") as raised:
+    with pytest.raises(PushInterrupted, match="attic is full") as raised:
         worker.perform_async([*jobs, *jobs_of("xyz", payload="the-marked-one")])
 
     told = raised.value
     assert (list(range(FRAME + 1)), [FRAME + 1, FRAME + 2], []) == (told.written, told.not_written, told.unknown)
 
 
-def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, shelf: Shelf, queue_name: str) -> None:
+def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, attic: Attic, queue_name: str) -> None:
     """A bad job, and a declaration that Redis does not agree with: the overflow sees neither."""
     declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
     worker = declare(overflowing, queue_name, Notes(), shards_count=3)
@@ -109,4 +109,4 @@ def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, 
         worker.perform_async([{"payload": 1}])
     with pytest.raises(QueueMismatch):
         worker.perform_async(jobs_of("a"))
-    assert [] == shelf.taken
+    assert [] == attic.taken

@@ -22,7 +22,7 @@ class Flush:
         return self.left
 
 
-class Context:
+class Invoked:
     """That of an invocation with so many seconds left."""
 
     def __init__(self, seconds: float) -> None:
@@ -70,7 +70,7 @@ def test_an_error_of_the_handler_stays_its_own() -> None:
 def test_a_flush_takes_no_longer_than_the_invocation_has(remaining: float, seconds: float) -> None:
     """Half a second of it stays for the answer."""
     flush = Flush()
-    flushing(flush, echo)({}, Context(remaining))
+    flushing(flush, echo)({}, Invoked(remaining))
 
     assert [pytest.approx(seconds)] == flush.seconds
 
