@@ -313,9 +313,9 @@ class Lowkiq:
         return redelivery.flush(seconds) if redelivery else 0
 
     def give_up_pushes(self) -> None:
-        """`flush`, and hand to `on_lost` what is left: for a process that ends without its exit handlers."""
+        """Hand to `on_lost` what waits in this process: for one that ends at once, without its exit handlers."""
         if self._parts.redelivery:
-            self._parts.redelivery.close()
+            self._parts.redelivery.give_up()
 
     def flushes(self, handler: Flushed) -> Flushed:
         """Around a handler on Lambda, where a frozen process delivers nothing: flush before it returns or raises.

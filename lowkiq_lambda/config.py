@@ -269,7 +269,7 @@ def _checked(name: str, value: object, kind: object, *, text: bool = False) -> o
     try:
         return msgspec.convert(value, kind, strict=not text)
     except msgspec.ValidationError:
-        if kind is WhenUnavailable and isinstance(value, Overflow):
+        if kind is WhenUnavailable and isinstance(value, Overflow) and not isinstance(value, type):
             return value
         from lowkiq_lambda.expected import expected  # noqa: PLC0415 - imported lazily: cold start
 

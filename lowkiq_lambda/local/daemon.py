@@ -129,7 +129,7 @@ class Daemon:
         return self._app.drainer.running_jobs()
 
     def give_up_pushes(self) -> None:
-        """Write the jobs that wait in this process for Redis, or tell which are lost, as the process exits."""
+        """Tell which jobs are lost that wait in this process for Redis, as it ends at once."""
         self._app.give_up_pushes()
 
     def abandon(self) -> None:

@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -107,7 +108,9 @@ class Redelivery:
                 self._closes_at_exit = True
             if self._has_thread and (waiting.thread is None or not waiting.thread.is_alive()):
                 waiting.thread = threading.Thread(target=self._run, name="lowkiq-redelivery", daemon=True)
-                waiting.thread.start()
+                # Where the interpreter is about to end, no thread begins any more: what waits is flushed then.
+                with suppress(RuntimeError):
+                    waiting.thread.start()
         if was_empty:
             logger.warning("Redis is unreachable: pushed jobs are kept in this process until it answers")
         self._lose(lost, "newer jobs took their place")
@@ -151,9 +154,12 @@ class Redelivery:
 
     def close(self) -> None:
         """Flush, and give up what is left: the process ends."""
-        waiting = self._waiting
-        if waiting.buffer.jobs and self.flush(LAST_FLUSH):
-            self._lose(waiting.buffer.give_up(), "the process ends")
+        if self.jobs and self.flush(LAST_FLUSH):
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Tell `on_lost` what waits, and keep it no longer."""
+        self._lose(self._waiting.buffer.give_up(), "the process ends")
 
     def _run(self) -> None:
         waiting = self._waiting
@@ -200,6 +206,7 @@ class Redelivery:
             client = way.open()
         except LowkiqError as error:
             for parcel in buffer.start(lines):
+                self._tell(parcel.shard, lines[parcel.shard], error)
                 buffer.end(parcel, error)
                 yield parcel.shard, error
             return

@@ -1,7 +1,9 @@
 """Pushes that outlive an outage: what Redis cannot take now is kept in this process, or handed to an `Overflow`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import count
+from random import Random
 from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.config import Config
@@ -12,6 +14,7 @@ from lowkiq_lambda.push.buffer import Kept, Parcel
 from lowkiq_lambda.push.client import Jobs, checker_of
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
+from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.pushing import Chunk, Unwritten, waves_of
 
@@ -115,6 +118,12 @@ class OverflowingClient:
         self._shards = shards
         self._overflow = overflow
         self._checker = checker_of(config, shards[0], lambda: way.estimate(shards[0]))
+        self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
+        self._error: LowkiqError | None = None
+        """Why Redis could not take the last push; None where it did."""
+        self._attempts = 0
+        self._rest_until = 0.0
+        """When a push may try Redis again (monotonic)."""
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""
@@ -122,27 +131,43 @@ class OverflowingClient:
         checked = self._checker.check_all(jobs)
         results: Results = [None] * len(jobs)
         waves = waves_of(self._shards, checked.by_shard, checked.features)
-        try:
-            unwritten = self._way.open().pusher.write(waves, results, PATIENCE) if waves else Unwritten({}, [])
-        except LowkiqError as error:
-            unwritten = _nothing_sent(error, waves)
-        _raise_unless_away(unwritten, results)
+        if not waves:
+            return []
+        if self._error and self._way.clock.monotonic() < self._rest_until:
+            unwritten = _nothing_sent(self._error, waves)
+        else:
+            unwritten = self._write(waves, results)
         if unwritten.chunks:
-            self._hand_over(jobs, results)
+            self._hand_over(jobs, unwritten, results)
         return [result for result in results if result is not None]
 
-    def _hand_over(self, jobs: Given, results: Results) -> None:
+    def _write(self, waves: list[list[Chunk]], results: Results) -> Unwritten:
+        """Try Redis: in an outage once, and not again before as much time has passed as the attempt took."""
+        began_at = self._way.clock.monotonic()
+        # Others go past Redis meanwhile, in place of waiting for an answer, too.
+        self._rest_until = math.inf if self._error else 0.0
+        try:
+            unwritten = self._way.open().pusher.write(waves, results, 0.0 if self._error else PATIENCE)
+        except LowkiqError as error:
+            unwritten = _nothing_sent(error, waves)
+        finally:
+            ended_at = self._way.clock.monotonic()
+            self._rest_until = ended_at + max(backoff(self._attempts, self._rng), ended_at - began_at)
+        errors = unwritten.errors.values()
+        self._error = next((error for error in errors if isinstance(error, BackendUnavailable)), None)
+        self._attempts = self._attempts + 1 if self._error else 0
+        _raise_unless_away(unwritten, results)
+        return unwritten
+
+    def _hand_over(self, jobs: Given, unwritten: Unwritten, results: Results) -> None:
         left = [position for position, result in enumerate(results) if result is None]
-        written = [position for position, result in enumerate(results) if result is not None]
         try:
             taken = self._overflow.take(self._way.worker, [jobs[position] for position in left])
         except PushInterrupted as error:
-            raise PushInterrupted(
-                str(error),
-                written=sorted([*written, *(left[position] for position in error.written)]),
-                not_written=[left[position] for position in error.not_written],
-                unknown=[left[position] for position in error.unknown],
-            ) from error
+            raise _interrupted(error, left, unwritten, len(jobs)) from error
+        except BackendError as error:
+            failed = unwritten.interrupted(results, error)
+            raise failed from failed.__cause__
         for position, pushed in zip(left, taken, strict=True):
             results[position] = pushed
 
@@ -161,6 +186,22 @@ def reliable_client(config: Config, way: Way, shards: Sequence[ShardRef], redeli
 def _nothing_sent(error: LowkiqError, waves: Sequence[Sequence[Chunk]]) -> Unwritten:
     """As there was no connection at all: of no chunk it is unknown whether it was written."""
     return Unwritten({b"": error}, [chunk for wave in waves for chunk in wave])
+
+
+def _interrupted(error: PushInterrupted, left: Sequence[int], unwritten: Unwritten, count: int) -> PushInterrupted:
+    """What an overflow says of the jobs that it was given, in the positions of the whole push.
+
+    `left`: the positions of these jobs in it. What was sent to Redis and not answered stays unknown if it took none.
+    """
+    taken = {left[position] for position in error.written}
+    sent = {job.position for chunk in unwritten.chunks if chunk.token in unwritten.errors for job in chunk.jobs}
+    unknown = (sent | {left[position] for position in error.unknown}) - taken
+    return PushInterrupted(
+        str(error),
+        written=sorted({*range(count)} - {*left} | taken),
+        not_written=sorted({*left} - taken - unknown),
+        unknown=sorted(unknown),
+    )
 
 
 def _raise_unless_away(unwritten: Unwritten, results: Results) -> None:

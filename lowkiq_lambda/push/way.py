@@ -31,7 +31,7 @@ class Way:
         self.worker = worker
         self._open_client = open_client
         self._backend = backend
-        self._clock = clock
+        self.clock = clock
         self._client: PushClient | None = None
 
     def open(self) -> PushClient:
@@ -56,7 +56,7 @@ class Way:
                     return backend.nodes.estimate(shard)
             except BackendError:
                 pass  # the nodes of a cluster are not known now
-        return self._clock.time()
+        return self.clock.time()
 
     def node_of(self, shard: ShardRef) -> str:
         """The name of the server that the shard lies on; empty where that is not known."""

@@ -1,6 +1,7 @@
 """A program that pushes while its server is frozen; it prints what it learns, a line each.
 
-Arguments: the URL of a server, a queue's name, and the way in which it ends: by itself, or by a child that it forks.
+Arguments: the URL of a server, a queue's name, the way in which it ends: by itself, or by a child that it forks; and
+for how many seconds it flushes then.
 """
 
 import os
@@ -21,10 +22,9 @@ def tell_lost(_worker: object, jobs: list[dict[str, Any]]) -> None:
     say("lost", [job["payload"] for job in jobs])
 
 
-def main(url: str, queue_name: str, ending: str) -> None:
-    """Keep three jobs, and end when told."""
-    # A process of a user takes five seconds, which prove no more.
-    vars(redelivery)["LAST_FLUSH"] = 0.5
+def main(url: str, queue_name: str, ending: str, seconds: str) -> None:
+    """Keep three jobs, and end when told; then a process of a user flushes for five seconds."""
+    vars(redelivery)["LAST_FLUSH"] = float(seconds)
     app = Lowkiq(Config(redis_url=url, redis_timeout=0.3, when_unavailable="buffer", on_lost=tell_lost))
     worker = app.worker(queue_name=queue_name, shards_count=1)(print)
     for number in range(3):

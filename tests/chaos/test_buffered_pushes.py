@@ -132,8 +132,10 @@ def test_e13_order_and_count_hold_over_random_outages(
 
 def end(server: Server, queue_name: str, ending: str, *, thawed: bool) -> list[str]:
     """What a process says that pushes while the server is frozen, and then ends; `thawed`: when Redis is back."""
+    # More would prove no more of a server that stands still.
+    seconds = "60" if thawed else "0.5"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.chaos.pushing_child", server.url, queue_name, ending],
+        [sys.executable, "-m", "tests.chaos.pushing_child", server.url, queue_name, ending, seconds],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -406,3 +406,38 @@ def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages
     app.flush()
 
     assert ([], [(queue_name, 0)]) == (before, started)
+
+
+def test_past_the_life_of_its_token_a_push_may_be_applied_twice_unless_it_has_a_key(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, clock: ManualClock, queue_name: str
+) -> None:
+    """The limit that the docs name: an answer is lost, others push for more than two minutes, then it is sent again."""
+    worker = opened(producer, queue_name, merge="never")
+    other = declare(app, queue_name, Notes(), merge="never")
+    # Else the server would not know the script, and the lost answer would only say so.
+    other.perform_async([{"id": "z", "key": "any"}])
+    outages.begin_after_next(b"unanswered")
+
+    worker.perform_async([{"id": "a", "payload": "unanswered"}, {"id": "b", "payload": "unanswered", "key": "one"}])
+    for number in range(3):
+        clock.advance(70)
+        other.perform_async([{"id": "c", "payload": number}])
+    outages.end()
+
+    assert 0 == producer.flush()
+    assert ["unanswered"] * 2 == payloads_of(app, other, "a")
+    assert ["unanswered"] == payloads_of(app, other, "b")
+
+
+def test_why_kept_jobs_cannot_be_delivered_is_logged_once(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A queue that turns out to be declared otherwise needs somebody who acts, whether or not pushes go on."""
+    declare(app, queue_name, Notes(), shards_count=2).perform_async(jobs_of("a"))
+    worker = declare(producer, queue_name, Notes(), shards_count=1)
+    outages.begin()
+    worker.perform_async(jobs_of("b"))
+    outages.end()
+
+    assert 1 == producer.flush(1)
+    assert 1 == sum("was made with shards_count=2" in message for message in caplog.messages)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import JobError, Lowkiq, Pushed, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda import BackendError, BackendFull, JobError, Lowkiq, Pushed, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.servers import FaultProxy
+from tests.kit.servers import FaultProxy, Server
 from tests.kit.workers import declare, jobs_of
 
 FRAME = 1_900
@@ -16,14 +17,17 @@ FRAME = 1_900
 
 
 class Attic:
-    """Takes jobs, all or the first `most` of them."""
+    """Takes jobs, all or the first `most` of them, or raises what it is told to."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most
+        self.error: Exception | None = None
         self.taken: list[tuple[type[Worker], dict[str, Any]]] = []
 
     def take(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Note them, and say so."""
+        if self.error:
+            raise self.error
         taken = jobs[: self.most]
         self.taken += [(worker, dict(job)) for job in taken]
         if len(taken) < len(jobs):
@@ -85,7 +89,7 @@ def test_only_what_was_not_written_overflows(
 
 
 def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy: FaultProxy, queue_name: str) -> None:
-    """PushInterrupted counts in the positions of the push, whatever part of it reached the overflow."""
+    """PushInterrupted counts in the positions of the push; what Redis was sent and did not answer stays unknown."""
     app = make_app(redis_url=fault_proxy.url, when_unavailable=Attic(most=1))
     worker = declare(app, queue_name, Notes())
     app.queue_of(worker)
@@ -97,7 +101,7 @@ def test_an_overflow_that_takes_a_part_says_which(make_app: MakeApp, fault_proxy
         worker.perform_async([*jobs, *jobs_of("xyz", payload="the-marked-one")])
 
     told = raised.value
-    assert (list(range(FRAME + 1)), [FRAME + 1, FRAME + 2], []) == (told.written, told.not_written, told.unknown)
+    assert (list(range(FRAME + 1)), [], [FRAME + 1, FRAME + 2]) == (told.written, told.not_written, told.unknown)
 
 
 def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, attic: Attic, queue_name: str) -> None:
@@ -109,4 +113,58 @@ def test_what_waiting_does_not_heal_is_raised(overflowing: Lowkiq, app: Lowkiq, 
         worker.perform_async([{"payload": 1}])
     with pytest.raises(QueueMismatch):
         worker.perform_async(jobs_of("a"))
+    assert [] == attic.taken
+
+
+def test_an_overflow_that_refuses_the_rest_of_a_push_leaves_it_interrupted(
+    overflowing: Lowkiq, attic: Attic, fault_proxy: FaultProxy, queue_name: str
+) -> None:
+    """What Redis has is not to be pushed again, so the error tells of each job, and why in its cause."""
+    worker = declare(overflowing, queue_name, Notes())
+    overflowing.queue_of(worker)
+    fault_proxy.drop_request(b"the-marked-one")
+    fault_proxy.refuse()
+    attic.error = BackendError("The attic is locked.")
+
+    with pytest.raises(PushInterrupted, match="The attic is locked") as raised:
+        worker.perform_async([*({"id": number} for number in range(FRAME)), *jobs_of("x", payload="the-marked-one")])
+
+    told = raised.value
+    assert (list(range(FRAME)), [FRAME]) == (told.written, told.unknown)
+    assert attic.error is told.__cause__
+
+
+def test_in_an_outage_pushes_go_past_redis_between_two_attempts(
+    overflowing: Lowkiq, attic: Attic, fault_proxy: FaultProxy, clock: ManualClock, queue_name: str
+) -> None:
+    """A push does not wait for an answer that the one before it has not got either, and tries again a little later."""
+    worker = declare(overflowing, queue_name, Notes())
+    overflowing.queue_of(worker)
+    fault_proxy.refuse()
+    fault_proxy.cut()
+    worker.perform_async(jobs_of("a"))
+    began_at = clock.time()
+    worker.perform_async(jobs_of("b"))
+    waited = clock.time() - began_at
+    fault_proxy.heal()
+    (resting,) = worker.perform_async(jobs_of("c"))
+    clock.advance(60)
+    (direct,) = worker.perform_async(jobs_of("d"))
+
+    assert (0.0, True, False) == (waited, resting.buffered, direct.buffered)
+    assert ["a", "b", "c"] == [job["id"] for _, job in attic.taken]
+
+
+def test_e41_a_full_redis_is_no_outage_for_the_overflow(
+    make_app: MakeApp, own_server: Server, attic: Attic, queue_name: str
+) -> None:
+    """E-41: no waiting heals that, so each push raises."""
+    app = make_app(redis_url=own_server.url, when_unavailable=attic)
+    worker = declare(app, queue_name, Notes())
+    app.queue_of(worker)
+    own_server.admin.config_set("maxmemory", "1mb")
+
+    for _ in range(2):
+        with pytest.raises(BackendFull):
+            worker.perform_async(jobs_of("a"))
     assert [] == attic.taken
