@@ -186,3 +186,29 @@ def test_an_action_on_a_job_that_runs_is_one_on_what_waits_behind_it(
     gone_on = [(5, ["old"])] if error else []
     assert [(None, ["old"]), *gone_on, *([(None, rest)] if rest else [])] == runs_of(items)
     assert ([], {}) == (ids_of(app.queries(worker).morgue_fetch(["a"])), left_behind(app, worker))
+
+
+@pytest.mark.parametrize("action", ["kill", "delete"])
+def test_what_comes_behind_failed_payloads_that_are_gone_starts_anew(
+    app: Lowkiq, clock: ManualClock, queue_name: str, action: str
+) -> None:
+    """The id has two payloads that failed, one of them started: a push after the look inherits nothing of either."""
+
+    def fail(job: BatchJob, item: int) -> None:
+        # The first payload fails before it has a cursor, the one that goes before it later on.
+        if item == (0 if job.payloads == ["first"] else STOPS_AT):
+            raise Broken("broken")
+
+    worker = declare_items(app, queue_name, Items(6, fail), payloads_at_once=1)
+    worker.perform_async([{"id": "a", "payload": "first", "score": 2}])
+    app.drain()
+    worker.perform_async([{"id": "a", "payload": "before it", "score": 1}])
+    clock.advance(10)
+    app.drain()
+    before_the_call(app, action, lambda: worker.perform_async([{"id": "a", "payload": "new", "score": 3}]))
+
+    actions = app.actions(worker)
+    assert 1 == (actions.kill_failed_jobs(["a"]) if action == "kill" else actions.delete(["a"]))
+
+    (waiting,) = app.queries(worker).fetch(["a"])
+    assert (-1, None, ["new"]) == (waiting.retry_count, waiting.error, [payload for payload, _ in waiting.payloads])

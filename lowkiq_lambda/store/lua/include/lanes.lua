@@ -30,7 +30,7 @@ local function set_turn(lane, known)
   local rests = math.max(known.rests or 0, known.paused or 0)
   if first then
     -- When it was served last says only behind whom it comes: a clock that is set back must not make it wait.
-    call('ZADD', lanes, math.max(struct.unpack('>d', first, #prefix + 1), rests, math.min(now, known.at or 0)), lane)
+    call('ZADD', lanes, math.max(struct.unpack('>d', first, #prefix + 1), rests, math.min(due_by, known.at or 0)), lane)
   else
     local last = math.max(rests, known.kept or 0)
     if last <= now and not known.begun then

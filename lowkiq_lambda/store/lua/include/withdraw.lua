@@ -37,8 +37,8 @@ local function withdraw_started(id, record, take)
     take(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), #entries == 1 and progress or nil)
   end
   drop_started(id, record, given)
-  -- What waits behind it waited for it alone.
-  make_due(id)
+  -- What waits behind it waited for it alone. Of an id that has failed all starts anew, which is seen by its retry_count.
+  if not call('ZSCORE', retry, id) then make_due(id) end
   return true
 end
 
