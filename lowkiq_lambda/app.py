@@ -14,6 +14,7 @@ from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
+from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.push.client import Jobs, push_through
 from lowkiq_lambda.store.shard.backend import Backend
@@ -288,12 +289,20 @@ class Lowkiq:
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
+        return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
+
+    def push_or_raise(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
+        """As `push`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
+
+        For callers that can push again, and must know that they have to.
+        """
         return push_through(self.client_middlewares, self.push_past_middlewares, worker_of(worker), jobs)
 
     def push_past_middlewares(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
-        """Push jobs that have been through the client middlewares elsewhere; else as `push`."""
-        if self.config.when_unavailable != "raise":
-            return self._parts.reliable_client(self._queues.of(worker)).push(jobs)
+        """As `push_or_raise`, for jobs that have been through the client middlewares elsewhere."""
+        # What this process pushed before, and keeps, goes first.
+        if self.flush(0.0):
+            raise BackendUnavailable
         return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
     async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
@@ -484,6 +493,11 @@ class Lowkiq:
 
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)
+
+    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+        if self.config.when_unavailable != "raise":
+            return self._parts.reliable_client(self._queues.of(worker)).push(jobs)
+        return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
     def _bind(self, options: Mapping[str, Any], target: Any) -> Any:  # noqa: ANN401 - a class or a function
         with self._lock:

@@ -107,7 +107,7 @@ class _Pushing:
             self._fail(left, self._broken)
             return
         worker, is_new = target
-        push = self._app.push if is_new else self._app.push_past_middlewares
+        push = self._app.push_or_raise if is_new else self._app.push_past_middlewares
         try:
             push(worker, [one.job for one in left])
         except BackendError as error:

@@ -85,7 +85,7 @@ class Completion:
         worker = self._app.queues[callback.queue_name].worker
         load = self._app.config.load_payload or load_json
         job = {"id": stored.id, "payload": load(b64decode(callback.payload))}
-        return self._app.push(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
+        return self._app.push_or_raise(worker, [{**job, "key": f"task:{stored.id}", "key_ttl": RECEIPT_TTL}])
 
     def _swapped(self, stored: Stored, *, completed_at: float) -> Stored:
         return self._records.swap(stored, stored.record.changed(completed_at=completed_at)) or self._records.get(

@@ -43,9 +43,9 @@ class Task:
             self.close()
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """As `app.push`, and each job is an item of this task; its field `item` is a label for people, if it has one.
+        """As `app.push_or_raise`, and each job is an item of this task; its field `item` is a label for people, if it has one.
 
-        Raises what `app.push` does, and TaskClosed, with nothing written.
+        Raises what that does, and TaskClosed, with nothing written.
         """
         listed = list(jobs)
         labels = [_label(position, job) for position, job in enumerate(listed)]
@@ -57,7 +57,8 @@ class Task:
         last = self._operations.register(self.id, queue.worker.queue_name, len(queue.shards), len(listed))
         numbers = range(last - len(listed) + 1, last + 1)
         items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
-        return self._operations.app.push(
+        # A job that waited in this process would be no item yet: the task could be complete without it.
+        return self._operations.app.push_or_raise(
             worker, [{**job, "item": item} for job, item in zip(listed, items, strict=True)]
         )
 

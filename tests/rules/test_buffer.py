@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BackendFull, BufferFull, JobError, Lowkiq, PushInterrupted, QueueMismatch, Worker
+from lowkiq_lambda import (
+    BackendFull,
+    BackendUnavailable,
+    BufferFull,
+    JobError,
+    Lowkiq,
+    PushInterrupted,
+    QueueMismatch,
+    Worker,
+)
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -392,6 +401,40 @@ def test_a_push_from_a_loop_is_kept(producer: Lowkiq, outages: Outages, queue_na
 
     assert (True, 0) == (pushed.buffered, producer.flush())
     assert [""] == payloads_of(producer, worker, "a")
+
+
+def test_a_push_of_a_task_is_never_kept(producer: Lowkiq, outages: Outages, queue_name: str) -> None:
+    """Its items would not be there yet, so that the task could be complete without them: it raises instead."""
+    worker = declare(producer, queue_name, Notes())
+    task = producer.task("enrol")
+    worker.perform_async(jobs_of("1"))
+    outages.begin_before_next(b"EVALSHA")
+
+    with pytest.raises(BackendUnavailable):
+        task.push(worker, jobs_of("2"))
+
+    assert 0 == producer.flush(0.0)
+    outages.end()
+    assert 0 == task.progress().total
+
+
+def test_p3_a_push_that_has_to_be_written_passes_none_that_is_kept(
+    producer: Lowkiq, outages: Outages, queue_name: str
+) -> None:
+    """It delivers what the process has kept before; where that is in vain it raises, and is not kept itself."""
+    notes = Notes()
+    worker = declare(producer, queue_name, notes, merge="never")
+    worker.perform_async(jobs_of("1", payload="first"))
+    outages.begin()
+    worker.perform_async(jobs_of("1", payload="kept"))
+
+    with pytest.raises(BackendUnavailable):
+        producer.push_or_raise(worker, jobs_of("1", payload="refused"))
+    outages.end()
+    producer.push_or_raise(worker, jobs_of("1", payload="written"))
+    producer.drain()
+
+    assert [{"1": ["first", "kept", "written"]}] == notes.batches
 
 
 def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str) -> None:
