@@ -43,7 +43,7 @@ class Task:
             self.close()
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """As `app.push_or_raise`, and each job is an item of this task; its field `item` is a label for people, if it has one.
+        """As `app.push_or_raise`, and each job is an item of this task; its field `item` is a label for people.
 
         Raises what that does, and TaskClosed, with nothing written.
         """

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.contrib.outbox import rows
 from tests.contrib.shop import OrderShop, engine_for, opened
 from tests.kit.apps import closing_app
 
@@ -76,6 +77,26 @@ def test_p3_many_writers_and_sweeps_keep_each_ids_order(busy: OrderShop) -> None
     assert {order: list(range(1, len(versions) + 1)) for order, versions in busy.payloads.items()} == busy.payloads
     assert WRITERS * CHANGES == sum(map(len, busy.payloads.values()))
     assert 0 == busy.rows
+
+
+def test_p3_a_smaller_serial_that_is_committed_later_goes_first(
+    server_url: str, postgres_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The relay has gone past it, and finds it all the same before the next change of the same order."""
+    monkeypatch.setattr(rows, "SLICE_ROWS", 1)
+    with busy_shop(server_url, postgres_url, queue_name) as shop:
+        with shop.sessions.begin() as session:
+            shop.outbox.push(session, shop.worker, [{"id": "a", "payload": 1}])
+            session.flush()
+            shop.change("b")
+            slices = shop.outbox._relay.slices()
+            next(slices)
+        shop.outbox.push(session := shop.sessions(), shop.worker, [{"id": "a", "payload": 2}])
+        session.commit()
+        next(slices)
+
+        (waiting,) = shop.app.queries(shop.worker).fetch(["a"])
+        assert [1] == [payload for payload, _ in waiting.payloads]
 
 
 def test_a_slow_sweep_that_comes_too_late_changes_nothing(busy: OrderShop, monkeypatch: pytest.MonkeyPatch) -> None:

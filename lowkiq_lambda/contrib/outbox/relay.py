@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_MOST_HELD: Final = 1_000
+"""A run ends once it holds more ids: a query names each of them."""
 _NAMED: Final = 5
 """How many obstacles an error names."""
 _LENGTH: Final = 300
@@ -50,6 +52,13 @@ class _Obstacles:
         extra = {"queue": row.queue, "id": cut(row.job_id, 100), "serial": row.serial}
         logger.error("an outbox holds an id, as a row of it cannot be pushed: %s", text, extra=extra)
 
+    def held(self) -> dict[str, list[str]]:
+        """The ids that are held, by their queue."""
+        by_queue: dict[str, list[str]] = {}
+        for queue, job_id in self.ids:
+            by_queue.setdefault(queue, []).append(job_id)
+        return by_queue
+
     def raise_if_any(self) -> None:
         """Raises OutboxBlocked, which names the first of them."""
         queues = [f"queue {name!r}: {text}" for name, text in self.queues.items()]
@@ -73,15 +82,22 @@ class Relay:
 
         No transaction is open while a push is made. Raises OutboxBlocked at the end, where something had to stay.
         """
-        obstacles, last = _Obstacles(), 0
-        while rows := self._rows.slice(self._sessions, last, [*self._app.queues.keys() - obstacles.queues.keys()]):
+        obstacles = _Obstacles()
+        # Each slice begins at the first row there is: a smaller serial may be committed later than a larger one, and be
+        # of an id that has the next change in the slice that follows.
+        while rows := self._next(obstacles):
             if pushed := self._push(rows, obstacles):
                 self._rows.delete(self._sessions, pushed)
-            last = rows[-1].serial
             yield
         for queue, count in self._rows.counts_beside(self._sessions, [*self._app.queues]).items():
             obstacles.block(queue, f"{count:,} rows, and the app has no worker for it")
         obstacles.raise_if_any()
+
+    def _next(self, obstacles: _Obstacles) -> list[Row]:
+        if len(obstacles.ids) > _MOST_HELD:
+            return []
+        queues = [*self._app.queues.keys() - obstacles.queues.keys()]
+        return self._rows.slice(self._sessions, queues, obstacles.held())
 
     def _push(self, rows: Sequence[Row], obstacles: _Obstacles) -> list[int]:
         """The serials of the rows that were pushed."""

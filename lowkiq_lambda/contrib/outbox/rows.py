@@ -15,9 +15,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    and_,
     delete,
     func,
     insert,
+    not_,
     select,
 )
 from sqlalchemy.orm import Session, sessionmaker
@@ -81,12 +83,18 @@ class OutboxTable:
         """Insert rows, made by `row_of`, which get their serials in this order."""
         session.execute(insert(self.table), rows)
 
-    def slice(self, sessions: sessionmaker[Session], after: int, queues: Collection[str]) -> list[Row]:
-        """The next rows of these queues, by serial. The transaction is over when this returns."""
+    def slice(
+        self, sessions: sessionmaker[Session], queues: Collection[str], besides: Mapping[str, Collection[str]]
+    ) -> list[Row]:
+        """The first rows of these queues, by serial, but for those of some ids. The transaction is over at the end.
+
+        `besides`: ids by their queue.
+        """
         columns = self.table.c
+        held = [and_(columns.queue == queue, columns.job_id.in_(ids)) for queue, ids in besides.items()]
         query = (
             select(columns.serial, columns.queue, columns.job_id, columns.payload, columns.fields)
-            .where(columns.serial > after, columns.queue.in_(queues))
+            .where(columns.queue.in_(queues), *(not_(of_queue) for of_queue in held))
             .order_by(columns.serial)
             .limit(SLICE_ROWS)
             .execution_options(yield_per=_FETCHED)
