@@ -90,18 +90,18 @@ class TaskRecords:
         `change` may raise; where it returns the record that it was given, nothing is written.
         """
         stored = self.get(task_id)
-        retry_until, attempt = self.backend.clock.monotonic() + self._retry_for, 0
+        retry_until = self.backend.clock.monotonic() + self._retry_for
         while (record := change(stored.record)) is not stored.record:
             text = record.written()
             current = self._swap(stored, text, record)
             if current is None:
                 return Stored(task_id, text, TaskRecord.of(text))
             stored = _stored(task_id, current)
-            if not self.backend.wait_to_retry(attempt, retry_until):
+            # No longer from one time to the next: that would let those who came last go first.
+            if not self.backend.wait_to_retry(0, retry_until):
                 raise BackendUnavailable(
                     f"The task {task_id} is being changed by many at once: try again a little later."
                 )
-            attempt += 1
         return stored
 
     def look(self, most: int) -> tuple[list[Stored], list[Stored]]:
