@@ -55,7 +55,8 @@ class TaskOperations:
             if record.state == "closed":
                 runs = runs_in(self.app, task_id) if runs is None else runs
             if not (record.is_open or (record.state == "closed" and runs)):
-                raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: {_CLOSED}.")
+                own = ", but from its own running items" if record.state == "closed" else ""
+                raise TaskClosed(f"The task {task_id} ({record.name}) is {record.state}: it takes no more pushes{own}.")
             if record.next + count > MOST_ITEMS:
                 raise TaskClosed(
                     f"The task {task_id} ({record.name}) has no numbers left: it had {record.next:,} items."
@@ -136,6 +137,3 @@ class TaskOperations:
             version=sha256(shown.encode()).hexdigest()[:16],
             next_poll=None if record.is_over else min(longest, max(shortest, age * POLL_SHARE)),
         )
-
-
-_CLOSED: Final = "it takes no more pushes, but from its own running items until it is complete"

@@ -47,6 +47,8 @@ class Task:
 
         Raises what that does, and TaskClosed, with nothing written.
         """
+        if isinstance(jobs, Mapping):
+            raise JobError("push takes a list of jobs, not one job: write push(worker, [{...}])")
         listed = list(jobs)
         labels = [_label(position, job) for position, job in enumerate(listed)]
         queue = self._operations.app.queue_of(worker_of(worker))

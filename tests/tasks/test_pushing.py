@@ -342,3 +342,27 @@ def test_tasks_are_listed_page_by_page(app: Lowkiq, clock: Any, queue_name: str)
     assert ["open"] * 3 + ["completed"] * 2 == [one.state for page in (first, second) for one in page.tasks]
     with pytest.raises(ValueError, match="is not the `next`"):
         app.tasks.list(after="x")
+
+
+def test_one_job_in_place_of_a_list_is_refused_with_what_to_write(make_app: MakeApp, queue_name: str) -> None:
+    """A mapping is a job, and its names would be taken for jobs."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=r"push takes a list of jobs, not one job: write push\(worker, \[\{\.\.\.\}\]\)"):
+        app.task("import").push(worker, {"id": 1})  # type: ignore[dict-item]  # wrong on purpose
+
+
+def test_a_refusal_tells_who_may_still_push(make_app: MakeApp, queue_name: str) -> None:
+    """Of a closed task its own running items may, of a cancelled one nobody."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes())
+    closed, cancelled = app.task("closed"), app.task("cancelled")
+    closed.push(worker, [{"id": 1}])
+    closed.close()
+    cancelled.cancel()
+
+    with pytest.raises(TaskClosed, match="is closed: it takes no more pushes, but from its own running items"):
+        closed.push(worker, [{"id": 2}])
+    with pytest.raises(TaskClosed, match=r"is cancelled: it takes no more pushes\.$"):
+        cancelled.push(worker, [{"id": 2}])
