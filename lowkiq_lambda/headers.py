@@ -20,7 +20,7 @@ def checked(headers: object) -> bytes:
     if not isinstance(headers, Mapping) or not all(type(part) is str for pair in headers.items() for part in pair):
         raise JobError("must be a mapping of str to str", field="headers")
     try:
-        packed = pack(headers)
+        packed = pack({**headers})
     except UnicodeEncodeError:
         raise JobError("hold a lone surrogate, which cannot be stored", field="headers") from None
     if len(packed) > MOST_BYTES:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -304,3 +305,13 @@ def test_a_queue_without_headers_has_nothing_of_them(name: str) -> None:
     plain, code = script(name), script(name, (HEADERS,))
     assert [False, True] == ["headers_even" in each.keys for each in (plain, code)]
     assert [False, True] == [bool(re.search(r"function \w+_headers\(", each.source)) for each in (plain, code)]
+
+
+def test_headers_may_be_any_mapping(app: Lowkiq, told: Told, queue_name: str) -> None:
+    """Such as a read-only view of the headers of a request."""
+    worker = declare(app, queue_name, told)
+
+    worker.perform_async([{"id": "a", "headers": MappingProxyType({"trace": "t1"})}])
+    app.drain()
+
+    assert [["t1"]] == told.traces()
