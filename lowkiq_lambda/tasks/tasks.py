@@ -45,6 +45,10 @@ class Tasks:
         given: object = name
         if not isinstance(given, str) or not 1 <= len(given) <= NAME_LENGTH:
             raise DeclarationError(f"A task has a name of 1 to {NAME_LENGTH} letters, not {name!r}.")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise DeclarationError(f"A task's name holds a lone surrogate: {name!r}.") from None
         config = self._app.config
         record = TaskRecord(
             name=name,

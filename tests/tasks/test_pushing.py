@@ -175,7 +175,7 @@ def test_a_task_is_declared_well_or_not_at_all(app: Lowkiq, queue_name: str) -> 
     foreign = declare(Lowkiq(), queue_name, Notes())
     own = declare(app, f"{queue_name}-2", Notes())
     bad: Any
-    for bad in ("", "x" * 201, 7):
+    for bad in ("", "x" * 201, 7, "lone \ud800"):
         with pytest.raises(DeclarationError):
             app.task(bad)
     for bad in ((foreign, {}), own, (own,)):
