@@ -8,6 +8,7 @@ import msgspec
 from lowkiq_lambda.dashboard.diagnosis_tenants import tenant_waits, turn_of_tenant
 from lowkiq_lambda.dashboard.diagnosis_words import (
     CAUSES,
+    NO_JOB,
     after_crash,
     ago,
     ended,
@@ -96,10 +97,7 @@ def _not_waiting(situation: JobExplanation) -> Diagnosis:
             f"It has been in the morgue for {ago(situation.shard, situation.buried_at)}: its retries are used up, or "
             "an operator buried it. It runs again only if an operator requeues it.",
         )
-    return Diagnosis(
-        "unknown",
-        "The queue has no job of this id: it succeeded, was deleted, or was never pushed.",
-    )
+    return Diagnosis("unknown", NO_JOB)
 
 
 def _obstacle(situation: JobExplanation, perform_in: float) -> Diagnosis | None:

@@ -11,6 +11,8 @@ CAUSES: Final = (
     "shards are held and for how long."
 )
 
+NO_JOB: Final = "The queue has no job of this id: it is done, ended with `Failed`, was deleted, or was never pushed."
+
 _SUSPECT: Final = (
     "It is a suspect: it failed in a batch with other jobs, or its process died while it was in flight. So it runs "
     "alone, before jobs that are not suspects."

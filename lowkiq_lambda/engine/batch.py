@@ -234,17 +234,19 @@ class Batch(Mapping[str, list[Any]]):
         if delivery.tracked:
             self.notes.setdefault(job_id, []).append(text)
 
-    def fail(self, job_id: str, error: BaseException | str, *, payload: int | None = None) -> None:
+    def fail(
+        self, job_id: str, error: BaseException | type[BaseException] | str, *, payload: int | None = None
+    ) -> None:
         """The id failed, and it alone; the others go on. With `Failed` it ends by that, and is not tried again.
 
         `payload`: the position of the one payload that failed so, for `Failed` alone: the others of the id end by what
         becomes of the id. Raises ValueError for another error, IndexError where there is no such payload.
         """
+        # Whatever is passed, even None or a class, it is no success.
+        reason: object = error() if isinstance(error, type) and issubclass(error, BaseException) else error
         if payload is not None:
-            self._refuse(job_id, error, payload)
+            self._refuse(job_id, reason, payload)
             return
-        # Whatever is passed, even None, it is no success.
-        reason: object = error
         self._mark(job_id, reason if isinstance(reason, BaseException | str) else repr(reason))
 
     def give_back(self, job_ids: Iterable[str]) -> None:
@@ -274,7 +276,7 @@ class Batch(Mapping[str, list[Any]]):
             self._closed = True
             return self._marks, self._returned
 
-    def _refuse(self, job_id: str, error: BaseException | str, payload: int) -> None:
+    def _refuse(self, job_id: str, error: object, payload: int) -> None:
         if job_id not in self._deliveries:
             raise KeyError(f"{job_id!r} is not in this batch")
         if not isinstance(error, Failed):

@@ -131,7 +131,7 @@ class TaskOperations:
             state=record.state,
             counts=dict(counts.by_status),
             created_at=record.created_at,
-            closed_at=record.closed_at if record.closed_at is not None else record.cancelled_at,
+            closed_at=record.cancelled_or_closed_at,
             completed_at=record.completed_at,
             expires_at=record.expires_at,
             version=sha256(shown.encode()).hexdigest()[:16],

@@ -74,7 +74,8 @@ class Tasks:
         check_limit(limit)
         found = self._operations.records.page(None if after is None else _position(after), limit + 1)
         page = found[:limit]
-        following = f"{page[-1].expires_at}-{page[-1].id}" if len(found) > limit else None
+        # A plus of the exponent would be a space in a URL.
+        following = f"{page[-1].expires_at}-{page[-1].id}".replace("+", "") if len(found) > limit else None
         return TaskPage([one.record.summary(one.id) for one in page], following)
 
     def look_at(self, tasks: Iterable[bytes], remaining: Callable[[], float]) -> None:

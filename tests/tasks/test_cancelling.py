@@ -103,6 +103,19 @@ def test_a_started_job_of_the_task_goes_and_one_that_others_share_stays(
     assert {1: "cancelled", 2: "cancelled", 3: "done"} == statuses(task)
 
 
+def test_a_task_says_when_it_was_cancelled(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Also one that had been closed before: the time of its end is that of the cancelling."""
+    worker = declare(app, queue_name, Notes())
+    with app.task("enrol") as task:
+        task.push(worker, [{"id": "a", "delay": 500}])
+    clock.advance(100.0)
+    cancelled_at = clock.time()
+
+    task.cancel()
+
+    assert cancelled_at == task.progress().closed_at
+
+
 def test_a_cancel_goes_on_where_it_broke_off(app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process dies before the second slice of 100: the duty withdraws the rest."""
     worker = declare(app, queue_name, Notes())

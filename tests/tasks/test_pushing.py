@@ -337,6 +337,8 @@ def test_tasks_are_listed_page_by_page(app: Lowkiq, clock: Any, queue_name: str)
     first = app.tasks.list(limit=3)
     second = app.tasks.list(after=first.next, limit=3)
 
+    assert first.next is not None
+    assert "+" not in first.next, "it would be a space in a URL"
     assert [["e", "d", "c"], ["b", "a"]] == [[one.name for one in page.tasks] for page in (first, second)]
     assert None is second.next
     assert ["open"] * 3 + ["completed"] * 2 == [one.state for page in (first, second) for one in page.tasks]
@@ -366,3 +368,19 @@ def test_a_refusal_tells_who_may_still_push(make_app: MakeApp, queue_name: str) 
         closed.push(worker, [{"id": 2}])
     with pytest.raises(TaskClosed, match=r"is cancelled: it takes no more pushes\.$"):
         cancelled.push(worker, [{"id": 2}])
+
+
+def test_a28_failed_may_be_given_as_a_class(app: Lowkiq, queue_name: str) -> None:
+    """As `raise Failed` takes the class, `batch.fail` does: the id, or one payload of it, ends by it, unburied."""
+
+    def handler(batch: Batch) -> None:
+        batch.fail("whole", Failed)
+        batch.fail("part", Failed, payload=0)
+        batch.done("part")
+
+    worker = declare(app, queue_name, handler, batch_size=2)
+    with app.task("enrol") as task:
+        task.push(worker, [{"id": "whole"}, {"id": "part"}])
+    app.drain()
+
+    assert {"failed": 2} == counts(task)

@@ -31,6 +31,7 @@ from lowkiq_lambda.dashboard.api.responses import (
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
+from lowkiq_lambda.dashboard.diagnosis_words import NO_JOB
 from lowkiq_lambda.dashboard.limit_words import limits_of
 from lowkiq_lambda.job import JobView, MorgueJob
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
@@ -42,7 +43,6 @@ Ranged: TypeAlias = IdRangeParams | NumberRangeParams | TimeRangeParams
 Serialized = TypeVar("Serialized", bound=JobResponse)
 View = TypeVar("View", bound=JobView | MorgueJob)
 
-_NO_JOB: Final = "The queue has no job of this id: it succeeded, was deleted, or was never pushed."
 _NO_CURSOR: Final = "The cursor is invalid: send the `next` of a page."
 
 
@@ -143,7 +143,7 @@ def job(context: RequestContext, params: JobParams) -> JobDetails:
     buried = queries.morgue_fetch([params.id])
     views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
     if not views:
-        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", _NO_JOB)
+        raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", NO_JOB)
     situation = queries.explain(params.id)
     diagnosis = diagnose(situation, worker.concurrency, limits_of(context, worker, situation))
     return JobDetails(

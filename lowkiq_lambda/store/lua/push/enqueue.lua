@@ -14,13 +14,12 @@
 -- ARGV[8..]  per job: its id, and in one text a byte of flags, with HAS_SCORE the score (8 order-preserving bytes,
 --   which with IS_DEFAULT are of a time that counts unless it is ahead of now),
 --   with HAS_PERFORM_IN the time (a double), else both are now, with HAS_REF what include/new_items.lua reads, with
---   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the
---   payload. In a queue that gathers one more at the
---   end, which include/gather.lua reads
+--   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the payload. In
+--   a queue that gathers one more at the end, which include/gather.lua reads
 -- Returns {'OK', sooner, time, {position, perform_in, ...}} and, if there are any, {position, perform_in, ...} of jobs that
 --   were applied before and are passed over: sooner is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
---   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal: VERSION, CLOSED, SKEW.
+--   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
 local refused = refusal(ARGV[5])

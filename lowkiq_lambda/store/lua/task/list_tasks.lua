@@ -12,7 +12,7 @@ while #page < 3 * most do
   for i = 1, #found, 2 do
     local id, expires_at = found[i], found[i + 1]
     -- Those of one time are in descending order.
-    local is_next = after == '' or expires_at ~= latest or id < after
+    local is_next = after == '' or tonumber(expires_at) ~= tonumber(latest) or id < after
     local record = is_next and #page < 3 * most and call('HGET', task_records, id)
     if record then page[#page + 1], page[#page + 2], page[#page + 3] = id, expires_at, record end
   end
