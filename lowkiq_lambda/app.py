@@ -7,45 +7,33 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
+from lowkiq_lambda.app_operations import AppOperations
+from lowkiq_lambda.app_schedules import AppSchedules
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.declaring import register
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
-from lowkiq_lambda.engine.queue import Queue, QueueRegistry
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.push.client import Jobs, push_through
-from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import TASKS, ShardRef
-from lowkiq_lambda.wiring import Parts, reset_advice
+from lowkiq_lambda.wiring import reset_advice
 from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from contextlib import AbstractContextManager
-    from datetime import datetime, timedelta
-    from pathlib import Path
-    from uuid import UUID
+    from datetime import timedelta
 
     from starlette.types import ASGIApp
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.dashboard.tasks_api import Authorize
-    from lowkiq_lambda.duties.duty import Duty
     from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
-    from lowkiq_lambda.schedules.options import DeclaredOptions
-    from lowkiq_lambda.schedules.schedules import Schedules
-    from lowkiq_lambda.store.inspect.actions import Actions
-    from lowkiq_lambda.store.inspect.duties import DutyState
-    from lowkiq_lambda.store.inspect.inspector import Inspector
-    from lowkiq_lambda.store.inspect.limits import QueueLimits
-    from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.tasks.task import Task
     from lowkiq_lambda.tasks.tasks import Tasks
-    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
 
 W = TypeVar("W", bound=type[Worker])
 M = TypeVar("M", bound="MappingFunction")
@@ -53,7 +41,7 @@ Handler: TypeAlias = Callable[[Any], object]
 Flushed = TypeVar("Flushed", bound=Callable[..., Any])
 
 
-class Lowkiq:
+class Lowkiq(AppSchedules, AppOperations):
     """One app. Without a config the settings are read from the environment, at first use.
 
     `clock` is for tests: with one, time is what it says, on the server too.
@@ -63,13 +51,8 @@ class Lowkiq:
     _hooks: ClassVar["list[Callable[[Lowkiq], object]]"] = []
 
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
-        self._parts = Parts(config, clock)
-        self._queues = QueueRegistry()
-        self._duties: dict[str, Duty] = {}
-        self._schedules: Schedules | None = None
+        super().__init__(config, clock)
         self._mapping_functions: MappingFunctions | None = None
-        self._tasks: Tasks | None = None
-        self._lock = threading.RLock()
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
         self.client_middlewares: list[ClientMiddleware] = []
@@ -97,28 +80,6 @@ class Lowkiq:
         """Leave the apps that are made from now on alone."""
         cls._hooks.remove(hook)
 
-    @property
-    def config(self) -> Config:
-        """The settings. Raises ConfigError where the environment has a bad one."""
-        return self._parts.config
-
-    def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
-        """Change settings, as a command line does, before the first use of Redis. Raises ConfigError."""
-        self._parts.configure(**changes)
-
-    @property
-    def redis_url(self) -> str:
-        """The URL of the server that the app uses; an embedded one runs from then on, until the process ends.
-
-        Raises ConfigError, and EmbeddedServerError where that server does not start.
-        """
-        return self._parts.url
-
-    @property
-    def workers(self) -> list[type[Worker]]:
-        """The workers, in order of declaration."""
-        return self._queues.workers
-
     # A worker class can be called too, but the first form that fits counts.
     @overload
     def worker(self, target: W) -> W: ...  # type: ignore[overload-overlap]  # the first that fits
@@ -133,107 +94,6 @@ class Lowkiq:
         Raises DeclarationError where the declaration cannot work.
         """
         return partial(self._bind, options) if target is None else self._bind(options, target)
-
-    def add_duty(self, duty: "Duty") -> None:
-        """Have it run once in each period by one of the app's processes: a tick of the dispatcher, or a daemon.
-
-        Raises DeclarationError where the duty cannot work, or the app has one of that name.
-        """
-        from lowkiq_lambda.duties.duty import check_duty  # noqa: PLC0415 - imported lazily: cold start
-
-        with self._lock:
-            check_duty(duty, self._duties)
-            self._duties[duty.name] = duty
-
-    @property
-    def declared_duties(self) -> "list[Duty]":
-        """The duties, in order of declaration."""
-        return [*self._duties.values()]
-
-    def duties(self) -> "list[DutyState]":
-        """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
-        from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
-
-        periods = [(duty.name, duty.every) for duty in self._duties.values()]
-        if self.follows_tasks:
-            from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
-
-            periods.append((TaskDuty.name, TaskDuty.every))
-        states = duty_states(self.backend, self._queues, periods, self.config.retry_for)
-        return [*states, *self.schedules.duty_states()] if self.fires_schedules else states
-
-    @property
-    def schedules(self) -> "Schedules":
-        """The schedule entries: what has been declared, what is made at run time, and what became of it."""
-        with self._lock:
-            if self._schedules is None:
-                from lowkiq_lambda.schedules.schedules import Schedules  # noqa: PLC0415 - imported lazily: cold start
-
-                self._schedules = Schedules(self, self._parts)
-            return self._schedules
-
-    @property
-    def fires_schedules(self) -> bool:
-        """Whether daemons and dispatchers of this app fire schedule entries, as `config.schedules` says."""
-        asked = self.config.schedules
-        return self.declares_schedules if asked is None else asked
-
-    @property
-    def declares_schedules(self) -> bool:
-        """Whether the code of this app declares schedule entries."""
-        return bool(self._schedules and self._schedules.declared)
-
-    def cron(
-        self,
-        expression: str,
-        worker: "type[Worker] | FunctionWorker",
-        *,
-        id: "str | int | UUID",
-        **options: Unpack["DeclaredOptions"],
-    ) -> None:
-        """Push a job at the times of a cron expression: five fields, or six with the seconds first.
-
-        `app.cron("0 4 * * *", SyncOrder, id="nightly", tz="Europe/Berlin")`. The job's score is the planned time. A new
-        entry fires first at its next planned time. Raises DeclarationError; what only an evaluation shows, `check` of
-        `app.schedules` tells.
-        """
-        from lowkiq_lambda.schedules.times import parse_cron  # noqa: PLC0415 - imported lazily: cold start
-
-        self.schedules.declare(worker, parse_cron(expression, options.get("tz", "UTC")), id, options)
-
-    def every(
-        self,
-        period: "float | timedelta",
-        worker: "type[Worker] | FunctionWorker",
-        *,
-        id: "str | int | UUID",
-        offset: "float | timedelta" = 0.0,
-        **options: Unpack["DeclaredOptions"],
-    ) -> None:
-        """Push a job once in each period (seconds), counted from 1970, `offset` seconds later; no restart moves that.
-
-        Raises DeclarationError.
-        """
-        from lowkiq_lambda.schedules.times import parse_every  # noqa: PLC0415 - imported lazily: cold start
-
-        self.schedules.declare(worker, parse_every(period, offset, options.get("tz", "UTC")), id, options)
-
-    def at(
-        self,
-        moment: "datetime | float",
-        worker: "type[Worker] | FunctionWorker",
-        *,
-        id: "str | int | UUID",
-        **options: Unpack["DeclaredOptions"],
-    ) -> None:
-        """Push a job once, ever: at an aware datetime, or Unix seconds. Raises DeclarationError."""
-        from lowkiq_lambda.schedules.times import parse_at  # noqa: PLC0415 - imported lazily: cold start
-
-        self.schedules.declare(worker, parse_at(moment, options.get("tz", "UTC")), id, options)
-
-    def entries_from(self, path: "str | Path") -> None:
-        """Declare the schedule entries of a TOML file, as if code did. Raises DeclarationError, OSError."""
-        self.schedules.declare_from(path)
 
     @overload
     def ingest(self, target: M) -> M: ...
@@ -281,11 +141,6 @@ class Lowkiq:
 
                 self._tasks = Tasks(self)
             return self._tasks
-
-    @property
-    def follows_tasks(self) -> bool:
-        """Whether there are tasks to look after: this process has made one, or has seen their items in a queue."""
-        return bool(self._tasks and self._tasks.has_made_one) or self._parts.has_seen(TASKS)
 
     def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
@@ -385,51 +240,6 @@ class Lowkiq:
             raise error
         return dict(drain.counts)
 
-    def stats(self) -> "Stats":
-        """How much waits, how much is in the morgue, and the lag, in total and by queue name.
-
-        Raises QueueMismatch, BackendError.
-        """
-        return self.inspector.stats(self._agreed_shards())
-
-    def metrics(self) -> "dict[str, QueueMetrics]":
-        """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
-        return self.inspector.metrics(self._agreed_shards())
-
-    def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
-        """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
-
-        The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
-        Raises BackendError, there and from the queues.
-        """
-        queues = {name: queue.shards for name, queue in self._queues.items()}
-        declarations = [queue.declaration(self.config.codec_name) for queue in self._queues.values()]
-        return self.inspector.overview(queues, declarations, span)
-
-    def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
-        """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
-        return self.inspector.queries(self.queue_of(worker).shards)
-
-    def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
-        """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
-        queue = self.queue_of(worker)
-        return self.inspector.actions(queue.shards, queue.worker.merge)
-
-    def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
-        """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
-        queue = self.queue_of(worker)
-        return self.inspector.limits(queue.worker, queue.shards)
-
-    def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
-        """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
-
-        For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
-        then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
-        another call came between, and BackendError; what broke off half-way is finished by another call.
-        """
-        self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
-        self.limits(worker).keep()
-
     def dashboard(
         self,
         *,
@@ -460,36 +270,6 @@ class Lowkiq:
     def drainer(self) -> Drainer:
         """Makes visits to shards, for entrances that drain in a manner of their own."""
         return self._parts.drainer(self._queues, self.server_middlewares, self.observers, self._look_at_tasks)
-
-    @property
-    def backend(self) -> Backend:
-        """The connections that pushes and people's looks go through."""
-        return self._parts.backend
-
-    @property
-    def inspector(self) -> "Inspector":
-        """Reads queues, and changes them, for people."""
-        return self._parts.inspector
-
-    @property
-    def queues(self) -> Mapping[str, Queue]:
-        """The queue of each worker by its name, whether Redis agrees with its declaration or not."""
-        return self._queues
-
-    def worker_named(self, queue_name: str) -> type[Worker] | None:
-        """The worker of the queue; None if the app has no queue of that name."""
-        queue = self._queues.get(queue_name)
-        return None if queue is None else queue.worker
-
-    def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
-        """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
-        queue = self._queues.of(worker_of(worker))
-        if not queue.is_agreed:
-            queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
-        return queue
-
-    def _agreed_shards(self) -> dict[str, list[ShardRef]]:
-        return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
 
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)

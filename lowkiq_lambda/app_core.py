@@ -1,0 +1,81 @@
+"""What every part of an app goes by: its settings, its queues, and the connections."""
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.engine.queue import Queue, QueueRegistry
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.keys import TASKS
+from lowkiq_lambda.wiring import Parts
+from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.store.inspect.inspector import Inspector
+    from lowkiq_lambda.tasks.tasks import Tasks
+
+
+class AppCore:
+    """The settings and the queues of an app; `Lowkiq` is the whole of it."""
+
+    def __init__(self, config: Config | None, clock: Clock | None) -> None:
+        self._parts = Parts(config, clock)
+        self._queues = QueueRegistry()
+        self._tasks: Tasks | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def config(self) -> Config:
+        """The settings. Raises ConfigError where the environment has a bad one."""
+        return self._parts.config
+
+    def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
+        """Change settings, as a command line does, before the first use of Redis. Raises ConfigError."""
+        self._parts.configure(**changes)
+
+    @property
+    def redis_url(self) -> str:
+        """The URL of the server that the app uses; an embedded one runs from then on, until the process ends.
+
+        Raises ConfigError, and EmbeddedServerError where that server does not start.
+        """
+        return self._parts.url
+
+    @property
+    def workers(self) -> list[type[Worker]]:
+        """The workers, in order of declaration."""
+        return self._queues.workers
+
+    @property
+    def follows_tasks(self) -> bool:
+        """Whether there are tasks to look after: this process has made one, or has seen their items in a queue."""
+        return bool(self._tasks and self._tasks.has_made_one) or self._parts.has_seen(TASKS)
+
+    @property
+    def backend(self) -> Backend:
+        """The connections that pushes and people's looks go through."""
+        return self._parts.backend
+
+    @property
+    def inspector(self) -> "Inspector":
+        """Reads queues, and changes them, for people."""
+        return self._parts.inspector
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The queue of each worker by its name, whether Redis agrees with its declaration or not."""
+        return self._queues
+
+    def worker_named(self, queue_name: str) -> type[Worker] | None:
+        """The worker of the queue; None if the app has no queue of that name."""
+        queue = self._queues.get(queue_name)
+        return None if queue is None else queue.worker
+
+    def queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
+        """The queue of a worker of this app, known to agree with Redis. Raises QueueMismatch, BackendError."""
+        queue = self._queues.of(worker_of(worker))
+        if not queue.is_agreed:
+            queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
+        return queue

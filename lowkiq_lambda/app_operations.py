@@ -1,0 +1,67 @@
+"""What people do with the queues of an app: they look at them, and change them."""
+
+from typing import TYPE_CHECKING
+
+from lowkiq_lambda.app_core import AppCore
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from lowkiq_lambda.store.inspect.actions import Actions
+    from lowkiq_lambda.store.inspect.limits import QueueLimits
+    from lowkiq_lambda.store.inspect.queries import Queries
+    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+
+
+class AppOperations(AppCore):
+    """The part of `Lowkiq` for people, and for the dashboard that shows them the queues."""
+
+    def stats(self) -> "Stats":
+        """How much waits, how much is in the morgue, and the lag, in total and by queue name.
+
+        Raises QueueMismatch, BackendError.
+        """
+        return self.inspector.stats(self._agreed_shards())
+
+    def metrics(self) -> "dict[str, QueueMetrics]":
+        """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
+        return self.inspector.metrics(self._agreed_shards())
+
+    def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
+        """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
+
+        The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
+        Raises BackendError, there and from the queues.
+        """
+        queues = {name: queue.shards for name, queue in self._queues.items()}
+        declarations = [queue.declaration(self.config.codec_name) for queue in self._queues.values()]
+        return self.inspector.overview(queues, declarations, span)
+
+    def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
+        """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
+        return self.inspector.queries(self.queue_of(worker).shards)
+
+    def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
+        """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
+        queue = self.queue_of(worker)
+        return self.inspector.actions(queue.shards, queue.worker.merge)
+
+    def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
+        """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
+        queue = self.queue_of(worker)
+        return self.inspector.limits(queue.worker, queue.shards)
+
+    def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
+        """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
+
+        For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
+        then on (QueueMismatch). Raises QueueMismatch where jobs are left, the queue was made with another codec, or
+        another call came between, and BackendError; what broke off half-way is finished by another call.
+        """
+        self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
+        self.limits(worker).keep()
+
+    def _agreed_shards(self) -> dict[str, list[ShardRef]]:
+        return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
