@@ -28,6 +28,7 @@ EVENTS
              {}                              everything, most lagging first
   dispatch   {}
   dashboard  a request as API Gateway sends it, in its format 2.0
+  ingest     what SQS, EventBridge, S3 or a stream of DynamoDB sends
 
 SETTINGS come from the environment, as they do on Lambda: LOWKIQ_REDIS_URL,
 LOWKIQ_RESERVE, LOWKIQ_DASHBOARD_PASSWORD and so on.

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from inspect import isawaitable
+from inspect import isawaitable, signature
 from typing import Any, Final, TypeAlias
 
 from starlette.applications import Starlette
@@ -31,6 +31,7 @@ NO_AUTHORIZE: Final = (
     "tasks_api needs `authorize`, a function of the request and the task's id that says whether its sender may see the "
     "task. Without it everybody could."
 )
+NO_ARGUMENTS: Final = "authorize is called with a request and the id of a task, or None"
 _HIDDEN: Final = "There is no such task, or it is not yours."
 _UNAVAILABLE: Final = "The task cannot be read now. Ask again a little later."
 _FAILED: Final = "The server failed on this request. Its log has the error."
@@ -48,6 +49,7 @@ def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | N
     given: object = authorize
     if authorize is None or not callable(given):
         raise ConfigError(NO_AUTHORIZE, setting="authorize")
+    _check_arguments(authorize)
     reader, guard = TaskReader(app, mask), _Guard(authorize)
     routes = [
         Route("/tasks", guard.endpoint(TasksParams, reader.page)),
@@ -57,6 +59,19 @@ def tasks_api(app: Lowkiq, *, authorize: Authorize | None = None, mask: Mask | N
     served = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_error})
     served.router.redirect_slashes = False
     return served
+
+
+def _check_arguments(authorize: Authorize) -> None:
+    """Now, and not with the first request: that the function can be called as it will be."""
+    try:
+        wanted = signature(authorize)
+    except (TypeError, ValueError):
+        # Some callables of C do not say.
+        return
+    try:
+        wanted.bind(None, None)
+    except TypeError as error:
+        raise ConfigError(f"{NO_ARGUMENTS}: {error}.", setting="authorize") from None
 
 
 class _Guard:

@@ -17,7 +17,7 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.serving import server_for
 
-Function: TypeAlias = Literal["drain", "dispatch", "dashboard"]
+Function: TypeAlias = Literal["drain", "dispatch", "dashboard", "ingest"]
 
 ANSWERED: Final = 0
 FAILED: Final = 1
@@ -30,6 +30,7 @@ _MODULES: Final[dict[Function, str]] = {
     "drain": "lowkiq_lambda.aws.drain_function",
     "dispatch": "lowkiq_lambda.aws.dispatch_function",
     "dashboard": "lowkiq_lambda.aws.dashboard_function",
+    "ingest": "lowkiq_lambda.aws.ingest_function",
 }
 _SECRETS: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER")
 

@@ -244,7 +244,8 @@ def _delay(delay: object) -> float:
 def _check_fields(job: Mapping[str, Any]) -> None:
     unknown = next((str(name) for name in job if name not in FIELDS and name != ITEM), None)
     if unknown is not None:
-        raise JobError(f"no such field: a job has {', '.join(sorted(FIELDS))}", field=unknown)
+        known = FIELDS | {ITEM} if ITEM in job else FIELDS
+        raise JobError(f"no such field: a job has {', '.join(sorted(known))}", field=unknown)
     if not isinstance(job[ITEM], ItemRef):
         raise JobError("is for the jobs of a task: push them with `push` of the task", field=ITEM)
 

@@ -31,7 +31,8 @@ def item_page(items: TaskItems, status: Status | None, after: str | None, limit:
 
 def _position(after: str, wanted: list[Status]) -> tuple[Status, int]:
     """Status and number that the page before ended with."""
-    name, _, number = after.partition("-")
+    given: object = after
+    name, _, number = after.partition("-") if isinstance(given, str) else ("", "", "")
     status = next((one for one in wanted if one == name), None)
     if status is None or not (number.isascii() and number.isdecimal()) or len(number) > len("4294967295"):
         raise ValueError(f"after={after!r} is not the `next` of a page of these items.")

@@ -120,7 +120,8 @@ def _seconds(expires_in: float | timedelta) -> float:
 
 def _position(after: str) -> tuple[str, str]:
     """Time and id that the page before ended with."""
-    expires_at, _, task_id = after.partition("-")
+    given: object = after
+    expires_at, _, task_id = after.partition("-") if isinstance(given, str) else ("", "", "")
     try:
         float(expires_at)
     except ValueError:

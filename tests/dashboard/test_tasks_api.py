@@ -55,6 +55,8 @@ def test_nobody_comes_in_without_authorize(app: Lowkiq) -> None:
         app.tasks_api()
     with pytest.raises(ConfigError, match="authorize"):
         app.tasks_api(authorize=cast("Any", "everybody"))
+    with pytest.raises(ConfigError, match="authorize is called with a request and the id of a task"):
+        app.tasks_api(authorize=cast("Any", lambda request: request is not None))
 
 
 def test_a36_a_front_end_polls_its_task(customer: Browser, task: Task) -> None:

@@ -12,6 +12,7 @@ from local.replay.jobs import ApplyChanges
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.events import selected
 from tests.kit.daemons import clean_environment
+from tests.kit.servers import Server
 from tests.local.programs import Project, environment
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +115,20 @@ def test_the_sample_events_name_shards_of_the_sample_app(path: Path) -> None:
     app.worker(queue_name=ApplyChanges.queue_name, shards_count=ApplyChanges.shards_count)(print)
 
     assert selected(json.loads(path.read_text()), app.drainer.shards())
+
+
+@pytest.mark.parametrize("path", sorted(EVENTS.glob("ingest-*.json")), ids=lambda path: path.stem)
+def test_the_sample_events_of_sources_become_jobs_of_the_sample_app(shop: Shop, path: Path, server: Server) -> None:
+    """What SQS, EventBridge, S3 and DynamoDB send is mapped and pushed by the ingest function."""
+    completed = shop.invoke(
+        "--function", "ingest", "--event", f"@{path}", app="local.replay.jobs:app", PYTHONPATH=str(ROOT)
+    )
+
+    assert 0 == completed.returncode, completed.stderr
+    assert [] == answer_of(completed).get("batchItemFailures", [])
+    app = Lowkiq(Config(redis_url=server.url))
+    worker = app.worker(queue_name=ApplyChanges.queue_name, shards_count=ApplyChanges.shards_count)(print)
+    assert app.actions(worker).delete(["README.md", "notes/today.txt"])
 
 
 def test_what_the_handler_raises_is_its_answer(shop: Shop) -> None:

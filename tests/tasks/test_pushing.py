@@ -315,6 +315,7 @@ def test_items_come_page_by_page(app: Lowkiq, queue_name: str) -> None:
         {"after": "done"},
         {"after": "odd-1"},
         {"after": "done-x"},
+        {"after": 5},
     ):
         with pytest.raises(ValueError, match=r"must be|is not the `next`"):
             task.items(**bad)
