@@ -1,0 +1,135 @@
+"""Which shards a queue has, and in which of them an id is, also while they are being replaced by others.
+
+The remainders of one number by N and by M both fix its remainder by their greatest common divisor g. So the N old
+shards and the M new ones fall into g *groups* that no id leaves, and a queue moves group by group: `moved` says which
+are through. The layout is a hint, which may be stale: what counts is the role that a shard has in its own meta.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import Annotated, Final
+
+import msgspec
+
+COUNTS_KEPT: Final = 10
+"""Of how many earlier counts of shards the layout tells: logs of closed shards are read in these."""
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The shard of an id: which one of how many."""
+
+    shards_count: int
+    index: int
+
+
+_NAMES: Final = {"before": "from", "after": "to"}
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True, rename=_NAMES):
+    """The counts of a queue's shards; a queue that never moved has none stored, and one count.
+
+    `before`, `after`: the old count and the new one, the same while no move is on. `epoch`: the generation of the last
+    move. `moved`: ranges of groups, both ends in them. `accepts`: the counts that code may declare. `counts`: those
+    that the queue has had, the newest last. `at`, `by`: when (Unix seconds) and by whom the layout was written.
+    """
+
+    before: Count
+    after: Count
+    epoch: int = 0
+    moved: tuple[tuple[int, int], ...] = ()
+    accepts: tuple[Count, ...] = ()
+    counts: tuple[Count, ...] = ()
+    at: float = 0.0
+    by: str = ""
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether ids are on their way from the shards of one count to those of another."""
+        return self.before != self.after
+
+    @property
+    def groups(self) -> int:
+        """How many groups of shards there are that no id leaves."""
+        return gcd(self.before, self.after)
+
+    @cached_property
+    def moved_groups(self) -> frozenset[int]:
+        """The groups whose ids are in the new shards."""
+        return frozenset(group for first, last in self.moved for group in range(first, last + 1))
+
+    @property
+    def homes(self) -> list[Home]:
+        """All shards, each at the position that is its number: the old ones, and while the queue moves the new ones."""
+        old = [Home(self.before, index) for index in range(self.before)]
+        return [*old, *(Home(self.after, index) for index in range(self.after))] if self.is_moving else old
+
+    def home(self, digest: int) -> int:
+        """The number of the shard that an id with this crc32 is in."""
+        if self.is_moving and digest % self.groups in self.moved_groups:
+            return self.before + digest % self.after
+        return digest % self.before
+
+    def other_home(self, digest: int) -> int:
+        """The number of the shard that the id is in if this layout is a step behind, or ahead."""
+        if not self.is_moving:
+            return self.home(digest)
+        is_new = digest % self.groups in self.moved_groups
+        return digest % self.before if is_new else self.before + digest % self.after
+
+    def sources(self, group: int) -> list[Home]:
+        """The old shards of a group, in the order of their indexes."""
+        return [Home(self.before, index) for index in range(group, self.before, self.groups)]
+
+    def targets(self, group: int) -> list[Home]:
+        """The new shards of a group, in the order of their indexes."""
+        return [Home(self.after, index) for index in range(group, self.after, self.groups)]
+
+    @property
+    def left(self) -> list[int]:
+        """The groups that have not moved."""
+        return [group for group in range(self.groups) if group not in self.moved_groups] if self.is_moving else []
+
+    def begun(self, after: int, epoch: int) -> "Layout":
+        """The beginning of a move to another count."""
+        return msgspec.structs.replace(
+            self, after=after, epoch=epoch, moved=(), accepts=_united(self.accepts, self.before, after)
+        )
+
+    def with_moved(self, group: int) -> "Layout":
+        """The group is through."""
+        return msgspec.structs.replace(self, moved=_ranges([*self.moved_groups, group]))
+
+    def turned_back(self, epoch: int) -> "Layout":
+        """The way back, as a move of its own: the groups that had not moved are where they belong already."""
+        return msgspec.structs.replace(
+            self, before=self.after, after=self.before, epoch=epoch, moved=_ranges(self.left)
+        )
+
+    def ended(self) -> "Layout":
+        """All groups are through: what is left is the new count."""
+        counts = (*(count for count in (self.counts or (self.before,)) if count != self.after), self.after)
+        return msgspec.structs.replace(self, before=self.after, moved=(), counts=counts[-COUNTS_KEPT:])
+
+
+def settled(shards_count: int) -> Layout:
+    """That of a queue that never moved."""
+    return Layout(before=shards_count, after=shards_count)
+
+
+def _united(counts: tuple[int, ...], *more: int) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((*counts, *more)))
+
+
+def _ranges(groups: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    ranges: list[tuple[int, int]] = []
+    for group in sorted(set(groups)):
+        if ranges and ranges[-1][1] == group - 1:
+            ranges[-1] = (ranges[-1][0], group)
+        else:
+            ranges.append((group, group))
+    return tuple(ranges)
