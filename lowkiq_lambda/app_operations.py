@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lowkiq_lambda.app_core import AppCore
+from lowkiq_lambda.errors import QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.queries import Queries
-    from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+    from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
 
 
 class AppOperations(AppCore):
@@ -29,15 +32,35 @@ class AppOperations(AppCore):
         """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
         return self.inspector.metrics(self._agreed_shards())
 
-    def overview(self, span: "Span" = "10m") -> "AbstractContextManager[Overview]":
+    def overview(
+        self, span: "Span" = "10m", worker: "type[Worker] | FunctionWorker | None" = None
+    ) -> "AbstractContextManager[Overview]":
         """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
+
+        With a `worker` its queue alone.
 
         The queues come one by one, once, and end with the block; until then one of the app's connections is in use.
         Raises BackendError, there and from the queues.
         """
-        queues = {name: queue.shards for name, queue in self._queues.items()}
-        declarations = [queue.declaration(self.config.codec_name) for queue in self._queues.values()]
+        only = None if worker is None else worker_of(worker).queue_name
+        wanted = {name: queue for name, queue in self._queues.items() if only in {None, name}}
+        queues = {name: queue.shards for name, queue in wanted.items()}
+        declarations = [queue.declaration(self.config.codec_name) for queue in wanted.values()]
         return self.inspector.overview(queues, declarations, span)
+
+    def find(self, text: str, limit: int = 100) -> "FoundIds":
+        """An id in all queues of the app, and up to `limit` ids that begin with the text.
+
+        It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
+        Raises BackendError.
+        """
+        queues, skipped = dict[str, list[ShardRef]](), list[str]()
+        for worker in self.workers:
+            try:
+                queues[worker.queue_name] = self.queue_of(worker).shards
+            except QueueMismatch:
+                skipped.append(worker.queue_name)
+        return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""

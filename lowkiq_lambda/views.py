@@ -158,6 +158,30 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     queues: Iterable[QueueOverview]
 
 
+Place: TypeAlias = Literal["waiting", "flight", "morgue"]
+"""Where payloads of an id are."""
+
+
+class FoundId(msgspec.Struct, frozen=True):
+    """An id that has payloads in these places of a queue."""
+
+    queue_name: str
+    id: str
+    places: tuple[Place, ...]
+
+
+class FoundIds(msgspec.Struct, frozen=True):
+    """The id that was looked for, in each queue that has it, and ids that begin with it.
+
+    `cut`: not all ids were read, or more begin with it. `skipped`: queues that were made with another declaration.
+    """
+
+    exact: list[FoundId] = []
+    similar: list[FoundId] = []
+    cut: bool = False
+    skipped: list[str] = []
+
+
 class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
     r"""An unreadable record that was set aside at `at` (Unix seconds) from the key `key`.
 

@@ -100,6 +100,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/sign-in", _page("sign_in", "sign_in")),
         post(site, "/sign-out", _page("sign_in", "sign_out")),
         get(site, "/", _page("overview")),
+        get(site, "/search", _page("search")),
+        get(site, "/queue", _page("queue_page")),
         get(site, "/waiting", _page("waiting")),
         get(site, "/processing", _page("processing")),
         get(site, "/morgue", _page("morgue")),
@@ -109,7 +111,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/job", _page("job")),
         get(site, "/schedules", _page("schedules")),
         get(site, "/schedule", _page("schedules", "one")),
-        get(site, "/tasks", _page("tasks")),
+        get(site, "/tasks", _page("task_list")),
         get(site, "/tasks/{id}", _page("tasks", "find")),
         get(site, "/task", _page("tasks", "one")),
         # All in one folder, so that relative links of a fragment are right in its page.

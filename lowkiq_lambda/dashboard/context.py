@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.assets import assets
+from lowkiq_lambda.dashboard.navigation import MAIN, OF_QUEUE
 from lowkiq_lambda.dashboard.problems import Code, problem_response
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
@@ -114,6 +115,10 @@ class RequestContext:
             "visitor": self.visitor,
             "link": self.link,
             "has_tenants": self.has_tenants,
+            "main_pages": MAIN,
+            "tabs": OF_QUEUE,
+            "here_is": path_of(self.request.scope).removeprefix("/"),
+            "searched_for": self.query.get("q", "") if path_of(self.request.scope) == "/search" else "",
             "nonce": self.request.state.nonce,
             "static": f"{self.root}static/{assets().version}/",
         }

@@ -13,7 +13,7 @@ STATES: Final[Mapping[State, str]] = {
     "open": "It takes pushes. When it is closed and all its items have ended, it is complete.",
     "closed": "Only its own running items may push more. When all items have ended, it is complete.",
     "completing": "All items have ended, and the job of its on_complete is being pushed.",
-    "completed": "All items have ended.",
+    "completed": "",
     "cancelled": "It takes no pushes, and has no on_complete. What waits is deleted; what runs ends by itself.",
     "expired": "It is being deleted.",
 }
@@ -30,8 +30,8 @@ MEANINGS: Final[Mapping[Status, str]] = {
 }
 KINDS: Final[Mapping[Status, str]] = {
     "failed": "bad",
-    "dead": "bad",
-    "lost": "bad",
+    "dead": "dead",
+    "lost": "warn",
     "running": "accent",
     "done": "good",
 }

@@ -31,6 +31,10 @@ LONG_ID = "order/2024-11-03/" + "0123456789abcdef" * 12
 PAGES = {
     "overview": "",
     "overview-hour": "?span=1h",
+    "queue": "queue?queue={queue}&span=1h",
+    "queue-paused": "queue?queue={paused}",
+    "search-everywhere": "search?q=dead-1",
+    "search-everywhere-nothing": "search?q=no-such-thing",
     "waiting": "waiting?queue={queue}",
     "waiting-by-id": "waiting?queue={queue}&by=id&range=gte&value=w",
     "retries": "waiting?queue={retried}&by=retry_count&range=gte&value=0",

@@ -191,11 +191,41 @@ def test_the_page_shows_how_far_a_task_has_come(task: Task, queue_name: str, bro
     assert "Items by status: 1 failed, 1 dead, 2 done, 2 enqueued" in page.text
     assert page.text.index("3bad") < page.text.index("4dead") < page.text.index('id="item-5"')
     assert "the &lt;seller&gt; is not qualified" in page.text
-    assert f'href="./job?queue={queue_name}&amp;id=3bad"' in page.text
+    assert f'href="./job?queue={queue_name}&amp;id=3bad&amp;task={task.id}&amp;item=failed-3"' in page.text
     assert "row 3" in page.words
     part = browser.part(f"/task?id={task.id}&status=done")
     assert ("row 1" in part.words, "row 3" in part.words, "<html" in part.text) == (True, False, False)
     assert "No item is lost" in browser.get(f"/task?id={task.id}&status=lost").words
+
+
+def test_the_page_of_a_job_leads_back_to_its_task(task: Task, queue_name: str, browser: Browser) -> None:
+    """A-38: the job of an item that failed for good is gone, but its page says what became of the item, and why."""
+
+    def shown(item: str, job_id: str = "3bad", task_id: str = task.id) -> str:
+        query = {"queue": queue_name, "id": job_id, "task": task_id, "item": item}
+        return browser.get(f"/job?{urlencode(query)}").text.replace("<wbr>", "")
+
+    page = shown("failed-3")
+    assert f'<a href="./task?id={task.id}">enrol products</a>: <span' in page
+    assert "the &lt;seller&gt; is not qualified" in page
+    for item in ("done-3", "failed-4", "failed", "well-3", "failed-x", ""):
+        assert f'An item of the task <a href="./task?id={task.id}">' in shown(item)
+    assert "An item of the task" in shown("failed-3", job_id="1")
+    assert "the task" not in shown("failed-3", task_id=new_id())
+
+
+def test_the_list_of_tasks_tells_how_far_each_has_come(app: Lowkiq, task: Task, browser: Browser) -> None:
+    """A-36: items that have ended, of all; a closed task with open items does not read as over."""
+    page = browser.get(f"/tasks?find={task.id}")
+    assert "closed, not over 4 of 6" in page.words
+    app.tasks.get(task.id).cancel()
+    assert "cancelled 6 of 6" in browser.get(f"/tasks?find={task.id}").words
+
+    with app.task("one more") as another:
+        pass
+    page = browser.get(f"/tasks?{urlencode({'find': 'ONE More'})}")
+    assert (True, False) == (another.id in page.text, task.id in page.text)
+    assert "No task has such a name" in browser.get("/tasks?find=no-such-task").words
 
 
 def test_the_page_has_pages_of_items(task: Task, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from lowkiq_lambda.store.inspect.shard_details import shard_details
 from lowkiq_lambda.views import ShardDetails
 
 _GONE: Final = "Nothing to do: this holder has released the shard."
-_PAGES: Final = frozenset({"waiting", "processing", "morgue", "limits", "job"})
+_PAGES: Final = frozenset({"queue", "waiting", "processing", "morgue", "limits", "job"})
 """Pages with the form, besides the shards."""
 
 

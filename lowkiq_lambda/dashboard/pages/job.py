@@ -13,6 +13,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.diagnosis import diagnose
 from lowkiq_lambda.dashboard.formatting import unescaped, visible
 from lowkiq_lambda.dashboard.limit_words import limits_of
+from lowkiq_lambda.dashboard.pages.job_task import task_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
@@ -71,6 +72,7 @@ def show(context: RequestContext) -> Response:
         typed=visible(job_id) if meant != job_id else "",
         name=shown_id(meant),
         whole=shown_id(meant, _LONGEST_ID),
+        task=None if context.is_partial else task_of(context, worker.queue_name, meant),
         situation=situation,
         diagnosis=diagnose(situation, worker.concurrency, limits_of(context, worker, situation)),
         max_retry_count=worker.max_retry_count,

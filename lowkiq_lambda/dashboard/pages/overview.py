@@ -1,7 +1,6 @@
 """The overview: all queues and the servers."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, get_args
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote_plus
 
 import msgspec
@@ -9,10 +8,9 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import Chart, chart, spark
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
 from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series, Span
-
-SPANS: Final[Mapping[Span, str]] = {"10m": "10 minutes", "1h": "hour", "6h": "6 hours", "72h": "3 days"}
+from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series
 
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +47,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(context: RequestContext) -> Response:
     """The page, or its live region."""
-    wanted = context.query.get("span", "")
-    span: Span = next((each for each in get_args(Span) if each == wanted), "10m")
+    span = span_of(context)
     queues: list[QueueOverview] = []
 
     def rows(overview: Overview) -> Iterator[QueueRow]:
@@ -69,6 +66,7 @@ def show(context: RequestContext) -> Response:
         address=without_password(context.app.redis_url),
         span=span,
         spans=SPANS,
+        span_links=span_links(context, ""),
         unseen=_unseen(context),
     )
 

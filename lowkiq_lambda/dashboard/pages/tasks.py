@@ -1,4 +1,4 @@
-"""Tasks: all of them, one with its items, and its cancelling."""
+"""One task with its items, and its cancelling."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -33,22 +33,6 @@ class ItemRow(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None
 
 
-def show(context: RequestContext) -> Response:
-    """The page of all tasks."""
-    after = context.query.get("after") or None
-    try:
-        found = context.app.tasks.list(after, PAGE)
-    except ValueError as error:
-        return context.refuse(400, str(error))
-    return context.render(
-        "tasks.html",
-        tasks=found.tasks,
-        first=context.link("tasks") if after else None,
-        next=context.link("tasks", after=found.next) if found.next else None,
-        states=STATES,
-    )
-
-
 def find(context: RequestContext) -> Response:
     """Leads from the address that programs know to the page."""
     return context.redirect("task", id=context.request.path_params["id"])
@@ -79,7 +63,7 @@ def one(context: RequestContext) -> Response:
         meanings=MEANINGS,
         kinds=KINDS,
         chosen=status,
-        rows=[*_rows(context, items.items)],
+        rows=[*_rows(context, task_id, items.items)],
         address=address | ({"after": after} if after else {}),
         first=context.link("task", **address) if after else None,
         next=context.link("task", **address, after=items.next) if items.next else None,
@@ -109,9 +93,10 @@ def _status(text: str) -> Status | None:
     return next((status for status in STATUSES.values() if status == text), None)
 
 
-def _rows(context: RequestContext, items: Iterable[Item]) -> Iterable[ItemRow]:
+def _rows(context: RequestContext, task_id: str, items: Iterable[Item]) -> Iterable[ItemRow]:
     own = {worker.queue_name for worker in context.app.workers}
     for item in items:
         has_page = item.queue_name in own and len(quoted(item.id)) <= LONGEST_LINK
-        link = context.link("job", queue=item.queue_name, id=item.id) if has_page else None
+        back = {"task": task_id, "item": f"{item.status}-{item.number}"}
+        link = context.link("job", queue=item.queue_name, id=item.id, **back) if has_page else None
         yield ItemRow(item=item, name=shown_id(item.id), link=link)

@@ -149,6 +149,18 @@
     });
   }
 
+  // "/" and ctrl-k lead to the search box.
+  const box = document.getElementById("search");
+  document.addEventListener("keydown", (event) => {
+    const isBare = !(event.ctrlKey || event.metaKey || event.altKey);
+    const isTyping = event.target.matches?.("input:not([type=checkbox]), select, textarea");
+    const wants = event.key === "/" ? isBare && !isTyping : event.key === "k" && (event.ctrlKey || event.metaKey);
+    if (!box || !wants) return;
+    event.preventDefault();
+    box.focus();
+    box.select();
+  });
+
   for (const named of document.querySelectorAll("[data-zone]")) named.textContent = zone;
   localise(document);
   if (region) { say("live", "live"); next(Number(region.dataset.refresh)); }

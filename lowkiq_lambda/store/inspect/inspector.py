@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.find_ids import find_ids
 from lowkiq_lambda.store.inspect.jobs import JobReader
 from lowkiq_lambda.store.inspect.limits import QueueLimits
 from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_metrics, queue_totals
@@ -15,7 +16,7 @@ from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.declarations import Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.views import Overview, QueueMetrics, Span, Stats
+from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
 from lowkiq_lambda.worker import Worker
 
 
@@ -44,6 +45,10 @@ class Inspector:
     ) -> AbstractContextManager[Overview]:
         """All queues with their history, and the servers."""
         return overview(self._reader, queues, declarations, span)
+
+    def find(self, queues: Mapping[str, Sequence[ShardRef]], text: str, limit: int) -> FoundIds:
+        """An id in all queues, and ids that begin with it."""
+        return find_ids(self._reader, [*queues.values()], text, limit)
 
     def queries(self, shards: Sequence[ShardRef]) -> Queries:
         """The jobs of the queue that has these shards."""

@@ -1,7 +1,7 @@
 """Shards as their holders have them, and what decides when an id runs: one round trip for each node."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -81,13 +81,18 @@ def shard_details(reader: ShardReader) -> list[ShardDetails]:
 
 def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     """Why the id runs, or does not run yet. Raises BackendError."""
-    shard = reader.shards[shard_for(job_id, len(reader.shards), by_tenant=reader.shards[0].by_tenant)]
+    (explanation,) = explain_in_each(reader, [reader.shards], job_id)
+    return explanation
 
-    def read(_: ShardRef, reply: Reply) -> JobExplanation:
+
+def explain_in_each(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], job_id: str) -> list[JobExplanation]:
+    """The same in each queue, given by its shards, in one round trip for each node. Raises BackendError."""
+    homes = [shards[shard_for(job_id, len(shards), by_tenant=shards[0].by_tenant)] for shards in queues]
+
+    def read(shard: ShardRef, reply: Reply) -> JobExplanation:
         return _explanation(reader, shard, job_id, reply)
 
-    (explanation,) = reader.read("explain_job", {shard: [job_id]}, read)
-    return explanation
+    return reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
 
 
 def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply) -> JobExplanation:

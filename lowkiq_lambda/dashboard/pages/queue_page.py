@@ -1,0 +1,38 @@
+"""One queue at a glance: its numbers, its chart, its shards, and its pause."""
+
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.charts import chart
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
+from lowkiq_lambda.views import QueueOverview, Span
+from lowkiq_lambda.worker import Worker
+
+
+def show(context: RequestContext) -> Response:
+    """The page, or its live region."""
+    worker = chosen_worker(context)
+    if worker is None:
+        return no_queue(context)
+    name, span = worker.queue_name, span_of(context)
+    shards = context.app.queries(worker).shards()
+    glance = _glance(context, worker, span)
+    return context.render(
+        "queue_live.html" if context.is_partial else "queue.html",
+        queue=name,
+        shards=shards,
+        now=glance.now,
+        past=glance.history,
+        chart=chart(glance.history.series),
+        span=span,
+        spans=SPANS,
+        span_links=span_links(context, "queue", queue=name),
+        here=context.link("queue", queue=name, span=span),
+    )
+
+
+def _glance(context: RequestContext, worker: type[Worker], span: Span) -> QueueOverview:
+    with context.app.overview(span, worker) as overview:
+        (glance,) = overview.queues
+    return glance

@@ -1,0 +1,89 @@
+"""What the search box of every page finds: ids in all queues, tasks, queues and pages."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.formatting import quoted, unescaped, visible
+from lowkiq_lambda.dashboard.navigation import MAIN
+from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.errors import JobError, NoSuchTask
+from lowkiq_lambda.job import id_text
+from lowkiq_lambda.views import FoundId, FoundIds, Place
+
+IDS: Final = 100
+"""So many ids that begin with the text are shown."""
+QUEUES: Final = 50
+"""And so many queues."""
+
+
+class IdRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An id in a queue. `link`: None for an id that is too long for an address."""
+
+    queue: str
+    name: str
+    link: str | None
+    places: tuple[Place, ...]
+
+
+class PageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that is found by its name."""
+
+    name: str
+    kind: str
+    link: str
+
+
+def show(context: RequestContext) -> Response:
+    """The page."""
+    typed = context.query.get("q", "")
+    found, meant = _found(context, typed)
+    return context.render(
+        "search.html",
+        typed=typed,
+        exact=[*_rows(context, found.exact)],
+        similar=[*_rows(context, found.similar)],
+        pages=[*_pages(context, typed)] if typed.strip() else [],
+        cut=found.cut,
+        skipped=found.skipped,
+        sentence=f"No id begins with “{visible(typed)}”, where the backslash is a character of the id. The ids below "
+        "are those that the pages show in this form."
+        if meant != typed
+        else "",
+    )
+
+
+def _found(context: RequestContext, typed: str) -> tuple[FoundIds, str]:
+    """The ids, and the text that found them: the typed one, without spaces around it, or as the pages show it."""
+    for text in dict.fromkeys((typed, typed.strip(), unescaped(typed))):
+        try:
+            found = context.app.find(id_text(text), IDS) if text else FoundIds()
+        except JobError:
+            continue
+        if found.exact or found.similar or found.cut:
+            return found, typed if text == typed.strip() else text
+    return FoundIds(), typed
+
+
+def _rows(context: RequestContext, ids: Iterable[FoundId]) -> Iterator[IdRow]:
+    for found in ids:
+        has_link = len(quoted(found.id)) <= LONGEST_LINK
+        link = context.link("job", queue=found.queue_name, id=found.id) if has_link else None
+        yield IdRow(queue=found.queue_name, name=shown_id(found.id), link=link, places=found.places)
+
+
+def _pages(context: RequestContext, typed: str) -> Iterator[PageRow]:
+    wanted = typed.strip().casefold()
+    with suppress(NoSuchTask):
+        task = context.app.tasks.get(typed.strip()).progress()
+        yield PageRow(name=task.name, kind="task", link=context.link("task", id=task.id))
+    names = [name for name in context.app.queues if wanted in name.casefold()]
+    for name in sorted(names, key=lambda name: (name.casefold() != wanted, name.casefold()))[:QUEUES]:
+        yield PageRow(name=name, kind="queue", link=context.link("queue", queue=name))
+    for path, name in MAIN.items():
+        if wanted in name.casefold():
+            yield PageRow(name=name, kind="page", link=context.link(path))

@@ -1,0 +1,72 @@
+"""Ids that somebody looks for in all queues at once: four round trips for each node, whatever the queues hold."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lowkiq_lambda.store.inspect.id_ranges import IdsReply
+from lowkiq_lambda.store.inspect.id_search import IdSearchReply
+from lowkiq_lambda.store.inspect.shard_details import explain_in_each
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.views import FoundId, FoundIds, Place
+
+READ_AT_MOST: Final = 50_000
+"""About how many ids of a kind are read for those that begin with the text, over all shards."""
+READ_AT_LEAST: Final = 50
+"""In one shard."""
+
+
+def find_ids(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], text: str, limit: int) -> FoundIds:
+    """The id itself in each queue, given by its shards, and `limit` of the ids that begin with it.
+
+    Raises BackendError.
+    """
+    if not (text and queues):
+        return FoundIds()
+    exact = [*_exact(reader, queues, text)]
+    places, cut = _beginning(reader, [shard for shards in queues for shard in shards], text)
+    alike = [FoundId(queue_name, job_id, tuple(at)) for (queue_name, job_id), at in sorted(places.items())]
+    others = [found for found in alike if found.id != text]
+    return FoundIds(exact, others[:limit], cut=cut or len(others) > limit)
+
+
+def _exact(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], job_id: str) -> Iterator[FoundId]:
+    for shards, explained in zip(queues, explain_in_each(reader, queues, job_id), strict=True):
+        is_at: dict[Place, bool] = {
+            "waiting": explained.perform_in is not None,
+            "flight": explained.in_flight,
+            "morgue": explained.buried_at is not None,
+        }
+        if any(is_at.values()):
+            yield FoundId(shards[0].queue_name, job_id, tuple(place for place, is_there in is_at.items() if is_there))
+
+
+def _beginning(
+    reader: ShardReader, shards: Sequence[ShardRef], prefix: str
+) -> tuple[dict[tuple[str, str], list[Place]], bool]:
+    """The places of ids by queue and id, and whether some ids were not read."""
+    places: dict[tuple[str, str], list[Place]] = {}
+    cut = False
+
+    def note(shard: ShardRef, place: Place, ids: Sequence[bytes]) -> None:
+        for job_id in ids:
+            places.setdefault((shard.queue_name, job_id.decode()), []).append(place)
+
+    def in_flight(shard: ShardRef, reply: Reply) -> None:
+        note(shard, "flight", [job_id for job_id in IdsReply.of(reply).ids if job_id.startswith(prefix.encode())])
+
+    def listed(place: Place) -> None:
+        def read(shard: ShardRef, reply: Reply) -> bool:
+            step = IdSearchReply.of(reply)
+            note(shard, place, sorted(set(step.ids)))
+            return step.cursor != b"0"
+
+        nonlocal cut
+        count = max(READ_AT_LEAST, READ_AT_MOST // len(shards))
+        cut |= any(reader.read("search_ids", dict.fromkeys(shards, (place, "0", count, prefix, "")), read))
+
+    listed("waiting")
+    reader.read("in_flight_ids", dict.fromkeys(shards, ()), in_flight)
+    listed("morgue")
+    return places, cut

@@ -1,0 +1,54 @@
+"""The page of one queue: its numbers, its chart, its tabs, its shards and its pause."""
+
+from typing import Any
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.dashboard.conftest import MakeBrowser
+from tests.kit.accounts import READER
+from tests.kit.handlers import FailingHandler
+from tests.kit.web import Browser
+from tests.kit.workers import declare
+
+
+def test_a_page_shows_its_queue_and_no_other(
+    app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
+) -> None:
+    """SK-21: numbers, chart and shards of the queue; tabs count what their lists hold; a part is only what changes."""
+    handler = FailingHandler()
+    handler.failing = {"0"}
+    worker: Any = declare(app, queue_name, handler, shards_count=2)
+    other: Any = declare(app, f"{queue_name}-other", FailingHandler())
+    worker.perform_async([{"id": number} for number in range(5)])
+    other.perform_async([{"id": number} for number in range(9)])
+    app.drain()
+    worker.perform_async([{"id": "late", "delay": 600}])
+    clock.advance(90.0)
+
+    page = browser.get(f"/queue?queue={queue_name}&span=1h")
+
+    assert "Queue Waiting 2 In flight 0 Morgue 0 Shards 2 Limits Job" in page.words
+    assert "done 4 failed 1" in page.words
+    assert "Fresh 1 Retries 1 Morgue 0" in page.words
+    assert f'href="./queue?queue={queue_name}&amp;span=6h"' in page.text
+    part = browser.part(f"/queue?queue={queue_name}")
+    assert ("<html" in part.text, "Pause for that long" in part.words) == (False, False)
+    assert 404 == browser.get("/queue?queue=nobody").status
+
+
+def test_a_queue_is_paused_for_a_typed_time_from_its_page(
+    app: Lowkiq, worker: Any, browser: Browser, make_browser: MakeBrowser, clock: ManualClock
+) -> None:
+    """P9: ten minutes are typed as 10m; the confirmation has them, and leads back to the page."""
+    page = f"/queue?queue={worker.queue_name}"
+    asked = browser.get(f"/actions/queue?queue={worker.queue_name}&back=queue&seconds=other&length=10m&do=pause")
+    assert 'name="length" value="10m"' in asked.text
+    fields = {"queue": worker.queue_name, "do": "pause", "seconds": "other", "length": "10m", "back": "queue"}
+
+    answer = browser.send("/actions/queue", fields)
+
+    assert answer.location.endswith(page)
+    (shard,) = app.queries(worker).shards()
+    assert clock.time() + 600 == shard.paused_until
+    assert "Paused for 10m" in browser.follow(answer).words
+    assert "Pause for that long" not in make_browser(READER).get(page).words
