@@ -134,6 +134,14 @@ def test_a_drain_may_start_itself_where_it_has_to(
     assert {"Fn::Or": [{"Condition": "Continues"}, {"Condition": "Wakes"}]} == template["Conditions"]["InvokesItself"]
 
 
+def test_e24_lambda_repeats_no_tick_and_no_drain(resources: dict[str, dict[str, Any]]) -> None:
+    """E-24: what failed is done by the next minute's event, and one that is older than a minute is worth nothing."""
+    for name in ("DrainFunction", "DispatchFunction"):
+        invoked = resources[name]["Properties"]["EventInvokeConfig"]
+
+        assert (0, 60) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"]), name
+
+
 def test_whom_a_claim_lets_in_api_gateway_has_checked(resources: dict[str, dict[str, Any]]) -> None:
     """The kind of claims that the dashboard believes is the kind of authorizer that stands before it."""
     (route,) = of_kind(resources, "AWS::ApiGatewayV2::Route").values()

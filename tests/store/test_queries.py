@@ -186,6 +186,24 @@ def test_processing_shows_what_is_in_flight(make_desk: MakeDesk) -> None:
     assert [] == desk.queries.processing()
 
 
+def test_s22_what_is_taken_moves_from_what_waits_to_what_is_in_flight(make_desk: MakeDesk) -> None:
+    """S-22, S-20, S-21: of a, b and c one is taken: c and b wait, a is in flight; once settled it is in neither."""
+    desk = make_desk({"shards_count": 1, "batch_size": 1})
+    desk.push([{"id": job_id} for job_id in "abc"])
+
+    def looked() -> tuple[list[str], list[str]]:
+        return ids_of(desk.queries.range_by_id("-", "+")), ids_of(desk.queries.processing())
+
+    during: list[tuple[list[str], list[str]]] = []
+    desk.handler.meanwhile = lambda: during.append(looked())
+    before = looked()
+    desk.drain()
+
+    assert (["a", "b", "c"], []) == before
+    assert [(["b", "c"], ["a"])] == during
+    assert ([], []) == looked()
+
+
 def test_morgue_jobs_show_when_they_came_and_why(make_desk: MakeDesk) -> None:
     """L-32, L-33, LN-23: id, payloads, date and error, by date and by id."""
     desk = make_desk({"shards_count": 5})
