@@ -25,6 +25,7 @@ MAX_IN_FLIGHT: Final = 1_000
 MAX_SHARDS: Final = 100_000
 LONGEST_TURN: Final = 86_400
 MERGES: Final = ("min", "max", "never")
+DEAD_HEADS: Final = ("skip", "hold", "drop", "latest")
 
 _ARGUMENTS: Final = {
     "perform": "batch",
@@ -122,8 +123,8 @@ def check_declaration(worker: type[Worker]) -> None:
     _check_concurrency(worker, name)
     _check_whole_number(name, "max_retry_count", worker.max_retry_count, 0, 10_000)
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
-    if worker.merge not in MERGES:
-        raise DeclarationError(f"{name}.merge must be one of {', '.join(MERGES)}, not {worker.merge!r}.")
+    _check_word(name, "merge", worker.merge, MERGES)
+    _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)
     if worker.gather is not None:
         from lowkiq_lambda.gather import Gather  # noqa: PLC0415 - imported lazily: cold start
 
@@ -232,6 +233,11 @@ def _check_function(worker: type[Worker], method: str, *arguments: str) -> None:
 
 def _defines(worker: type[Worker], method: str) -> bool:
     return callable(getattr(worker, method, None))
+
+
+def _check_word(name: str, field: str, value: object, words: Sequence[str]) -> None:
+    if value not in words:
+        raise DeclarationError(f"{name}.{field} must be one of {', '.join(words)}, not {value!r}.")
 
 
 def _check_whole_number(name: str, field: str, value: object, least: int, most: int) -> None:

@@ -123,14 +123,14 @@ class MorgueJob:
     progress: ProgressView | None = None
 
 
-Outcome: TypeAlias = Literal["done", "retried", "buried", "refused", "returned", "suspected", "later", "saved"]
+Outcome: TypeAlias = Literal["done", "retried", "buried", "held", "refused", "returned", "suspected", "later", "saved"]
 """What became of an id that was claimed, in one word from the handler's mark to the counters.
 
-`done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest payload
-went to the morgue; `refused`: it ended with a business failure (`Failed`), which no retry would change; `returned`: as
-it was before the claim, as it did not come to its end; `suspected`: it failed in company, and runs alone before that
-counts; `later`: it goes on at a later time. `saved` is none by itself: it comes before another, and says how far the
-job has come.
+`done`; `retried`: it failed, and waits to be tried again; `buried`: it failed for the last time, and its oldest
+payload went to the morgue; `held`: it failed for the last time, and waits until somebody releases it; `refused`:
+it ended with a business failure (`Failed`), which no retry would change; `returned`: as it was before the claim, as it
+did not come to its end; `suspected`: it failed in company, and runs alone before that counts; `later`: it goes on at a
+later time. `saved` is none by itself: it comes before another, and says how far the job has come.
 """
 
 Obstacle: TypeAlias = Literal["limited", "held", "paused", "empty"]

@@ -27,12 +27,14 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """A queue, or one shard of it, in numbers: ids, but for `payloads`. `lag` is seconds.
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed); `started`: of them, those that
-    go on from a cursor. `in_flight`: ids in flight.
+    go on from a cursor; `held`: of them, those that wait for somebody to release them (`Worker.dead_head`).
+    `in_flight`: ids in flight.
     `lag`: how long the oldest due id has waited, ids in flight included; 0 if none is due. `oldest_due_age`: the same
     of the ids without a holder, which wait or were left by a dead one; it grows while nobody drains. Neither counts
     paused shards. Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an
     id's last), `refused` (ended with `Failed`, which is no failure), `checkpointed` (runs that ended before their job,
-    which came further and goes on later), and `payloads` (handed to the handler and done). `paused`: the number of
+    which came further and goes on later), `payloads` (handed to the handler and done), and `superseded` (payloads that
+    a newer one of their id replaced). `paused`: the number of
     paused shards; `paused_lag`: their lag. `damaged`: records that were set aside as unreadable.
     """
 
@@ -53,6 +55,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     paused: int
     paused_lag: float
     damaged: int
+    held: int = 0
+    superseded: int = 0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -314,7 +318,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     burial; None if the morgue has no payload of it. `closed`: its shard belongs to an older declaration.
     `least_version`: the least contract version of a library that may use the shard. `progress`: how far the id has
     come, if it is a started job that waits or is in flight. `gathers_until`: while the id
-    waits for more pushes, when it is due at the latest; else None. `limited`: limits of its queue were set at run time.
+    waits for more pushes, when it is due at the latest; else None. `held_since`: since when its head is held, until
+    somebody releases it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
     `tenant`: the turn of its tenant, if it waits and its queue has tenants.
     """
 
@@ -331,6 +336,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     least_version: int | None = None
     progress: ProgressView | None = None
     gathers_until: float | None = None
+    held_since: float | None = None
     limited: bool = False
     tenant: TenantTurn | None = None
 

@@ -35,6 +35,8 @@ class Worker:
     """The name of the queue; the class's own name where it is not given."""
     merge: ClassVar[Literal["min", "max", "never"]] = "min"
     """Which score stays when an equal payload is pushed again; "never" keeps both payloads."""
+    dead_head: ClassVar[Literal["skip", "hold", "drop", "latest"]] = "skip"
+    """What becomes of an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
     isolate: ClassVar[bool] = True
     """Whether ids that failed in company, nobody being named, run once more alone before anything is counted."""
     payloads_at_once: ClassVar[int] = 0
@@ -67,7 +69,7 @@ class Worker:
         return default_retry_in(retry_count, _rng)
 
     def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
-        """Called with the jobs that just went to the morgue; what it raises is logged and changes nothing."""
+        """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
 
     @classmethod
     def perform_async(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
@@ -132,6 +134,7 @@ class WorkerOptions(TypedDict, total=False):
     max_retry_count: int
     queue_name: str
     merge: Literal["min", "max", "never"]
+    dead_head: Literal["skip", "hold", "drop", "latest"]
     isolate: bool
     payloads_at_once: int
     gather: "Gather | None"

@@ -18,6 +18,8 @@ _OF_ALL: Final[dict[str, Callable[[Iterable[float]], float]]] = {
     "morgue": sum,
 }
 """What is published, and how queues are taken together."""
+HELD: Final = "held"
+"""Published only of queues that hold ids, or may: each metric of a queue costs."""
 
 
 def publish_queues(tick: Tick) -> dict[str, Published]:
@@ -28,7 +30,10 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     """
     names = [queue.worker.queue_name for queue in tick.queues]
     measured = queue_totals(ShardReader(tick.app.backend, tick.retry_for), [queue.shards for queue in tick.queues])
-    by_queue = {name: _published(metrics) for name, metrics in zip(names, measured, strict=True)}
+    holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
+    by_queue = {
+        name: _published(metrics, may_hold) for name, metrics, may_hold in zip(names, measured, holds, strict=True)
+    }
     namespace = tick.settings.metrics_namespace
     for name, published in by_queue.items():
         # Not rolled up: CloudWatch would take the lengths of queues for samples of one.
@@ -37,14 +42,18 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     return by_queue
 
 
-def _published(metrics: Metrics) -> Published:
+def _published(metrics: Metrics, may_hold: bool) -> Published:  # noqa: FBT001 - of the queue
+    held = {HELD: metrics.held} if may_hold or metrics.held else {}
     return {
         "lag": metrics.lag,
         "oldest_due_age": metrics.oldest_due_age,
         "length": metrics.length,
         "morgue": metrics.morgue_length,
+        **held,
     }
 
 
 def _of_all(queues: list[Published]) -> Published:
-    return {name: unite([queue[name] for queue in queues] or [0]) for name, unite in _OF_ALL.items()}
+    of_all = {name: unite([queue[name] for queue in queues] or [0]) for name, unite in _OF_ALL.items()}
+    held = [queue[HELD] for queue in queues if HELD in queue]
+    return {**of_all, HELD: sum(held)} if held else of_all

@@ -56,6 +56,13 @@ def diagnose(situation: JobExplanation, concurrency: int, limits: LimitsView | N
             "Its shard is closed: the queue was declared again with other settings, and no drain reads shards of the "
             "old declaration.",
         )
+    if situation.held_since is not None:
+        return Diagnosis(
+            "head held",
+            "Its oldest payload has failed for the last time. It has been held for "
+            f"{ago(situation.shard, situation.held_since)}, and all payloads of its id wait behind it. "
+            "It runs again only if an operator releases it.",
+        )
     answer = _obstacle(situation, situation.perform_in) or _free(situation, situation.perform_in, limits)
     return msgspec.structs.replace(answer, more=answer.more + _remarks(situation))
 

@@ -1,4 +1,4 @@
-"""What a worker is told of its ids that just went to the morgue. Imported where one did: most drains bury none."""
+"""What a worker is told of its ids that just failed for the last time. Imported where one did: in most drains none."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -25,11 +25,12 @@ class Burial(msgspec.Struct, frozen=True):
     clock: Clock
 
     def tell(self, buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        """Log the ids and call the worker's hook; what is in the morgue stays there whatever it raises.
+        """Log the ids and call the worker's hook; whatever it raises, what is in the morgue stays there.
 
         `buried`: (id, entry, error) of each.
         """
-        logger.warning("jobs went to the morgue", extra=about(self.worker, [job_id for job_id, _, _ in buried]))
+        message = "jobs are held" if self.worker.dead_head == "hold" else "jobs went to the morgue"
+        logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in buried]))
         try:
             in_parent_alone(self.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
         except HOOK_ERRORS as error:

@@ -292,7 +292,8 @@ class Drainer:
     def _lease_settings(self, queue: Queue) -> LeaseSettings:
         config = self.config
         morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
-        return LeaseSettings(config.lease_ttl, queue.worker.merge, morgue, self._texts.dump(CRASHED))
+        worker = queue.worker
+        return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
 
     def _tell_settled(self, event: SettledEvent) -> None:
         self.history.note(event)

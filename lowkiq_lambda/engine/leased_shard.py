@@ -55,7 +55,7 @@ class DrainSettings:
     alone: threading.Lock
     """Of the process: held while a suspect runs, from its start to its settling."""
     after_burial: Callable[[Sequence[tuple[str, bytes, bytes]]], None]
-    """Told of (id, entry, error) that just went to the morgue."""
+    """Told of (id, entry, error) that just failed for the last time."""
     slots: "Slots | None"
     """Where batches run side by side; None where each runs in the visit's own thread."""
     limits: "Limits | None"
@@ -171,8 +171,10 @@ class LeasedShard:
             fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
             left_by = {"shard": self.session.shard.index, "owner": acquired.recovered_from}
             logger.warning("took over what another holder left in flight", extra=fields | left_by)
-        counts = Counter(recovered=acquired.recovered, buried=len(acquired.buried), failed=len(acquired.buried))
-        self._count(counts, lambda: [(job_id, "buried") for job_id, _ in acquired.buried])
+        outcome: Outcome = "held" if self.settings.worker.dead_head == "hold" else "buried"
+        failed = len(acquired.buried)
+        counts = Counter({"recovered": acquired.recovered, outcome: failed, "failed": failed})
+        self._count(counts, lambda: [(job_id, outcome) for job_id, _ in acquired.buried])
         if acquired.buried:
             self.settings.after_burial([(job_id, entry, self.session.crashed) for job_id, entry in acquired.buried])
 

@@ -46,7 +46,7 @@ class PendingOutcomes:
         self.payloads = 0
         """How many payloads were performed to their end."""
         self.buried: list[tuple[str, bytes, bytes]] = []
-        """Id, entry and error of what goes to the morgue."""
+        """Id, entry and error of what has failed for the last time."""
 
     @property
     def is_empty(self) -> bool:
@@ -70,6 +70,10 @@ class PendingOutcomes:
         for delivery in deliveries:
             self._fail(delivery, failure, now)
 
+    def follow_heads(self, deliveries: Iterable[Delivery]) -> None:
+        """Note that what waits under the ids follows their dead heads; how many there are is known in Redis alone."""
+        self._records += [(delivery.id, "rest") for delivery in deliveries]
+
     def give_back(self, deliveries: Iterable[Delivery]) -> None:
         """The ids are returned as they were."""
         self._records += [(delivery.id, "returned") for delivery in deliveries]
@@ -83,7 +87,8 @@ class PendingOutcomes:
     def named(self) -> Iterator[tuple[str, Outcome]]:
         """Each id with its outcome."""
         for job_id, outcome, *_ in self._records:
-            yield job_id, outcome
+            if outcome != "rest":
+                yield job_id, outcome
         for job_id in self._done:
             yield job_id, "done"
 
@@ -92,12 +97,13 @@ class PendingOutcomes:
         return [job_id for job_id, outcome in self.named() if outcome != "returned"]
 
     def counts(self) -> Counter[str]:
-        """Ids by outcome; `failed`: whose failure counts, retried or buried; `checkpointed`: of `later`, who moved."""
+        """Ids by outcome; `failed`: whose failure counts; `checkpointed`: of `later`, who moved."""
         counts: Counter[str] = Counter(record[1] for record in self._records)
+        del counts["rest"]
         if counts["later"]:
             counts["checkpointed"] = sum(record[3] for record in self._records if record[1] == "later")
         counts["done"] = len(self._done)
-        counts["failed"] = counts["retried"] + counts["buried"]
+        counts["failed"] = counts["retried"] + counts["buried"] + counts["held"]
         return +counts
 
     def _add_each(self, batch: Sequence[Delivery], result: BatchResult, now: float) -> None:
@@ -142,7 +148,7 @@ class PendingOutcomes:
         has_moved = iteration is not None and iteration.has_moved and not unkept
         record = failure_record(self._worker, delivery, failure, now, has_moved=has_moved)
         self._records.append(record)
-        if record[1] == "buried":
+        if record[1] != "retried":
             self.buried.append((delivery.id, delivery.entries[0], failure.dumped))
 
     def _refuse(self, delivery: Delivery, refused: Mapping[int | None, Failed]) -> None:
@@ -205,15 +211,23 @@ class PendingOutcomes:
 def failure_record(
     worker: type[Worker], delivery: Delivery, failure: CountedFailure, now: float, *, has_moved: bool = False
 ) -> OutcomeRecord:
-    """A retry later, or, when those are used up, the morgue for the oldest payload.
+    """A retry later, or, when those are used up, the morgue for the oldest payload, or whatever `dead_head` says.
 
     For a job whose cursor has moved since it last failed it is the first failure.
     """
     count = 0.0 if has_moved else delivery.retry_count + 1
     if count >= worker.max_retry_count:
-        return delivery.id, "buried", failure.dumped, failure.signature, failure.brief
+        return _last_failure(worker.dead_head, delivery, failure)
     at = now + _delay(worker, int(count))
     return delivery.id, "retried", count, at, failure.dumped, failure.signature, failure.blamed, failure.brief
+
+
+def _last_failure(dead_head: str, delivery: Delivery, failure: CountedFailure) -> OutcomeRecord:
+    """As include/outcomes.lua reads it."""
+    if dead_head == "hold":
+        return delivery.id, "held", failure.dumped, failure.signature, failure.brief
+    rest = () if dead_head == "skip" else (dead_head,)
+    return delivery.id, "buried", failure.dumped, failure.signature, failure.brief, *rest
 
 
 def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone: bool) -> OutcomeRecord | None:

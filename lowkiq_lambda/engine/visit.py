@@ -182,7 +182,9 @@ class ShardVisit:
             self._settings.alone.release()
 
     def _perform_and_settle(self, window: Window) -> Window | None:
-        if window.charge is None:
+        if window.is_rest:
+            self._shard.pending.follow_heads(window.deliveries)
+        elif window.charge is None:
             self._run_batches(window)
         else:
             self._shard.pending.charge(window.deliveries, window.charge, self._shard.now())

@@ -70,3 +70,10 @@ def test_planned_times_that_are_missed_ring_each_time(alarms: Alarms) -> None:
     minutes = [None] * 10 + [0.0] * 10 + [59.0] + [0.0] * 19 + [1.0] + [None] * 9
 
     assert ["OK", "ALARM", "OK", "ALARM", "OK"] == rings(alarms, "MissedScheduleAlarm", minutes)
+
+
+def test_e79_held_ids_ring_until_they_are_released(alarms: Alarms) -> None:
+    """E-79: an app whose workers hold nothing publishes nothing, and rings nothing."""
+    minutes = [None] * 5 + [0.0] * 5 + [2.0] * 30 + [0.0] * 5
+
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "HeldIdsAlarm", minutes)

@@ -111,6 +111,23 @@ def test_each_queue_is_published_in_numbers(
     } == published(capsys.readouterr().out)
 
 
+def test_e79_held_ids_are_published_where_a_worker_may_hold(
+    app: Lowkiq, tick: Ticker, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """E-79: of other queues nothing more is published than ever, as each metric costs."""
+    holding = declare(app, queue_name, Notes(failing("a", "b")), batch_size=2, max_retry_count=0, dead_head="hold")
+    other = declare(app, f"{queue_name}-other", Notes())
+    holding.perform_async(jobs_of("ab"))
+    other.perform_async(jobs_of("c"))
+    app.drain()
+
+    tick(Settings())
+
+    seen = published(capsys.readouterr().out)
+    assert [2, 2] == [seen["shop-dispatch", name]["held"] for name in ("", holding.queue_name)]
+    assert "held" not in seen["shop-dispatch", other.queue_name]
+
+
 def test_what_somebody_works_on_is_lag_but_not_left_alone(
     app: Lowkiq, tick: Ticker, clock: ManualClock, queue_name: str
 ) -> None:

@@ -294,7 +294,13 @@ def test_alarms_watch_metrics_that_there_are(
     templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
 ) -> None:
     """Alarms and dashboard look at names that the functions publish, in dimensions that they have."""
-    published = {*queue_metrics._OF_ALL, *duty_task.SCHEDULE_METRICS, *telemetry._COUNTED, *ELSEWHERE}
+    published = {
+        *queue_metrics._OF_ALL,
+        queue_metrics.HELD,
+        *duty_task.SCHEDULE_METRICS,
+        *telemetry._COUNTED,
+        *ELSEWHERE,
+    }
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     (text,) = leaves(templates["cloudwatch-dashboard"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
@@ -306,19 +312,19 @@ def test_alarms_watch_metrics_that_there_are(
         if metric[0] == "${MetricsNamespace}"
     ]
 
-    assert {"oldest_due_age", "buried", "schedules_missed"} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "buried", "held", "schedules_missed"} == {one["MetricName"] for one in ours}
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
     assert len(shown) > len(ours)
     assert set() == set(shown) - published
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Errors, throttles, silence, age, morgue, missed, lost, set aside: a topic that is named is told of all."""
+    """Errors, throttles, silence, age, morgue, held, missed, lost, set aside: a topic that is named is told of all."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
     metrics = {one["MetricName"] for one in alarms.values()}
-    ours = {"oldest_due_age", "buried", "schedules_missed"}
+    ours = {"oldest_due_age", "buried", "held", "schedules_missed"}
     of_queues = {"NumberOfMessagesSent", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"}
     assert {"Errors", "Throttles", "Invocations", "IteratorAge", *of_queues, *ours} == metrics
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]

@@ -47,6 +47,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         None,
     ),
     "due later": ({"shard": HELD, "perform_in": LATER}, "due later", "waits for another 5m", LATER),
+    "head held": (
+        {"shard": FREE, "perform_in": 253_402_300_800.0, "retry_count": 3.0, "held_since": NOW - 7_200},
+        "head held",
+        "has been held for 2h, and all payloads of its id wait behind it",
+        None,
+    ),
     "gathering": (
         {"shard": HELD, "perform_in": LATER, "gathers_until": LATER + 600},
         "gathering",

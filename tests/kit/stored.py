@@ -41,6 +41,7 @@ COUNTERS: Final = (
     "done",
     "retried",
     "buried",
+    "held",
     "refused",
     "returned",
     "checkpointed",

@@ -24,6 +24,8 @@ REASONS: Final = {
     4: "goes on later",
     5: "killed by an operator",
     6: "put back from the morgue",
+    7: "held",
+    8: "with its head",
 }
 
 

@@ -32,6 +32,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("fresh", "gauge", "fresh", "Waiting ids that have not failed."),
     MetricFamily("retries", "gauge", "retries", "Waiting ids that have failed."),
     MetricFamily("started", "gauge", "started", "Waiting ids that go on from a cursor."),
+    MetricFamily("held", "gauge", "held", "Waiting ids whose head is held: somebody has to release them."),
     MetricFamily("in_flight", "gauge", "in_flight", "Ids in flight."),
     MetricFamily("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
     MetricFamily("paused_shards", "gauge", "paused", "Paused shards."),
@@ -42,6 +43,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("refused_total", "counter", "refused", "Ids that ended with Failed, a reason of the business."),
     MetricFamily("checkpointed_total", "counter", "checkpointed", "Runs that came further and ended before their job."),
     MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
+    MetricFamily("superseded_total", "counter", "superseded", "Payloads that a newer one of their id replaced."),
     MetricFamily("damaged_total", "counter", "damaged", "Unreadable records that were set aside."),
 )
 

@@ -10,10 +10,12 @@ from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
 TICK: Final = 2.0**-21
 """Seconds between times that differ only to keep an order: floats of this century are exact down to this."""
 
-ActionName: TypeAlias = Literal["expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried"]
+ActionName: TypeAlias = Literal[
+    "expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried", "release", "release_skipping"
+]
 """`expedite`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `delete_failed`: waiting
 ids that have failed are deleted. `delete`: waiting ids are deleted. `requeue`: buried ids wait again. `delete_buried`:
-buried ids are deleted."""
+buried ids are deleted. `release`: held ids are due, with their heads; `release_skipping`: without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class PauseReply(ReplyShape, frozen=True):
 class ActionReply(ReplyShape, frozen=True):
     """What the scripts of actions answer, by include/action.lua."""
 
-    scripts = ("delete", "delete_morgue", "expedite", "kill", "requeue", "task_cancel")
+    scripts = ("delete", "delete_morgue", "expedite", "kill", "release", "requeue", "task_cancel")
     status: bytes
     changed: int
     finished: int
@@ -91,6 +93,8 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
     return {
         "expedite": ActionScript("expedite", _due_times),
         "kill": ActionScript("kill", lambda _snapshot, _changed: morgue_limits),
+        "release": ActionScript("release", lambda _snapshot, _changed: ["retry", *morgue_limits]),
+        "release_skipping": ActionScript("release", lambda _snapshot, _changed: ["skip", *morgue_limits]),
         "delete_failed": ActionScript("delete", lambda _snapshot, _changed: ["failed"]),
         "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
         "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial]),

@@ -3,7 +3,7 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.inspect.action_scripts import (
@@ -59,6 +59,15 @@ class Actions:
         return self._to_listed(
             "expedite", snapshots, "due", lambda snapshot: Range(Bound(snapshot.at, exclusive=True), _MOST)
         )
+
+    def release(self, ids: Iterable[object], how: Literal["retry", "skip"]) -> int:
+        """Let held ids go on: "retry" tries the head again, as if it had never failed, "skip" sends it to the morgue.
+
+        Raises JobError for a bad id, ValueError for anything else than these two.
+        """
+        if how not in ("retry", "skip"):
+            raise ValueError(f'how must be "retry" or "skip", not {how!r}.')
+        return self._to_ids("release" if how == "retry" else "release_skipping", ids)
 
     def kill_failed_jobs(self, ids: Iterable[object]) -> int:
         """Send those of the ids that wait and have failed to the morgue, with their last error.

@@ -41,10 +41,13 @@ class ShardCounts(ReplyShape, frozen=True):
     done: int
     retried: int
     buried: int
+    held_ever: int
     refused: int
+    superseded: int
     checkpointed: int
     payloads: int
     damaged: int
+    held: int
     due_at: _Time
     since: _Time
     flights: list[_Flight]
@@ -144,10 +147,10 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(reply.length, reply.length - reply.retries, reply.retries, reply.started),
         *(reply.in_flight, reply.morgue_length),
         *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
-        *(reply.done, reply.retried + reply.buried, reply.buried, reply.refused),
+        *(reply.done, reply.retried + reply.buried + reply.held_ever, reply.buried, reply.refused),
         *(reply.checkpointed, reply.payloads),
         *(len(resting), age(now, chain.from_iterable(paused))),
-        reply.damaged,
+        *(reply.damaged, reply.held, reply.superseded),
     )
 
 

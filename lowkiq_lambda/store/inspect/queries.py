@@ -24,6 +24,7 @@ from lowkiq_lambda.store.inspect.jobs import JobList, JobReader, JobReply, View,
 from lowkiq_lambda.store.inspect.paging import check_limit, position_after, probe_limit
 from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.store.inspect.tenants import tenants_of
+from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views import DamagedRecord, JobExplanation, Page, ShardDetails, TenantOrder, Tenants
@@ -67,6 +68,10 @@ class Queries:
         """Jobs that wait, by when they are due."""
         within = Range(Bound.of(min), Bound.of(max), reverse, position_after(after))
         return self._page("waiting", self._list("due", within, probe_limit(limit)), limit, self._jobs.job)
+
+    def held(self, limit: int = 100, *, after: str | None = None) -> Page[JobView]:
+        """Jobs whose head is held (`Worker.dead_head`), by shard and id: `actions(worker).release` lets them go on."""
+        return self.range_by_perform_in(FAR, limit=limit, after=after)
 
     def range_by_retry_count(
         self,

@@ -9,7 +9,7 @@ import msgspec
 from lowkiq_lambda.job import NEVER_FAILED, shard_for, tenant_of
 from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.inspect.tenants import read_note
-from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.server.server_time import FAR, FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
@@ -113,9 +113,17 @@ def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
         gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
+        held_since=_held_since(perform_in, trouble, now),
         limited=bool(job.limited),
         tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
     )
+
+
+def _held_since(perform_in: float | None, trouble: Mapping[str, Any], now: float) -> float | None:
+    if perform_in is None or perform_in < FAR:
+        return None
+    # Where the note was set aside as damaged, nobody knows.
+    return float(trouble.get("h", now))
 
 
 def _tenant_turn(tenant: str, reply: list[Any]) -> TenantTurn:

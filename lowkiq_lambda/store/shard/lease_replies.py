@@ -32,17 +32,19 @@ _STARTED: Final = ord("p")
 class Window(msgspec.Struct, frozen=True):
     """What a claim put into flight. `charge`: not to be run; its ids fail with this error of their group.
 
-    It is empty where all of it had to be set aside.
+    `is_rest`: not to be run; what waits under its ids follows their dead heads. It is empty where all of
+    it had to be set aside.
     """
 
     deliveries: Sequence[Delivery]
     lone_suspect: bool = False
     charge: bytes | None = None
+    is_rest: bool = False
 
     def without(self, ids: Container[str]) -> "Window | None":
         """What is left of it, if anything."""
         new = [delivery for delivery in self.deliveries if delivery.id not in ids]
-        return Window(new, self.lone_suspect, self.charge) if new else None
+        return Window(new, self.lone_suspect, self.charge, self.is_rest) if new else None
 
 
 class Acquired(msgspec.Struct, frozen=True):
@@ -221,7 +223,8 @@ def read_window(reply: Reply | bytes) -> Window | None:
         raise ValueError(numbers)
     # A window told again comes out of a hash, so the order has to be made anew.
     deliveries.sort(key=lambda delivery: delivery.perform_in)
-    return Window(deliveries, window.kind == b"LONE", window.charge if window.kind == b"CHARGE" else None)
+    charge = window.charge if window.kind == b"CHARGE" else None
+    return Window(deliveries, window.kind == b"LONE", charge, window.kind == b"REST")
 
 
 def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:

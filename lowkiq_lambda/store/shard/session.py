@@ -81,6 +81,8 @@ class LeaseSettings(msgspec.Struct, frozen=True):
     morgue: MorgueLimits
     crashed: bytes
     """The error of a job whose process died each time."""
+    dead_head: str = "skip"
+    """What becomes of the id of such a job, as the worker declares it."""
 
 
 class LeaseSession:
@@ -122,6 +124,7 @@ class LeaseSession:
             *_claim(limits),
             *_morgue(settings),
             settings.crashed,
+            *([] if settings.dead_head == "skip" else [settings.dead_head]),
         ]
         return self._backend.read(
             lambda: self._backend.run("acquire", self.shard, args, retry_for=retry_for, ask_time=True),

@@ -10,6 +10,7 @@
 -- ARGV[8..10]   include/claim_limits.lua
 -- ARGV[11..13]  morgue limits: entries, bytes, age
 -- ARGV[14]      error text of what crashed for the last time
+-- ARGV[15]      what becomes of an id then, where its rest does not go on: 'hold', 'drop' or 'latest'
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
 --   recovered, the owner that left it and the ids that the log names; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.
@@ -55,7 +56,7 @@ local recovered, buried, named = 0, {}, nil
 if left then
   free_memory_first()
   -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
-  recovered, buried, named = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder)
+  recovered, buried, named = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder, ARGV[15])
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
 call('HDEL', meta, 'recovery', 'abandoned')

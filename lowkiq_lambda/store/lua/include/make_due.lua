@@ -1,12 +1,15 @@
 --! keys since suspects
---! needs shard wait trouble retry_counts
--- Makes a waiting id due now, whatever it waited for; with what it is still suspected of.
+--! needs shard wait trouble retry_counts held_head
+-- Makes a waiting id due now, whatever it waited for; with what it is still suspected of. An id whose head is held stays
+-- where it is, unless the head is gone. Returns whether the id is due.
 local function make_due(id)
+  local t = read_trouble(id)
+  if t.h and head_of(id, t) then return false end
   wait(id, now)
   call('ZADD', suspects, 'XX', now, id)
   call('ZREM', since, id)
-  local t = read_trouble(id)
-  t.blamed = nil
+  t.blamed, t.h, t.head = nil, nil, nil
   keep_counts(id, t, true)
   write_trouble(id, t)
+  return true
 end

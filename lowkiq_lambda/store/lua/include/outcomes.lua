@@ -1,12 +1,15 @@
 --! keys jobs errors trouble groups flight meta
 --! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
+--! needs dead_heads
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
---   {id, 'buried', error, signature, brief}   it failed for the last time: its oldest payload leaves, the rest
---                                         start anew
+--   {id, 'buried', error, signature, brief, rest or nil}   it failed for the last time: its oldest payload leaves, and the
+--                                         others start anew, or with `rest` do as dead_heads.lua says
+--   {id, 'held', error, signature, brief}   it failed for the last time, and waits to be released
+--   {id, 'rest'}                           another slice of what follows its dead head
 --   {id, 'returned'}                       it did not come to its end: as it was before the claim
 --   {id, 'returned', exit_count}           the same, as it exited, so often in a row: what is due now goes first
 --   {id, 'suspected', batch}               it failed in company and nobody was named
@@ -80,6 +83,10 @@ function settle_one.buried(id, record, outcome, merge)
   note_failure(id, record, error_text(outcome[5]))
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', error_text(outcome[5])) end
   bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil)
+  if outcome[6] then
+    clear_suspicion(id, t, outcome[4], text)
+    return end_rest(merge, id, t, entries, outcome[6], text)
+  end
   if #entries > 0 or call('HEXISTS', jobs, id) == 1 then
     put_back(merge, id, t, entries, now, -1, nil, error_text(outcome[5]))
     keep_error(errors, id, text)
@@ -87,6 +94,22 @@ function settle_one.buried(id, record, outcome, merge)
     drop_errors(errors, {id})
   end
   clear_suspicion(id, t, outcome[4], text)
+end
+
+function settle_one.held(id, record, outcome, merge)
+  local _, retry_count, entries, progress = read_flight(record)
+  local text, brief, t = error_text(outcome[3]), error_text(outcome[5]), read_trouble(id)
+  note_failure(id, record, brief)
+  if has_tracking then mark_items(arrivals_of({entries[1]}), 'e', brief) end
+  clear_suspicion(id, t, outcome[4], text)
+  hold_head(merge, id, t, entries, retry_count, progress)
+  keep_error(errors, id, text)
+end
+
+function settle_one.rest(id, record, _, merge)
+  local t = read_trouble(id)
+  give_back(merge, id, t, record)
+  if t.rest then follow_head(merge, id, t, 0) else write_trouble(id, t) end
 end
 
 function settle_one.returned(id, record, outcome, merge)
@@ -182,7 +205,7 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
       local counter = settle_one[word](id, record, outcome, merge, groups_of_call) or word
       if word ~= 'saved' and word ~= 'noted' then
         call('HDEL', flight, id)
-        counts[counter] = (counts[counter] or 0) + 1
+        if word ~= 'rest' then counts[counter] = (counts[counter] or 0) + 1 end
       end
     end
   end
@@ -194,5 +217,6 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     counts.done = call('HDEL', flight, unpack(done))
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
-  if counts.buried then trim_morgue(morgue_limits, counts.buried) end
+  local buried = (counts.buried or 0) + followers()
+  if buried > 0 then trim_morgue(morgue_limits, buried) end
 end

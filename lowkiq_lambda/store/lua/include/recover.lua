@@ -1,5 +1,5 @@
 --! keys jobs errors groups flight meta
---! needs note_failure bury records suspicion put_back shard keep_error trouble flight
+--! needs note_failure bury records suspicion put_back shard keep_error trouble flight dead_heads
 --! with tracking mark_items
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
@@ -8,11 +8,19 @@ local STRIKES = 3
 -- Of the ids that were recovered the log names so many, and so many bytes of each.
 local NAMED, NAME_BYTES = 10, 400
 
-local function bury_crashed(merge, id, t, record, entry, crashed, progress)
+local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
   note_failure(id, record, crashed)
+  if dead_head == 'hold' then
+    local _, retry_count = read_flight(record)
+    if has_tracking then mark_items(arrivals_of({entry}), 'e', crashed) end
+    drop_suspect(id)
+    hold_head(merge, id, t, {entry}, retry_count, progress)
+    return keep_error(errors, id, crashed)
+  end
   if has_tracking then mark_items(arrivals_of({entry}), 'x', crashed) end
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress)
   drop_suspect(id)
+  if dead_head then return end_rest(merge, id, t, {}, dead_head, crashed) end
   local rest = {retry_counts = t.retry_counts}
   if call('HEXISTS', jobs, id) == 1 then put_back(merge, id, rest, {}, now, -1) else drop_errors(errors, {id}) end
   write_trouble(id, rest)
@@ -24,7 +32,7 @@ local function halve(t, entries, holder)
 end
 
 -- Returns the entry that was buried, if the strike was the last.
-local function strike(merge, id, record, t, crashed, holder)
+local function strike(merge, id, record, t, crashed, holder, dead_head)
   local perform_in, retry_count, entries, progress = read_flight(record)
   if #entries > 1 and not progress then
     halve(t, entries, holder)
@@ -41,7 +49,7 @@ local function strike(merge, id, record, t, crashed, holder)
     elseif #t.strikes >= STRIKES then
       -- One that crashed is not like the rest of its group, which can't prove systemic any more.
       if t.group then call('HDEL', groups, t.group) end
-      bury_crashed(merge, id, t, record, entries[1], crashed, progress)
+      bury_crashed(merge, id, t, record, entries[1], crashed, progress, dead_head)
       return entries[1]
     end
   end
@@ -49,8 +57,8 @@ local function strike(merge, id, record, t, crashed, holder)
 end
 
 -- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
--- of what was buried, and the ids that the log names.
-local function recover(merge, limits, crashed, abandoned, holder)
+-- of what was buried (or held, where `dead_head` is 'hold'), and the ids that the log names.
+local function recover(merge, limits, crashed, abandoned, holder, dead_head)
   local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
@@ -61,7 +69,7 @@ local function recover(merge, limits, crashed, abandoned, holder)
       t.at_risk, t.abandoned = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.at_risk then
-      local entry = strike(merge, id, record, t, crashed, holder)
+      local entry = strike(merge, id, record, t, crashed, holder, dead_head)
       if entry then
         buried[#buried + 1] = id
         buried[#buried + 1] = entry
@@ -74,8 +82,9 @@ local function recover(merge, limits, crashed, abandoned, holder)
   call('DEL', flight)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
-    trim_morgue(limits, #buried / 2)
-    call('HINCRBY', meta, 'buried', #buried / 2)
+    local held = dead_head == 'hold'
+    if not held then trim_morgue(limits, #buried / 2 + followers()) end
+    call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
   return #left / 2, buried, named

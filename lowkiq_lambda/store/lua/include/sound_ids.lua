@@ -1,6 +1,6 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
 --! keys pushes_even pushes_odd failures texts
---! needs wait records keep_error shelf sound shard retry_counts trouble flight failures started
+--! needs wait far records keep_error shelf sound shard retry_counts trouble flight failures started
 -- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 
@@ -9,6 +9,12 @@ local function measure(entry) longest = math.max(longest, #entry - PLACE) end
 local function longest_payload() return longest end
 
 local function is_in_flight(id) return call('HEXISTS', flight, id) == 1 end
+
+-- It is due now, or if its head is held, when it was.
+local function wait_again(id)
+  local noted = table_in(call('HGET', trouble, id) or '')
+  wait(id, noted and noted.h and FAR or now)
+end
 
 -- The id waits no more.
 local function wipe(id)
@@ -35,7 +41,7 @@ end
 
 local function check_time(name, key, id, score)
   if finite(score) then return end
-  if key == due then wait(id, now) else call('ZADD', key, now, id) end
+  if key == due then wait_again(id) else call('ZADD', key, now, id) end
   put_right(name, id, 'its time was ' .. score)
 end
 
@@ -55,7 +61,7 @@ local function wait_in_box(id, entry)
     call('ZADD', box, 0, struct.pack('>I4', #id) .. id .. single)
     call('HSET', jobs, id, 'm' .. (record:byte(1) == TOUCHED and record:sub(2, 7) or UNTOUCHED))
   end
-  if not call('ZSCORE', due, id) then wait(id, now) end
+  if not call('ZSCORE', due, id) then wait_again(id) end
 end
 
 -- A started job of which not all is sound, or which is there twice, starts anew: its progress is true of all that it was
@@ -79,7 +85,7 @@ local function check_started(member, score, id, given)
   if record and record:byte(1) == STARTED then return end
   if record and is_record(record) and record:byte(1) ~= SEVERAL then wait_in_box(id, untouched(record):sub(2)) end
   call('HSET', jobs, id, 'p' .. (record and record:byte(1) == SEVERAL and #record == 7 and record:sub(2) or UNTOUCHED))
-  if not call('ZSCORE', due, id) then wait(id, now) end
+  if not call('ZSCORE', due, id) then wait_again(id) end
   put_right('box', id, 'the record of the id knew nothing of the started job')
 end
 
@@ -101,7 +107,7 @@ function CHECKS.jobs(id, record)
     measure(untouched(record):sub(2))
   end
   if not call('ZSCORE', due, id) then
-    wait(id, now)
+    wait_again(id)
     put_right('jobs', id, 'the id was not in due')
   end
 end

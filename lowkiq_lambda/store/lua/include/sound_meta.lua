@@ -20,7 +20,7 @@ local TIMES = {
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'buried', 'refused', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed',
+  'receipts_trimmed', 'held', 'superseded',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -100,7 +100,7 @@ local function check_field(field, is_sound, ttl)
   return false
 end
 
-local WINDOW_KINDS = {DUE = true, LONE = true, PROBATION = true, CHARGE = true}
+local WINDOW_KINDS = {DUE = true, LONE = true, PROBATION = true, CHARGE = true, REST = true}
 
 -- Whether the bytes of the morgue have to be counted anew.
 local function check_meta(ttl)

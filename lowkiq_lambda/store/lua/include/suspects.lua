@@ -2,9 +2,10 @@
 --! needs trouble claim
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
 -- batches run side by side, what a first crash left goes together too, on probation: most crashes are nobody's fault,
--- and one by one as many as ran side by side would take long.
+-- and one by one as many as ran side by side would take long. Of an id whose others follow its dead head, one payload is
+-- handed out for each slice of them, and not run (dead_heads.lua).
 local function is_on_probation(t)
-  return t.group == '' and not (t.strikes or t.halvings or t.failed_probation)
+  return t.group == '' and not (t.strikes or t.halvings or t.failed_probation or t.rest)
 end
 
 -- The first suspects that are like the first of all, {id, ...}, {perform_in, ...}.
@@ -22,6 +23,14 @@ end
 
 local function claim_suspects(merge, head, limits)
   local first = read_trouble(head[1])
+  if first.rest then
+    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, 1, limits[3], 1})
+    return 'REST', window, oldest
+  end
+  if first.rest then
+    local window, oldest = take(merge, {head[1]}, {head[2]}, {1, 1, limits[3], 1})
+    return 'REST', window, oldest
+  end
   if limits[5] and is_on_probation(first) then
     local ids, times = alike(limits[1], is_on_probation)
     local window, oldest = take(merge, ids, times, limits)

@@ -19,9 +19,9 @@ end
 
 -- What came after the look did not fail with what was taken away.
 local function begin_anew(id)
-  if call('ZREM', retry, id) == 0 then return end
+  if not call('ZSCORE', retry, id) or not make_due(id) then return end
+  call('ZREM', retry, id)
   forget_errors({id})
-  make_due(id)
 end
 
 -- A started job goes as a whole, if none of what it was handed came since the look. Returns whether it went.

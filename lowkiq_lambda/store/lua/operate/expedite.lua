@@ -1,5 +1,5 @@
 --! keys due jobs box suspects
---! needs shard wait action page put records flight started
+--! needs shard wait action page put records flight started far
 -- Makes ids that wait for a later time due, in the order given, at times that are no later than now and differ by
 -- a tick, so that no lag appears that nobody waited for.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] the time after which the first is due, [11] the tick,
@@ -40,7 +40,7 @@ end
 local prepared = ARGV[12] ~= '1'
 return act_on_each(13, function(id)
   local perform_in = call('ZSCORE', due, id)
-  if not perform_in or tonumber(perform_in) <= now or not waited_at_look(id) then return false end
+  if not perform_in or tonumber(perform_in) <= now or tonumber(perform_in) >= FAR or not waited_at_look(id) then return false end
   if not prepared then make_room() end
   prepared = true
   at = at + tick

@@ -57,7 +57,6 @@ return act_on_each(11, function(id, after)
   if error and call('HEXISTS', errors, id) == 0 then keep_error(errors, id, error) end
   forget(id, members_of(id, old))
   if not progress then touch(id) end
-  make_due(id)
-  call('ZREM', retry, id)
+  if make_due(id) then call('ZREM', retry, id) end
   return true, more
 end)

@@ -1,0 +1,297 @@
+"""Dead heads: what becomes of an id whose oldest payload has failed for the last time (E-79, L-23, L-27, P2, P3)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, DeclarationError, Lowkiq, Worker
+from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes
+from tests.kit.looks import counters, ids_of, left_behind, look, pairs
+from tests.kit.workers import declare, jobs_of, shard_of
+
+
+def breaking(*payloads: object) -> Callable[[Batch], None]:
+    """Fails an id, by name, while the first of its payloads is one of these."""
+
+    def then(batch: Batch) -> None:
+        for job_id, given in batch.items():
+            if given[0] in payloads:
+                batch.fail(job_id, f"{given[0]} is broken")
+
+    return then
+
+
+def with_dead_head(
+    app: Lowkiq, queue_name: str, dead_head: str, *, payloads: int = 3, **fields: Any
+) -> tuple[type[Worker], Notes]:
+    """A worker whose id "a" has payloads 0, 1, 2 ..., of which the first has just failed for the last time."""
+    notes = Notes(breaking(0))
+    worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": dead_head, **fields})
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(payloads)])
+    app.drain()
+    return worker, notes
+
+
+def buried(app: Lowkiq, worker: type[Worker]) -> dict[str, list[object]]:
+    """The payloads in the morgue, by id."""
+    return {job.id: [payload for payload, _ in job.payloads] for job in app.queries(worker).morgue_range_by_id()}
+
+
+def test_l23_skip_lets_the_others_go_on(app: Lowkiq, queue_name: str) -> None:
+    """L-23: by default the oldest goes to the morgue, and the others start anew."""
+    worker, notes = with_dead_head(app, queue_name, "skip")
+
+    assert ({"a": [0]}, [[0, 1, 2], [1, 2]]) == (buried(app, worker), [batch["a"] for batch in notes.batches])
+
+
+def test_e79_hold_keeps_the_head_and_all_behind_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-79: the id waits at the end of time with all of its payloads, is counted and listed, and other ids run."""
+    worker, notes = with_dead_head(app, queue_name, "hold", batch_size=2)
+    worker.perform_async(jobs_of("b", payload="fine"))
+    clock.advance(10 * 365 * 86_400)
+    app.drain()
+
+    assert ([(n, float(n)) for n in range(3)], FAR, 0.0, "0 is broken") == look(app, worker, "a")
+    assert [{"a": [0, 1, 2]}, {"b": ["fine"]}] == notes.batches
+    assert (["a"], {}) == (ids_of(app.queries(worker).held()), buried(app, worker))
+    assert [("a", [(0, 0.0)])] == [(job.id, pairs(job)) for job in notes.buried]
+    metrics = app.metrics()[queue_name]
+    assert (1, 1, 0, 0.0) == (metrics.held, metrics.failed, metrics.buried, metrics.lag)
+
+
+def test_l27_later_pushes_wait_with_a_held_head(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """L-27: the time of the id stands, also for payloads that come before the head, and for equal ones."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+
+    pushed = worker.perform_async(
+        [{"id": "a", "payload": n, "score": n, "perform_in": clock.time()} for n in (-1, 0, 5)]
+    )
+    app.drain()
+
+    assert [(True, FAR)] * 3 == [(one.merged, one.perform_in) for one in pushed]
+    assert ([(-1, -1.0), (0, 0.0), (5, 5.0)], FAR, 0.0, "0 is broken") == look(app, worker, "a")
+    assert 1 == len(notes.batches)
+
+
+@pytest.mark.parametrize("behind", [0, 2])
+def test_a_released_head_is_tried_again_with_all_its_retries(app: Lowkiq, queue_name: str, behind: int) -> None:
+    """P7: "retry" makes the id due now, in its order, with retry_count -1; nothing is left of the hold."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1 + behind)
+    notes.then = None
+
+    released = app.actions(worker).release(["a", "other"], "retry")
+    waiting = look(app, worker, "a")
+    app.drain()
+
+    assert (1, -1.0) == (released, waiting and waiting.retry_count)
+    assert [[*range(1 + behind)]] * 2 == [batch["a"] for batch in notes.batches]
+    assert ({}, {}) == (left_behind(app, worker), buried(app, worker))
+
+
+@pytest.mark.parametrize("before", [[], [-2, -1]])
+@pytest.mark.parametrize("behind", [[], [1]])
+def test_a_skipped_head_goes_to_the_morgue_alone(
+    app: Lowkiq, queue_name: str, before: list[int], behind: list[int]
+) -> None:
+    """The payload that died is found among those that came since, and buried with its error; the others run."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in before + behind])
+
+    released = app.actions(worker).release(["a"], "skip")
+    (in_morgue,) = app.queries(worker).morgue_fetch(["a"])
+    app.drain()
+
+    assert (1, [(0, 0.0)], "0 is broken") == (released, pairs(in_morgue), in_morgue.error)
+    assert [[0], *([before + behind] if before + behind else [])] == [batch["a"] for batch in notes.batches]
+    assert {} == left_behind(app, worker)
+
+
+def test_a_released_head_that_fails_again_is_held_again(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P7: the head has n + 1 executions each time, and those behind it have lost none of theirs."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=2, max_retry_count=1)
+    clock.advance(10)
+    app.drain()
+    app.actions(worker).release(["a"], "retry")
+    app.drain()
+    clock.advance(10)
+    app.drain()
+
+    assert ([[0, 1]] * 4, ["a"]) == ([batch["a"] for batch in notes.batches], ids_of(app.queries(worker).held()))
+    assert 2 == counters(app, worker)["held"]
+
+
+def test_only_delete_and_kill_free_a_held_id(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Expedite and requeue leave it where it is; a delete, or a kill, takes the head, so that later pushes run."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    actions = app.actions(worker)
+    actions.kill_failed_jobs(["a"])
+    worker.perform_async([{"id": "a", "payload": 0, "score": 0}])
+    app.drain()
+
+    assert (0, 0, 1) == (
+        actions.perform_jobs_now(["a"]),
+        actions.perform_all_jobs_now(),
+        actions.morgue_queue_up(["a"]),
+    )
+    clock.advance(1)
+    assert "failed" not in app.drain()
+    assert ["a"] == ids_of(app.queries(worker).held())
+
+    actions.delete(["a"])
+    worker.perform_async([{"id": "a", "payload": 7}])
+    app.drain()
+
+    assert [[0], [0], [7]] == [batch["a"] for batch in notes.batches]
+    assert {} == left_behind(app, worker)
+
+
+def test_a_requeue_beside_a_held_head_keeps_the_order(app: Lowkiq, queue_name: str) -> None:
+    """P3: what comes back from the morgue waits with the head, and runs where its score belongs."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=1)
+    app.actions(worker).release(["a"], "skip")
+    notes.then = lambda batch: batch.fail("a", "broken")
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
+    app.drain()
+
+    app.actions(worker).morgue_queue_up(["a"])
+    held = look(app, worker, "a")
+    notes.clear()
+    notes.then = None
+    app.actions(worker).release(["a"], "retry")
+    app.drain()
+
+    assert ([(n, float(n)) for n in range(3)], FAR) == (held and held.payloads, held and held.perform_in)
+    assert [{"a": [0, 1, 2]}] == notes.batches
+    assert ({}, {}) == (left_behind(app, worker), buried(app, worker))
+
+
+def test_drop_buries_all_that_waits(app: Lowkiq, queue_name: str) -> None:
+    """All payloads of then go to the morgue with the error of the oldest; later pushes start fresh."""
+    notes = Notes(breaking(0))
+
+    def meanwhile(batch: Batch) -> None:
+        if len(notes.batches) == 1:
+            worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (-1, 9)])
+        breaking(0)(batch)
+
+    notes.then = meanwhile
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="drop", payloads_at_once=2)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(4)])
+    app.drain()
+    in_morgue, left = buried(app, worker), left_behind(app, worker)
+    worker.perform_async([{"id": "a", "payload": "new"}])
+    app.drain()
+
+    assert ({"a": [-1, 0, 1, 2, 3, 9]}, {}) == (in_morgue, left)
+    assert [[0, 1], ["new"]] == [batch["a"] for batch in notes.batches]
+    assert ["0 is broken"] == [job.error for job in app.queries(worker).morgue_fetch(["a"])]
+    assert [[(0, 0.0)]] == [pairs(job) for job in notes.buried]
+
+
+@pytest.mark.parametrize("at_once", [0, 2])
+def test_latest_goes_on_with_the_newest_alone(app: Lowkiq, queue_name: str, at_once: int) -> None:
+    """The oldest goes to the morgue, all between it and the newest is superseded, whether it was delivered or waits."""
+    worker, notes = with_dead_head(app, queue_name, "latest", payloads=5, payloads_at_once=at_once)
+
+    assert ({"a": [0]}, [[*range(at_once or 5)], [4]]) == (buried(app, worker), [batch["a"] for batch in notes.batches])
+    assert (3, {}) == (counters(app, worker)["superseded"], left_behind(app, worker))
+
+
+@pytest.mark.parametrize(("dead_head", "runs", "morgue"), [("drop", [], 2_500), ("latest", [[2_499]], 1)])
+def test_thousands_of_payloads_follow_their_head_in_slices(
+    app: Lowkiq, queue_name: str, dead_head: str, runs: list[list[int]], morgue: int
+) -> None:
+    """No call touches more than a thousand payloads; the handler sees none of them, and one failure is counted."""
+    worker, notes = with_dead_head(app, queue_name, dead_head, payloads=2_500)
+
+    assert [[*range(1_000)], *runs] == [batch["a"] for batch in notes.batches]
+    key = shard_of(app, worker, "a").key("morgue_payloads")
+    assert morgue == app.backend.client.zcard(key)
+    assert ({}, (1, 1)) == (left_behind(app, worker), (counters(app, worker)["buried"], len(notes.buried)))
+
+
+@pytest.mark.parametrize("dead_head", ["drop", "latest"])
+def test_what_is_pushed_between_slices_runs(app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str) -> None:
+    """Later pushes start fresh, though others of their id still follow a dead head; so it is after a death, too."""
+    notes, mortal = Notes(breaking(0)), Mortal(app)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
+    worker.perform_async([{"id": "a", "payload": n, "score": n} for n in range(3_500)])
+    settlings = []
+
+    def dies(call: str) -> bool:
+        settlings.append(call == "settle")
+        return sum(settlings) == 2
+
+    mortal.dies_before = dies
+    died = mortal.drain()
+    worker.perform_async([{"id": "a", "payload": "early", "score": -5}, {"id": "a", "payload": "late", "score": 9_999}])
+    outlive(app, clock, worker)
+    app.drain()
+
+    kept = [3_499] if dead_head == "latest" else []
+    assert (None, ["early", *kept, "late"]) == (died, notes.batches[-1]["a"])
+    assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize(
+    ("dead_head", "left"),
+    [
+        ("hold", (["poison", 1, 2], [], [])),
+        ("drop", ([], [], ["poison", 1, 2])),
+        ("latest", ([], [2], ["poison"])),
+    ],
+)
+def test_the_third_strike_kills_a_head_too(
+    app: Lowkiq, clock: ManualClock, queue_name: str, dead_head: str, left: tuple[list[object], ...]
+) -> None:
+    """P6: a payload that has taken its process with it three times is dead as one whose retries are used up."""
+    mortal = Mortal(app)
+    notes = Notes(lambda batch: mortal.die() if "poison" in batch.get("a", []) else None)
+    worker = declare(app, queue_name, notes, dead_head=dead_head, payloads_at_once=1)
+    worker.perform_async([{"id": "a", "payload": payload, "score": n} for n, payload in enumerate(["poison", 1, 2])])
+    for _ in range(4):
+        mortal.drain()
+        outlive(app, clock, worker)
+    notes.clear()
+    counts = app.drain()
+
+    held = [payload for job in app.queries(worker).held() for payload, _ in job.payloads]
+    ran = [payload for batch in notes.batches for payload in batch["a"]]
+    assert left == (held, ran, buried(app, worker).get("a", []))
+    assert ("hold" == dead_head, 1) == (bool(counters(app, worker).get("held")), counts["failed"])
+    assert ["poison"] == [payload for job in notes.buried for payload, _ in job.payloads]
+
+
+@pytest.mark.parametrize("merge", ["min", "max", "never"])
+def test_a_head_is_found_whatever_it_merged_with(app: Lowkiq, queue_name: str, merge: str) -> None:
+    """An equal payload may have taken the place of the head: "skip" buries one of that text, and leaves the others."""
+    worker, notes = with_dead_head(app, queue_name, "hold", payloads=2, merge=merge)
+    worker.perform_async([{"id": "a", "payload": 0, "score": score} for score in (-1, 8)])
+
+    app.actions(worker).release(["a"], "skip")
+    left = look(app, worker, "a")
+
+    assert [1, *([0, 0] if merge == "never" else [])] == sorted(
+        (payload for payload, _ in left.payloads) if left else [], key=lambda payload: payload != 1
+    )
+    assert {"a": [0]} == buried(app, worker)
+    assert 1 == len(notes.batches)
+
+
+@pytest.mark.parametrize("given", ["keep", None, 1])
+def test_a_dead_head_is_one_of_four_words(app: Lowkiq, queue_name: str, given: object) -> None:
+    """Anything else is refused at the declaration."""
+    with pytest.raises(DeclarationError, match="dead_head must be one of skip, hold, drop, latest"):
+        declare(app, queue_name, Notes(), dead_head=given)
+
+
+def test_a_release_is_one_of_two_words(app: Lowkiq, queue_name: str) -> None:
+    """Anything else is a ValueError."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(ValueError, match='"retry" or "skip", not \'later\''):
+        app.actions(worker).release(["a"], "later")  # type: ignore[arg-type]  # that is the point

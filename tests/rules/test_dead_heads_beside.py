@@ -1,0 +1,191 @@
+"""Dead heads beside what else an id may have: items, a cursor, a lane, gathering, damage (E-79, A-31, P2, P3)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, BatchJob, Gather, Lowkiq, Worker
+from lowkiq_lambda.store.server.server_time import FAR
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Broken, Notes
+from tests.kit.iterating import Items, declare_items
+from tests.kit.looks import ids_of, left_behind, look
+from tests.kit.servers import Server
+from tests.kit.tracking import Item, TaskOfTests
+from tests.kit.workers import declare, jobs_of, shard_of
+
+
+def failing_first(notes: Notes) -> Callable[[Batch], None]:
+    """Fails the first batch, by name."""
+
+    def then(batch: Batch) -> None:
+        if len(notes.batches) == 1:
+            for job_id in batch:
+                batch.fail(job_id, "broken")
+
+    return then
+
+
+def held(app: Lowkiq, queue_name: str, job_id: str = "a", **fields: Any) -> tuple[type[Worker], Notes]:
+    """A worker of which one id is held."""
+    notes = Notes()
+    notes.then = failing_first(notes)
+    worker = declare(app, queue_name, notes, **{"max_retry_count": 0, "dead_head": "hold", **fields})
+    worker.perform_async([{"id": job_id, "payload": 0}])
+    app.drain()
+    return worker, notes
+
+
+@pytest.mark.parametrize(
+    ("dead_head", "items"),
+    [
+        ("hold", {n: Item("e", "a", int(n == "0"), ("broken", "held") if n == "0" else ("held",)) for n in "012"}),
+        ("drop", {n: Item("x", "a", int(n == "0"), ("broken" if n == "0" else "with its head",)) for n in "012"}),
+        ("latest", {"0": Item("x", "a", 1, ("broken",)), "1": Item("s", "a"), "2": Item("d", "a", 1)}),
+    ],
+)
+def test_items_share_the_fate_of_their_payloads(
+    app: Lowkiq, server: Server, queue_name: str, dead_head: str, items: dict[str, Item]
+) -> None:
+    """A-31: a held item stays enqueued, so that its task waits; the dead are dead, and the superseded have ended."""
+    notes = Notes()
+    notes.then = failing_first(notes)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head=dead_head)
+    task = TaskOfTests(worker, server.admin)
+    task.push(*[("a", n, str(n)) for n in range(3)])
+
+    app.drain()
+
+    assert items == task.items
+
+
+@pytest.mark.parametrize(("how", "item"), [("retry", "d"), ("skip", "x")])
+def test_a_released_item_goes_where_its_head_goes(
+    app: Lowkiq, server: Server, queue_name: str, how: Any, item: str
+) -> None:
+    """A-31: tried again it is done; skipped it is dead, and the item behind it is done."""
+    notes = Notes()
+    notes.then = failing_first(notes)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold")
+    task = TaskOfTests(worker, server.admin)
+    task.push(("a", 0, "head"), ("a", 1, "behind"))
+    app.drain()
+
+    app.actions(worker).release(["a"], how)
+    app.drain()
+
+    assert {"head": item, "behind": "d"} == task.statuses
+
+
+def test_a_held_job_with_a_cursor_goes_on_from_it(app: Lowkiq, queue_name: str) -> None:
+    """Tried again it begins at the cursor that was saved last; pushes meanwhile are a job of their own, as ever."""
+    failures = [2]
+
+    def before(_job: BatchJob, item: int) -> None:
+        if item in failures:
+            failures.remove(item)
+            raise Broken
+
+    items = Items(4, before)
+    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="hold")
+    worker.perform_async([{"id": "a", "payload": "first"}])
+    app.drain()
+    worker.perform_async([{"id": "a", "payload": "second"}])
+    app.drain()
+    waiting = look(app, worker, "a")
+
+    app.actions(worker).release(["a"], "retry")
+    app.drain()
+
+    assert FAR == (waiting and waiting.perform_in)
+    assert [(None, ["first"]), (2, ["first"]), (None, ["second"])] == [(run.cursor, run.payloads) for run in items.runs]
+    assert {} == left_behind(app, worker)
+
+
+def test_a_skipped_job_with_a_cursor_takes_it_to_the_morgue(app: Lowkiq, queue_name: str) -> None:
+    """Put back from there, it goes on; what waited behind it has run."""
+    failures = [2]
+
+    def before(_job: BatchJob, item: int) -> None:
+        if item in failures:
+            failures.remove(item)
+            raise Broken
+
+    items = Items(4, before)
+    worker = declare_items(app, queue_name, items, max_retry_count=0, dead_head="hold")
+    worker.perform_async([{"id": "a", "payload": "first"}])
+    app.drain()
+    worker.perform_async([{"id": "a", "payload": "second"}])
+
+    app.actions(worker).release(["a"], "skip")
+    app.drain()
+    app.actions(worker).morgue_queue_up(["a"])
+    app.drain()
+
+    assert [(None, ["first"]), (None, ["second"]), (2, ["first"])] == [(run.cursor, run.payloads) for run in items.runs]
+    assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize("fields", [{"tenants": "home"}, {"gather": Gather(1.0, at_most=2.0)}, {"concurrency": 3}])
+def test_others_of_its_tenant_run(app: Lowkiq, clock: ManualClock, queue_name: str, fields: dict[str, Any]) -> None:
+    """E-79: in its lane, where ids gather, or where batches run side by side, a held id stands in nobody's way."""
+    notes = Notes()
+    notes.then = failing_first(notes)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold", **fields)
+    worker.perform_async([{"id": "acme:1", "payload": 0}])
+    clock.advance(2)
+    app.drain()
+
+    worker.perform_async([{"id": "acme:1", "payload": 1}, {"id": "acme:2"}])
+    clock.advance(2)
+    app.drain()
+    app.actions(worker).release(["acme:1"], "retry")
+    app.drain()
+
+    assert [["acme:1"], ["acme:2"], ["acme:1"]] == notes.ids
+    assert {} == left_behind(app, worker)
+
+
+def test_repair_leaves_a_held_id_where_it_is(app: Lowkiq, queue_name: str) -> None:
+    """Damage elsewhere frees no head; and an id whose note was set aside can still be released."""
+    worker, notes = held(app, queue_name)
+    shard, client = shard_of(app, worker, "a"), app.backend.client
+    sound = app.actions(worker).repair()
+    client.zrem(shard.key("due"), "a")
+    app.actions(worker).repair()
+    still = ids_of(app.queries(worker).held())
+    client.hset(shard.key("trouble"), "a", b"\xc1")
+    app.actions(worker).repair()
+
+    released = app.actions(worker).release(["a"], "skip")
+    app.drain()
+
+    assert (0, ["a"], 1, [["a"], ["a"]]) == (sound, still, released, notes.ids)
+    assert {} == left_behind(app, worker)
+
+
+def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-79: visible is not only that it is held, but since when."""
+    worker, _ = held(app, queue_name)
+    at = clock.time()
+    clock.advance(60)
+
+    explained = app.queries(worker).explain("a")
+
+    assert (at, FAR) == (explained.held_since, explained.perform_in)
+
+
+def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowkiq, queue_name: str) -> None:
+    """A delete that has looked before the payload came leaves it, and its hold, alone."""
+    worker, _ = held(app, queue_name)
+    before = app.actions(worker).snapshots()
+    worker.perform_async(jobs_of("b"))
+    (snapshot,) = app.actions(worker).snapshots()
+    early = [one for one in before if one.arrival == snapshot.arrival - 1]
+    app.actions(worker).release(["a"], "skip")
+    worker.perform_async([{"id": "a", "payload": "later"}])
+
+    progress = app.actions(worker).call_once("delete", early[0], ["a"], 0)
+
+    assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
