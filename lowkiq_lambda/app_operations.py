@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.limits import QueueLimits
+    from lowkiq_lambda.store.inspect.processes import Processes
     from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
 
@@ -75,6 +76,15 @@ class AppOperations(AppCore):
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
         queue = self.queue_of(worker)
         return self.inspector.limits(queue.worker, queue.shards)
+
+    def processes(self) -> "Processes":
+        """The daemons and invocations that drain on the app's server, each as of its last beat; they can be ended.
+
+        Those of other apps are among them. Raises BackendError.
+        """
+        from lowkiq_lambda.store.inspect.processes import Processes  # noqa: PLC0415 - for people
+
+        return Processes(self.backend, self.config.retry_for)
 
     def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.

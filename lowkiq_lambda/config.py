@@ -118,6 +118,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     poll_interval: Seconds = 1.0
     number_of_nodes: Threads = 1
     node_number: Number = 0
+    beat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
+    """Seconds from one beat of a process to the next; it hears that late that it is to be quiet, or to stop."""
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
     """How long running handlers may go on after the stop signal."""
     max_runtime: Seconds = 300.0
@@ -177,7 +179,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     """Called when the daemon starts nothing new any more."""
     on_shutdown: Hook = do_nothing
     on_heartbeat: Hook = do_nothing
-    """Called by the daemon at every heartbeat."""
+    """Called when Redis has taken the daemon's first beat, and the first after one that it did not take."""
+    on_beat: Hook = do_nothing
+    """Called by the daemon before each beat, whether Redis takes it or not."""
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
 

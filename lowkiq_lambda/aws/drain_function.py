@@ -7,7 +7,7 @@ an invocation asks the server what time it is, and takes leases of its own.
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -80,7 +80,9 @@ def _drained(warm: Environment, event: object, context: Context) -> dict[str, An
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
     budget.is_hard = True
-    _run(warm, drain, budget)
+    with ExitStack() as beats:
+        drain.after_probe = partial(_begin_to_beat, warm, budget, beats)
+        _run(warm, drain, budget)
     _probe_once_more(drain)
     telemetry.ended(drain)
     told = summary(drain)
@@ -138,6 +140,14 @@ def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
         warm.app.redis_url, drain.shards, timeout=config.redis_timeout, credentials=config.credentials
     )
     Linger(subscription).run(drain, budget)
+
+
+def _begin_to_beat(warm: Environment, budget: Budget, beats: ExitStack, drain: Drain) -> None:
+    """With the first work: an invocation that finds none, and does not wait for any, is over before anybody looks."""
+    if drain.left or warm.settings.linger:
+        from lowkiq_lambda.aws.invocation_pulse import InvocationPulse  # noqa: PLC0415 - imported lazily: cold start
+
+        beats.enter_context(InvocationPulse(warm.app, drain, budget))
 
 
 def _go_on(warm: Environment, event: Any, context: Context, drain: Drain) -> bool:  # noqa: ANN401 - checked already

@@ -56,6 +56,9 @@ class Drain:
         self.probed_at = -math.inf
         self.on_first_probe: Callable[[Drain], object] = _ignore
         """Called before anything is visited."""
+        self.before_probe: Callable[[Drain], object] = _ignore
+        self.after_probe: Callable[[Drain], object] = _ignore
+        """Called before and after each look, in the thread that runs the drain."""
         self.is_notified = False
         """Whether the board is told of pushes, so that fewer probes are needed."""
         self._work: dict[ShardRef, None] = {}
@@ -102,6 +105,7 @@ class Drain:
         clock, board, config = self.drainer.clock, self.board, self.drainer.config
         # Only at first: later, what is out of reach would keep the others waiting.
         retry_for = 0.0 if self.reasons else min(config.retry_for, budget.remaining())
+        self.before_probe(self)
         asked, asked_at = board.events, clock.monotonic()
         found = self.drainer.probe_each(self.to_probe(), retry_for)
         self.probed_at = clock.monotonic()
@@ -109,11 +113,17 @@ class Drain:
         interval = config.poll_interval / (1 if self.is_notified else CHECKS)
         self.stale_at = self.probed_at + max(interval, 9 * (self.probed_at - asked_at))
         self._note_probe(found, asked)
+        self.after_probe(self)
 
     def to_probe(self) -> list[ShardRef]:
         """The shards that are worth a probe: all but those that just failed, or are visited."""
         failed = {shard for shard in self.errors if self.board.is_resting(shard)}
         return [shard for shard in self.shards if shard not in failed and shard not in self._under_way]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs, or would run next, as far as is known."""
+        return bool(self._under_way) or self.board.others_have_work()
 
     @property
     def _under_way(self) -> Collection[ShardRef]:

@@ -87,6 +87,11 @@ class Drainer:
         self._begun = False
 
     @property
+    def backend(self) -> Backend:
+        """The connections that drains go through."""
+        return self._backend
+
+    @property
     def running(self) -> int:
         """How many visits are under way."""
         return len(self._running)
@@ -211,6 +216,12 @@ class Drainer:
         with self._lock:
             visits = list(self._running)
         return [fields for visit in visits if (fields := visit.running_jobs())]
+
+    def running_batches(self) -> list[tuple[dict[str, object], float]]:
+        """The same, each with the time when it began (monotonic)."""
+        with self._lock:
+            visits = list(self._running)
+        return [(fields, visit.running_since()) for visit in visits if (fields := visit.running_jobs())]
 
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked as abandoned, its shards are free after `seconds`."""

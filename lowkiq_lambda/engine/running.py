@@ -31,6 +31,8 @@ class RunningBatch:
         self.deliveries = deliveries
         self.waited = waited
         """Seconds for which its first id had been due when it began."""
+        self.begun_at = 0.0
+        """When it was given to its slot (monotonic)."""
         self.call: SlotCall | None = None
         """Its slot's, set before it may begin."""
         # Taken once: by its slot, which performs it then, or by its visit, so that it never begins.
@@ -107,6 +109,10 @@ class RunningBatches:
     def ids(self) -> list[str]:
         """Of all of them."""
         return [job_id for running in list(self._batches) for job_id in running.ids]
+
+    def since(self) -> float:
+        """When the first of them began."""
+        return min((running.begun_at for running in list(self._batches)), default=0.0)
 
     def withdraw(self) -> None:
         """Remove those that have not begun: they never will."""

@@ -75,6 +75,10 @@ class ConcurrentVisit(ShardVisit):
         """The ids of all batches that run."""
         return about(self._settings.worker, ids) if (ids := self._running.ids()) else {}
 
+    def running_since(self) -> float:
+        """When the first of those began (monotonic)."""
+        return self._running.since()
+
     def new_run(self, job_id: str, *, is_suspect: bool) -> "IterationRun":
         """A run of a job with a cursor, in a slot; what it saves, the coordinator writes."""
         from lowkiq_lambda.engine.iteration_run import IterationRun  # noqa: PLC0415 - imported lazily: cold start
@@ -146,6 +150,7 @@ class ConcurrentVisit(ShardVisit):
             self._shard.start(batch[0].id)
         running = RunningBatch(self, batch, self._shard.now() - batch[0].perform_in, is_suspect=self._runs_alone)
         # Before it begins: whatever comes between, it is waited for, or withdrawn.
+        running.begun_at = self._settings.clock.monotonic()
         self._running.add(running)
         on_end: OnEnd = lambda ended: self._inbox.post(partial(self._note_end, running, ended))  # noqa: E731 - called in the slot
         try:

@@ -72,6 +72,7 @@ class ShardVisit:
         self._batches: Sequence[list[Delivery]] = ()
         """Those of the window, and those of them that have not begun."""
         self._left: deque[list[Delivery]] = deque()
+        self._begun_at = 0.0
         self._runs_alone = False
         self._run: IterationRun | None = None
         self._cut_short: list[str] = []
@@ -103,6 +104,10 @@ class ShardVisit:
         """For a line of the log, from another thread: the ids of the batch that was begun last; empty without one."""
         begun = self._batches[: len(self._batches) - len(self._left)]
         return about(self._settings.worker, [delivery.id for delivery in begun[-1]]) if begun else {}
+
+    def running_since(self) -> float:
+        """When what `running_jobs` tells of began (monotonic)."""
+        return self._begun_at
 
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
@@ -210,7 +215,7 @@ class ShardVisit:
         settled = clock.monotonic()
         ahead = self._shard.now() - settled
         while left and (batch := self._next_batch(left)):
-            begun = clock.monotonic()
+            self._begun_at = begun = clock.monotonic()
             self._run_batch(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
             if self._run is None:

@@ -5,8 +5,8 @@ of it.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from random import Random
 from threading import Thread
@@ -19,10 +19,12 @@ from lowkiq_lambda.config import Config, is_embedded
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.dealing import Dealer, NodeDealer
 from lowkiq_lambda.local.drain_thread import DrainThread
-from lowkiq_lambda.local.lifecycle import DaemonState, Lifecycle, call_hook
+from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
+from lowkiq_lambda.process_views import ProcessState
+from lowkiq_lambda.pulse import Pulse
 from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.notifications import Notifications
 
@@ -55,6 +57,9 @@ class Daemon:
         self._clock = SystemClock()
         self._boards: Sequence[ShardBoard] = ()
         self._has_started = False
+        self._pulse: Pulse | None = None
+        self.obey: Callable[[str], object] = self._obey
+        """Told "quiet" or "stop" where somebody has ordered that by way of Redis; a program ends in its own way."""
         self._follows_tasks = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
@@ -86,7 +91,8 @@ class Daemon:
             drainer.probe(shards)
         except BackendUnavailable as error:
             outage.failed(PROBE, error, CHECK_URL)
-        self._lifecycle = Lifecycle(config, self._clock, drainer.begin, self._app.flush)
+        self._lifecycle = Lifecycle(config, drainer.begin, self._app.flush)
+        self._lifecycle.alive = self._beating()
         supervisor = ThreadSupervisor(
             [*self._drains(config, outage), *self._listeners(config, outage), *self._duties(outage)],
             pause=config.poll_interval,
@@ -103,19 +109,21 @@ class Daemon:
         for board in self._boards:
             board.close()
         self._lifecycle.quiet()
+        self._tell_soon()
 
     def stop(self) -> None:
         """As `quiet`, and end when what runs has come to its end; `join` waits for that."""
         for board in self._boards:
             board.close()
         self._lifecycle.stop()
+        self._tell_soon()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the daemon has ended; whether it has. It does after `stop`, or where it broke off."""
         return self._lifecycle.finished.wait(timeout)
 
     @property
-    def state(self) -> DaemonState:
+    def state(self) -> ProcessState:
         """What it is doing."""
         return self._lifecycle.state if self._has_started else "starting"
 
@@ -155,6 +163,28 @@ class Daemon:
         self._refuse_to_wait()
         if not self.join(self._app.config.shutdown_timeout):
             logger.warning("the daemon's handlers still run")
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        config = self._app.config
+        pulse = Pulse(self._app.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
+        pulse.on_beat = partial(call_hook, "on_beat", config.on_beat)
+        pulse.on_heartbeat = partial(call_hook, "on_heartbeat", config.on_heartbeat)
+        self._pulse = pulse
+        pulse.begin()
+        try:
+            yield
+        finally:
+            pulse.end()
+            if pulse.is_heard:
+                pulse.beats.end()
+
+    def _obey(self, order: str) -> None:
+        (self.stop if order == "stop" else self.quiet)()
+
+    def _tell_soon(self) -> None:
+        if self._pulse is not None:
+            self._pulse.beat_soon()
 
     def _refuse_to_wait(self) -> None:
         if self._app.drainer.is_on_handlers_loop():

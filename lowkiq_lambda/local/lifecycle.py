@@ -2,30 +2,30 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import Event
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from lowkiq_lambda.clock import Clock, at_most
+from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.config import Config, do_nothing
 from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
+from lowkiq_lambda.process_views import ProcessState
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_INTERVAL: Final = 5.0
-DaemonState: TypeAlias = Literal["starting", "running", "quiet", "stopping"]
+LOOK_INTERVAL: Final = 5.0
+"""Seconds between two looks at the threads where nothing calls for one."""
 
 
 class Lifecycle:
     """Runs in a thread of its own. `notify`, `quiet` and `stop` may be called from any other."""
 
-    def __init__(
-        self, config: Config, clock: Clock, begin: Callable[[], None], end: Callable[[], object] = do_nothing
-    ) -> None:
+    def __init__(self, config: Config, begin: Callable[[], None], end: Callable[[], object] = do_nothing) -> None:
         self._config = config
-        self._clock = clock
         self._begin = begin
         self._end = end
-        self._beats_at = clock.monotonic()
+        self.alive: AbstractContextManager[object] = nullcontext()
+        """Entered when the hook for the start is through, left when all is over."""
         self._news = Event()
         self._quiet = Event()
         self._stopping = Event()
@@ -39,7 +39,7 @@ class Lifecycle:
         return self._quiet
 
     @property
-    def state(self) -> DaemonState:
+    def state(self) -> ProcessState:
         """What the daemon is doing; `quiet`: it starts nothing new."""
         if self._stopping.is_set():
             return "stopping"
@@ -73,6 +73,12 @@ class Lifecycle:
     def _run(self, supervisor: ThreadSupervisor) -> None:
         self._begin()
         call_hook("on_startup", self._config.on_startup)
+        with self.alive:
+            self._live(supervisor)
+        self._end()
+        logger.info("stopped")
+
+    def _live(self, supervisor: ThreadSupervisor) -> None:
         supervisor.start()
         self._until(self._quiet.is_set, supervisor.tend)
         logger.info("quiet: nothing new is started", extra={"running": supervisor.running()})
@@ -82,24 +88,15 @@ class Lifecycle:
         call_hook("on_shutdown", self._config.on_shutdown)
         self._until(lambda: not supervisor.running(), supervisor.report)
         supervisor.report()
-        self._end()
-        logger.info("stopped")
 
     def _until(self, is_over: Callable[[], bool], tend: Callable[[], float]) -> None:
-        """See to the threads whenever there is news, and at each heartbeat."""
+        """See to the threads whenever there is news, and every few seconds."""
         while True:
             # Cleared before the look, so that what happens after it is not missed.
             self._news.clear()
             if is_over():
                 return
-            pause = tend()
-            self._beat_if_due()
-            self._news.wait(at_most(min(pause, self._beats_at - self._clock.monotonic())))
-
-    def _beat_if_due(self) -> None:
-        if self._clock.monotonic() >= self._beats_at:
-            self._beats_at = self._clock.monotonic() + HEARTBEAT_INTERVAL
-            call_hook("on_heartbeat", self._config.on_heartbeat)
+            self._news.wait(at_most(min(tend(), LOOK_INTERVAL)))
 
 
 def call_hook(name: str, hook: Callable[..., object], *arguments: object) -> None:

@@ -7,6 +7,7 @@ was given back while it still runs here would run twice at once.
 import logging
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from random import Random
 from signal import SIGINT, SIGTERM, SIGTSTP, SIGTTIN
@@ -55,6 +56,7 @@ class ProcessRunner:
 
     def run_by(self, signals: Signals) -> int:
         """As `run`, by signals that are caught already."""
+        self._daemon.obey = partial(_obey_by, signals)
         if not self._has_started(signals):
             return 0
         Thread(target=self._wake_at_the_end, args=(signals,), name="lowkiq-end", daemon=True).start()
@@ -142,3 +144,9 @@ class ProcessRunner:
             message = f"traces of all threads ({error})"
         record = logger.makeRecord(logger.name, logging.WARNING, __file__, 0, message, (), None, sinfo=traces)
         logger.handle(record)
+
+
+def _obey_by(signals: Signals, order: str) -> None:
+    """Do what the order says as if a signal had come, with all that follows from it."""
+    logger.info("ordered to %s", "stop" if order == "stop" else "be quiet")
+    signals.send(SIGTERM if order == "stop" else SIGTSTP)

@@ -279,7 +279,7 @@ def test_a_daemon_that_sees_items_of_a_task_looks_after_tasks(
     server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It starts without; its probes tell of a task, and the thread of the duty comes, and completes it."""
-    monkeypatch.setattr("lowkiq_lambda.local.lifecycle.HEARTBEAT_INTERVAL", 0.05)
+    monkeypatch.setattr("lowkiq_lambda.local.lifecycle.LOOK_INTERVAL", 0.05)
     called = Event()
     apps = [Lowkiq(Config(redis_url=server.url, poll_interval=0.05)) for _ in range(2)]
     for app in apps:

@@ -19,11 +19,11 @@ from lowkiq_lambda.local.logs import set_up_logs
 from lowkiq_lambda.local.process_runner import ProcessRunner
 from lowkiq_lambda.local.processes.exit_codes import FAILED, MISUSED
 from lowkiq_lambda.local.processes.helping import ProcessDealer
-from lowkiq_lambda.local.processes.memory import own_memory
 from lowkiq_lambda.local.processes.messages import Order, Status, Word
 from lowkiq_lambda.local.processes.parent_link import ParentLink
 from lowkiq_lambda.local.signals import Signals
 from lowkiq_lambda.local.traces import TRACE_FILE
+from lowkiq_lambda.pulse import resident_memory
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def _run(order: Order, link: ParentLink) -> int:
             else:
                 signals.send(_SIGNALS[word])
 
-        link.begin(obey, lambda: Status(daemon.state, own_memory(), app.drainer.running))
+        link.begin(obey, lambda: Status(daemon.state, resident_memory(), app.drainer.running))
         return runner.run_by(signals)
 
 

@@ -29,15 +29,6 @@ def memory_of(pid: int) -> int | None:
     return None
 
 
-def own_memory() -> int:
-    """That of this process, at less expense; 0 where the system does not tell."""
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_bytes().splitlines():
-            if line.startswith(b"VmRSS:"):
-                return int(line.split()[1]) * _KIBIBYTE
-    return 0
-
-
 class Measured(Protocol):
     """A process whose memory is watched."""
 

@@ -8,9 +8,9 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.local.lifecycle import DaemonState
 from lowkiq_lambda.local.logs import LogFormat, LogLevel
 from lowkiq_lambda.local.overrides import Overrides
+from lowkiq_lambda.process_views import ProcessState
 
 Word: TypeAlias = Literal["stop", "now", "quiet", "traces"]
 """`stop`: as TERM does; `now`: as a second one; `quiet`: as TSTP; `traces`: as TTIN."""
@@ -36,6 +36,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Status(msgspec.Struct, frozen=True):
     """What a child is doing; `memory`: resident, in bytes; `visits`: how many shards it drains at the moment."""
 
-    state: DaemonState
+    state: ProcessState
     memory: int
     visits: int

@@ -77,6 +77,7 @@ RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
 TASK_SLOT: Final = "task_slot"
+PROCESS_SLOT: Final = "process_slot"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
     DUTIES: (DUTIES,),
     TENANTS: ("lines", "lanes", "served"),
@@ -87,17 +88,19 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
+    PROCESS_SLOT: ("alive", "orders"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
-That of duties is no shard's, but an app's; those of limits are a queue's; those of tasks are the server's. Those of
-receipts are passed only with pushes of jobs that have a key.
+That of duties is no shard's, but an app's; those of limits are a queue's; those of tasks and of processes are the
+server's. Those of receipts are passed only with pushes of jobs that have a key.
 """
 
 IN_USE: Final = (TRACKING, HEADERS)
 """Features that a shard begins to use with a push: no declaration tells of them, but `in_use` in its meta."""
 TASKS: Final = "tasks"
 """In `in_use`, too, while the shard has items of any task: somebody has to look after tasks."""
+PROCESSES: Final = "processes"
 
 
 _NO_SHARD: Final = ("",) * len((*SHARD_KEYS, SHELF))
@@ -214,8 +217,22 @@ class TasksRef:
         return pick((*_NO_SHARD, *self.keys))
 
 
+class ProcessesRef:
+    """What is known of the processes that drain: one slot for all of them."""
+
+    keys: Final = tuple(f"{PREFIX}:{{{PROCESSES}}}:{name}" for name in FEATURES[PROCESS_SLOT])
+
+    def key(self, name: str) -> str:
+        """The key of that name."""
+        return self.keys[FEATURES[PROCESS_SLOT].index(name)]
+
+    def some(self, pick: Pick) -> tuple[str, ...]:
+        """The keys that a script is given."""
+        return pick((*_NO_SHARD, *self.keys))
+
+
 class Keyed(Protocol):
-    """What has keys on one node that scripts are given: a shard, some of them, a queue, duties, or tasks."""
+    """What has keys on one node that scripts are given: a shard, some of them, a queue, duties, tasks, or processes."""
 
     @property
     def keys(self) -> tuple[str, ...]:

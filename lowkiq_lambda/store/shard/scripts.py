@@ -33,7 +33,7 @@ CONTRACT_VERSION: Final = 1
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 
-_FOLDERS: Final = ("drain", "push", "operate", "read", "duty", "schedule", "task")
+_FOLDERS: Final = ("drain", "push", "operate", "read", "duty", "schedule", "task", "process")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")

@@ -1,0 +1,64 @@
+"""The pulse of an invocation that drains.
+
+It costs no round trip of its own before the interval of beats is over: the first beat travels with the first visit, and
+what ends it with the last look for work.
+"""
+
+from types import TracebackType
+from typing import Self
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.process_views import ProcessState
+from lowkiq_lambda.pulse import Pulse
+
+
+class InvocationPulse:
+    """Beats while the drain has something to do, and ends its tour when somebody orders that."""
+
+    def __init__(self, app: Lowkiq, drain: Drain, budget: Budget) -> None:
+        self._pulse = Pulse(app.drainer, "lambda", app.config.threads_per_node, self._obey, self._state)
+        self._interval = app.config.beat_interval
+        self._is_told = False
+        self._made = 0
+        """Beats of the thread until it was told that the invocation may end."""
+        self._is_stopping = False
+        stops = budget.stopping
+        # Asked for each batch, by visits in other threads too: their budgets are copies of this one.
+        budget.stopping = lambda: self._is_stopping or stops()
+        drain.before_probe, drain.after_probe = self._before_probe, self._after_probe
+
+    def __enter__(self) -> Self:
+        self._tell()
+        self._pulse.begin(first_in=self._interval)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pulse.end()
+        # A beat of the thread may have come behind what told of the end.
+        if self._is_told or self._pulse.made > self._made:
+            self._pulse.beats.end_along()
+
+    def _before_probe(self, drain: Drain) -> None:
+        """Nobody knows yet whether it is the last one; where work is known, it is not."""
+        if self._is_told and not drain.is_busy:
+            self._is_told, self._made = False, self._pulse.made
+            self._pulse.beats.end_along()
+
+    def _after_probe(self, drain: Drain) -> None:
+        if drain.left and not self._is_told:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._is_told = True
+        self._pulse.beats.send_along(self._pulse.told())
+
+    def _obey(self, _order: str) -> None:
+        # An invocation has nothing to stay for: to be quiet is to end.
+        self._is_stopping = True
+
+    def _state(self) -> ProcessState:
+        return "stopping" if self._is_stopping else "running"

@@ -1,0 +1,54 @@
+"""Processes that drain, as people see them."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+ProcessKind: TypeAlias = Literal["daemon", "lambda"]
+ProcessState: TypeAlias = Literal["starting", "running", "quiet", "stopping"]
+"""`quiet`: it begins nothing new; `stopping`: nor does it stay when what runs has ended."""
+ProcessOrder: TypeAlias = Literal["", "quiet", "stop"]
+
+
+class Doing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread of a process does: `count` ids of one shard, of which `ids` are the first.
+
+    `since`: when it began with them, Unix seconds.
+    """
+
+    queue: str
+    shard: int
+    since: float
+    count: int
+    ids: tuple[str, ...]
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last beat.
+
+    `since`, `seen_at`: Unix seconds, when it began, and when it was heard of last. `threads`: how many shards it can
+    drain at once. `rss`: its resident memory in bytes, 0 where the system does not tell. `round_trip`: seconds that its
+    last call to Redis took; `is_slow`: of the last five none took less than 50 ms. `order`: what it was told, and does
+    once it has heard it. `is_gone`: nobody has heard of it for a minute, so it died, or Redis is out of its reach.
+    """
+
+    id: str = ""
+    host: str
+    pid: int
+    kind: ProcessKind
+    version: str
+    since: float
+    threads: int
+    state: ProcessState
+    doing: tuple[Doing, ...] = ()
+    rss: int = 0
+    round_trip: float | None = None
+    is_slow: bool = False
+    seen_at: float = 0.0
+    order: ProcessOrder = ""
+    is_gone: bool = False
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it begins nothing new any more."""
+        return self.state in ("quiet", "stopping")

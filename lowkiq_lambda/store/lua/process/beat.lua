@@ -1,0 +1,20 @@
+--! keys alive orders
+-- A process tells that it lives, and hears what it is to do. Harmless to repeat.
+-- ARGV[4]  the process
+-- ARGV[5]  what it tells of itself, opaque
+-- ARGV[6]  seconds after which one that nobody has heard of since is forgotten
+-- Returns {'quiet', 'stop' or ''}.
+local now_text, process, told, kept = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
+-- Some at random: that forgets all in time, and costs the same however many there are.
+local others = call('HRANDFIELD', alive, 8, 'WITHVALUES')
+for i = 1, #others, 2 do
+  local seen_at = tonumber(others[i + 1]:match('^%S+'))
+  if not seen_at or tonumber(now_text) - seen_at > kept then
+    call('HDEL', alive, others[i])
+    call('HDEL', orders, others[i])
+  end
+end
+-- First, as Redis lets a script write when memory is full only after a command that frees.
+call('HDEL', alive, process)
+call('HSET', alive, process, now_text .. ' ' .. told)
+return {call('HGET', orders, process) or ''}

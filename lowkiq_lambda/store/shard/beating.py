@@ -1,0 +1,68 @@
+"""Beats of processes that drain: each says that it lives, and what it does. They decide nothing about leases.
+
+All lie in one slot: a hash with what each told last and when, and a hash with what each is to do.
+"""
+
+from typing import Final
+
+import msgspec
+
+from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+from lowkiq_lambda.store.server.pipelines import send_each
+from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
+from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
+from lowkiq_lambda.store.shard.scripts import ReplyShape, script
+
+FORGOTTEN_AFTER: Final = 86_400.0
+"""Seconds after which a process that nobody has heard of since is forgotten."""
+
+
+class BeatReply(ReplyShape, frozen=True):
+    """What beat.lua answers: "quiet", "stop", or empty."""
+
+    scripts = ("beat",)
+    order: bytes
+
+
+class Beats:
+    """Those of one process, by its id."""
+
+    def __init__(self, backend: Backend, process_id: str) -> None:
+        self._backend = backend
+        self._id = process_id
+        self._slot = ProcessesRef()
+
+    def now(self) -> float:
+        """Unix seconds by the server's clock, as far as that is known without asking."""
+        try:
+            return self._backend.nodes.estimate(self._slot)
+        except REDIS_ERRORS:
+            return self._backend.clock.time()
+
+    def beat(self, told: Process) -> str:
+        """Tell it; what the process is to do: "quiet", "stop" or "". Raises BackendError."""
+        args = [self._id, msgspec.msgpack.encode(told), FORGOTTEN_AFTER]
+        code = script("beat", (PROCESS_SLOT,))
+        reply = self._backend.call(code, self._slot, args, retry_for=0.0, measure=False)
+        return BeatReply.of(reply).order.decode()
+
+    def send_along(self, told: Process) -> None:
+        """Tell it with the next call of this process, which costs no round trip."""
+        value = f"{self.now():.6f} ".encode() + msgspec.msgpack.encode(told)
+        key = self._slot.key("alive")
+        self._backend.piggyback([(key, ("HSET", key, self._id, value))])
+
+    def end_along(self) -> None:
+        """The process ends: tell that with its next call."""
+        self._backend.piggyback(self._forgetting())
+
+    def end(self) -> None:
+        """The process ends: tell that now, once; what does not get through is forgotten in a day."""
+        try:
+            send_each(self._backend.client, self._forgetting())
+        except REDIS_ERRORS:
+            return
+
+    def _forgetting(self) -> list[ExtraCommand]:
+        return [(key, ("HDEL", key, self._id)) for key in self._slot.keys]
