@@ -23,7 +23,7 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A daemon, one of the processes of a daemon, or an invocation of the drain function, as of its last beat.
 
     `since`, `seen_at`: Unix seconds, when it began, and when it was heard of last. `threads`: how many shards it can

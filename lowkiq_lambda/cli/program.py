@@ -42,6 +42,11 @@ _COMMANDS: Final = {
     ),
     "redis": (_MACHINE, "lowkiq_lambda.cli.embedded:redis", "Print the URL of the embedded server."),
     "reset": (_MACHINE, "lowkiq_lambda.cli.embedded:reset", "Remove a queue from the embedded server."),
+    "processes": (
+        _MACHINE,
+        "lowkiq_lambda.cli.processes:command",
+        "List the processes that drain and what they do; have one be quiet, or stop.",
+    ),
     "schedules": (
         _MACHINE,
         "lowkiq_lambda.cli.schedules.command:command",

@@ -28,7 +28,8 @@ def app(own_server: Server) -> Iterator[Lowkiq]:
 @pytest.mark.parametrize("order", ["quiet", "stop"])
 def test_sk2_an_invocation_under_load_ends_its_tour(app: Lowkiq, drain: DrainFunction, order: str) -> None:
     """SK-2: told either, what runs in all its threads comes to its end, nothing else begins, and no drain follows."""
-    began, goes_on = [], Event()
+    began: list[str] = []
+    goes_on = Event()
 
     def perform(batch: Batch) -> None:
         began.extend(batch)

@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda.cli import main
 
 ROOT: Final = Path(__file__).parents[2]
-COMMANDS: Final = ("run", "redis", "reset", "schedules", "invoke", "drain-schedules", "costs")
+COMMANDS: Final = ("run", "redis", "reset", "processes", "schedules", "invoke", "drain-schedules", "costs")
 
 WITHOUT: Final = """
 import sys
@@ -69,6 +69,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "--thread", "3"], "--thread"),
         (["run", "shop.jobs:app", "shop.other:app"], "There are too many arguments: shop.other:app."),
         (["run", "shop"], "'shop' names no app: expected MODULE:APP, such as shop.jobs:app."),
+        (["processes", "shop.jobs:app", "--stop", "a", "--quiet", "a"], "--quiet and --stop are two orders"),
         (["reset"], "QUEUE is missing: lowkiq reset [OPTIONS] QUEUE."),
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),

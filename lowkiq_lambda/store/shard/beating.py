@@ -12,7 +12,7 @@ from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import PROCESS_SLOT, ProcessesRef
-from lowkiq_lambda.store.shard.scripts import ReplyShape, script
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, script
 
 FORGOTTEN_AFTER: Final = 86_400.0
 """Seconds after which a process that nobody has heard of since is forgotten."""
@@ -42,7 +42,7 @@ class Beats:
 
     def beat(self, told: Process) -> str:
         """Tell it; what the process is to do: "quiet", "stop" or "". Raises BackendError."""
-        args = [self._id, msgspec.msgpack.encode(told), FORGOTTEN_AFTER]
+        args: list[Argument] = [self._id, msgspec.msgpack.encode(told), FORGOTTEN_AFTER]
         code = script("beat", (PROCESS_SLOT,))
         reply = self._backend.call(code, self._slot, args, retry_for=0.0, measure=False)
         return BeatReply.of(reply).order.decode()
