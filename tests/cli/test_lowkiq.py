@@ -77,7 +77,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "shop/jobs.py:app"], "'shop/jobs.py:app' names a file: write shop.jobs:app."),
         (["invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
         (["invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
-        (["invoke", "--function", "other"], 'Choose from: "drain", "dispatch", "dashboard".'),
+        (["invoke", "--function", "other"], 'Choose from: "drain", "dispatch", "dashboard", "ingest".'),
     ],
 )
 def test_what_cannot_work_is_refused_in_a_sentence(
