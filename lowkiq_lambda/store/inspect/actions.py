@@ -10,19 +10,16 @@ from lowkiq_lambda.store.inspect.action_scripts import (
     ActionName,
     ActionProgress,
     ActionReply,
-    PauseReply,
     ShardSnapshot,
     SnapshotReply,
     action_scripts,
 )
-from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
-from lowkiq_lambda.store.inspect.jobs import UNLIMITED, by_shard, id_texts
-from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
-from lowkiq_lambda.store.server.server_time import FOREVER
-from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.store.inspect.shard_actions import ShardActions
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
-from lowkiq_lambda.store.shard.scripts import Argument, Reply, StatusReply
+from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
 PAYLOADS_AT_ONCE: Final = 1_000
 """How many payloads one call touches."""
@@ -30,7 +27,7 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
 
 
-class Actions:
+class Actions(ShardActions):
     """What `app.actions(worker)` returns. Each method returns how many ids it changed.
 
     What is in flight stays as it is, and so does what was pushed after the action had begun. Raises BackendError
@@ -38,7 +35,7 @@ class Actions:
     """
 
     def __init__(self, reader: ShardReader, merge: str, morgue_limits: tuple[int, int, float]) -> None:
-        self.reader = reader
+        super().__init__(reader)
         self._merge = merge
         self._scripts = action_scripts(morgue_limits)
 
@@ -104,64 +101,6 @@ class Actions:
     def morgue_delete_all_jobs(self) -> int:
         """Delete everything in the morgue."""
         return self._to_all_buried("delete_buried")
-
-    def pause(self, seconds: float | None = None) -> float:
-        """Let no drain take a shard of the queue for so long (None: until `resume`); the time when the pause ends.
-
-        A holder claims nothing more. Pushes go on. A second call counts from its own time. Raises ValueError if
-        `seconds` is not above 0.
-        """
-        return self._set_pause(_end_of_pause(seconds))
-
-    def resume(self) -> None:
-        """End a pause, if there is one."""
-        self._set_pause(lambda _now: "")
-
-    def pause_tenant(self, tenant: str, seconds: float | None = None) -> float:
-        """Let nothing of the tenant be claimed for so long (None: until it is resumed); the time when the pause ends.
-
-        What is in flight comes to its end, and so do suspects of the tenant, which run first. Other tenants go on. A
-        second call counts from its own time. Raises ValueError if `seconds` is not above 0, if the worker declares no
-        tenants, or for a name with a colon, which no tenant has.
-        """
-        return pause_tenant(self.reader, tenant, _end_of_pause(seconds))
-
-    def resume_tenant(self, tenant: str) -> None:
-        """End a pause of the tenant, if there is one. Raises ValueError if the worker declares no tenants."""
-        pause_tenant(self.reader, tenant, lambda _now: "")
-
-    def evict(self, shard: ShardRef | int, token: int) -> bool:
-        """Refuse all further writes of the shard's holder, if it holds it under this token; whether it does.
-
-        `shard` may be its number. The shard is free when the lease would have ended without a renewal, not before:
-        until then a handler may still run. What is in flight counts as abandoned (docs/lease.md).
-        """
-        return self._to_holder("evict", shard, token)
-
-    def quiet(self, shard: ShardRef | int, token: int) -> bool:
-        """Ask the shard's holder to let go of it, if it holds it under this token; whether it does.
-
-        `shard` may be its number. What runs comes to its end, nothing more is begun, and jobs that were claimed and not
-        begun go back as they were. Anybody may take the shard then, the same process too.
-        """
-        return self._to_holder("quiet", shard, token)
-
-    def _to_holder(self, name: str, shard: ShardRef | int, token: int) -> bool:
-        held = self.reader.shards[shard] if isinstance(shard, int) else shard
-        reply = self.reader.backend.run(name, held, [str(token)], retry_for=self.reader.retry_for)
-        return StatusReply.of(reply).status == b"OK"
-
-    def repair(self) -> int:
-        """Set aside all records of the queue that no script wrote; how many records were damaged.
-
-        Drains and readers set aside the damaged records that they meet; this finds the others.
-        """
-        mender = self.reader.backend.mender
-        return sum(mender.repair(shard) for shard in self.reader.shards)
-
-    def delete_damaged(self, last: int | None = None) -> int:
-        """Delete records that were set aside (see `queries.damaged`), up to a number; how many records were deleted."""
-        return delete_damaged(self.reader, UNLIMITED if last is None else last)
 
     def call_once(
         self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
@@ -237,23 +176,5 @@ class Actions:
         reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
         done = ActionReply.of(reply)
         if done.is_sooner:
-            self._notify(snapshot.shard)
+            self.notify(snapshot.shard)
         return ActionProgress(done.changed, done.finished, done.resume)
-
-    def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
-        reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
-        for shard in reader.shards:
-            paused = PauseReply.of(reader.backend.run("pause", shard, [until], retry_for=reader.retry_for))
-            if paused.due_at and not until:
-                self._notify(shard)
-        return float(until or 0)
-
-    def _notify(self, shard: ShardRef) -> None:
-        self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.index))
-
-
-def _end_of_pause(seconds: float | None) -> Callable[[float], Argument]:
-    """When a pause that begins at a time ends. Raises ValueError if `seconds` is not above 0."""
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
-    return lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER)

@@ -22,6 +22,7 @@ lease               string   token, with a time to live
 pushes_even, _odd   hash     push token -> the answer it was given, in turns of a minute
 failures            hash     id -> its last failures, while it has an error or a morgue_error (msgpack)
 texts               hash     what follows the beginning of long errors, each once, and how many ids refer to it
+journal             stream   the last events of the shard, see docs/journal.md
 ==================  =======  ====================================================================
 
 Beside them is `damaged`, a list of what was set aside. A feature that not every queue uses has keys of its own.
@@ -61,6 +62,7 @@ SHARD_KEYS: Final = (
     "pushes_odd",
     "failures",
     "texts",
+    "journal",
 )
 
 SHELF: Final = "damaged"
@@ -76,6 +78,7 @@ GATHERING: Final = "gathering"
 RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
 HEADERS: Final = "headers"
+JOURNALLING: Final = "journalling"
 TASK_SLOT: Final = "task_slot"
 PROCESS_SLOT: Final = "process_slot"
 FEATURES: Final[dict[str, tuple[str, ...]]] = {
@@ -87,17 +90,19 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     RECEIPTS: (RECEIPTS,),
     TRACKING: ("refs", "rows", "items"),
     HEADERS: ("headers_even", "headers_odd"),
+    JOURNALLING: (),
     TASK_SLOT: ("task_records", "open_tasks", "task_expiry"),
     PROCESS_SLOT: ("alive", "orders"),
 }
 """Keys of features that not every queue uses, by the name of the feature: passed only for shards that use it.
 
 That of duties is no shard's, but an app's; those of limits are a queue's; those of tasks and of processes are the
-server's. Those of receipts are passed only with pushes of jobs that have a key.
+server's. Those of receipts are passed only with pushes of jobs that have a key. Journalling
+has none of its own: with it, more scripts are given `journal`.
 """
 
-IN_USE: Final = (TRACKING, HEADERS)
-"""Features that a shard begins to use with a push: no declaration tells of them, but `in_use` in its meta."""
+IN_USE: Final = (TRACKING, HEADERS, JOURNALLING)
+"""Features that a shard begins to use with a push, or for an operator: `in_use` in its meta tells of them."""
 TASKS: Final = "tasks"
 """In `in_use`, too, while the shard has items of any task: somebody has to look after tasks."""
 PROCESSES: Final = "processes"

@@ -59,7 +59,7 @@ class StatusReply(ReplyShape, frozen=True):
 
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
-        *("close", "evict", "mark_limited", "open", "quiet"),
+        *("close", "evict", "mark_limited", "open", "quiet", "set_journal"),
         *("carry_entries", "note_run", "put_entry", "remove_entry", "switch_entry"),
         "finish_duty",
     )

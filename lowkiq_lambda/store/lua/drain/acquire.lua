@@ -2,6 +2,7 @@
 --! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go limited
 --! rarely window recover
 --! with tenants serve
+--! with journalling journalling
 -- Takes the shard's lease if it is free and there is work, recovers what a dead holder left, claims a window.
 -- ARGV[4]       nonce
 -- ARGV[5]       owner
@@ -67,4 +68,5 @@ if left then call('HSET', meta, 'recovery', cmsgpack.pack({recovered, buried, de
 if lanes then note_ended(limits[6]) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
+if has_journalling then write_trace(token, 0) end
 return {'OK', token, recovered, buried, pace or '', window or '', dead, named}

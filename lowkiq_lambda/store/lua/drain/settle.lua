@@ -4,6 +4,7 @@
 --! with tenants serve
 --! with tracking items flown_arrivals end_items ended_tasks
 --! with headers drop_headers
+--! with journalling journalling
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       number of the call
@@ -42,7 +43,7 @@ end
 
 free_memory_first()
 local outcomes = cmsgpack.unpack(ARGV[17])
-if #outcomes > 0 then rarely().settle_named(merge, token .. ':' .. n, outcomes, morgue_limits) end
+if #outcomes > 0 then rarely().settle_named(merge, token, n, outcomes, morgue_limits) end
 if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
@@ -52,6 +53,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     if has_headers then drop_flown_headers() end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
+    if has_journalling then trace('done', {}) end
   end
   if lanes then note_ended(limits[6]) end
 end
@@ -62,10 +64,12 @@ if next_step == 'more' then
   local stopping = stop_request(token)
   if stopping ~= '' then limits[1] = 0 end
   local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
+  if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
   return {'OK', window or '', next_due, stopping, ended}
 end
 local window
 if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
+if has_journalling then write_trace(token, n) end
 if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
 return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token), ended}

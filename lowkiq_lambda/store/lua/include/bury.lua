@@ -1,5 +1,5 @@
 --! keys errors morgue morgue_payloads morgue_errors meta failures
---! needs records put keep_error failures morgue_bytes shard
+--! needs records put keep_error failures morgue_bytes shard journal
 --! with tracking mark_items end_items
 -- The morgue: payloads that have left the order, with the error that was their last, bounded by
 -- LIMITS = {entries, bytes, age in seconds}; what a limit removes is counted as trimmed. Its bytes are those of its
@@ -12,10 +12,10 @@ local function morgue_members(id, most)
   return call('ZRANGE', morgue_payloads, from, to, 'BYLEX', 'LIMIT', 0, most)
 end
 
-local function arrivals_in_morgue(id, members)
-  local entries, size = {}, #box_prefix(id)
-  for i, member in ipairs(members) do entries[i] = member:sub(size + 1, size + PLACE) end
-  return arrivals_of(entries)
+local function places_of(id, members)
+  local places, size = {}, #box_prefix(id)
+  for i, member in ipairs(members) do places[i] = member:sub(size + 1, size + PLACE) end
+  return places
 end
 
 -- Returns the bytes that this gives back.
@@ -53,7 +53,9 @@ local function trim_morgue(limits, buried)
       if not expired and count <= #members and bytes <= size then break end
       members[#members + 1], size = member, size + #member
     end
-    if has_tracking then drop_refs(arrivals_in_morgue(oldest[1], members)) end
+    local places = places_of(oldest[1], members)
+    if has_tracking then drop_refs(arrivals_of(places)) end
+    for _, place in ipairs(places) do enter('trimmed', {oldest[1], place}) end
     local given_back = forget(oldest[1], members)
     count, bytes = count - #members, bytes - given_back
     trimmed, freed = trimmed + #members, freed + given_back

@@ -3,6 +3,7 @@
 --! with tenants take_turns serve leave_lines
 --! with tracking flown_items
 --! with headers tell_headers
+--! with journalling trace_claim
 --! rarely window slices retry_counts suspects
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
@@ -129,6 +130,7 @@ local function claim(merge, limits)
   end
   if not window then return nil end
   if lanes then serve(window, limits[6]) end
+  if has_journalling then trace_claim(window) end
   call('HSET', meta, 'window_kind', kind, 'window_charge', charge or '', 'flight_since', oldest)
   local tracked = has_tracking and mark_flown(window) or nil
   local told = plain and {kind, window, {}, {}, '', tracked} or rarely().window_reply(kind, window, charge, tracked)

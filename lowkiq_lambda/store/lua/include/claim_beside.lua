@@ -3,6 +3,7 @@
 --! with tenants take_turns serve next_turn
 --! with tracking flown_items
 --! with headers tell_headers
+--! with journalling trace_claim
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()
@@ -51,6 +52,7 @@ local function claim_beside(merge, limits, left_since)
   if not window then return nil, times[1] end
   call('HSET', meta, 'flight_since', math.min(oldest, tonumber(left_since) or oldest))
   if lanes then serve(window) end
+  if has_journalling then trace_claim(window) end
   local tracked = has_tracking and mark_flown(window) or nil
   local told = plain and {'DUE', window, {}, {}, '', tracked} or window_reply('DUE', window, '', tracked)
   if has_headers then with_headers(told) end

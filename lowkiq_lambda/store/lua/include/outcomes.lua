@@ -1,8 +1,9 @@
 --! keys jobs errors trouble groups flight meta
 --! needs trouble suspicion flight progress put_back note_failure keep_error bury records shard slices forget_errors retry_counts
---! needs dead_heads
+--! needs dead_heads journal
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
+--! with journalling journalling
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -83,6 +84,7 @@ function settle_one.buried(id, record, outcome, merge)
   note_failure(id, record, error_text(outcome[5]))
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', error_text(outcome[5])) end
   bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil)
+  enter('dead', {id, oldest:sub(1, PLACE)})
   if outcome[6] then
     clear_suspicion(id, t, outcome[4], text)
     return end_rest(merge, id, t, entries, outcome[6], text)
@@ -176,6 +178,7 @@ local function clear(ids)
 end
 
 function settle_one.refused(id, record, outcome)
+  enter('refused', {id})
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
   if has_headers then drop_flown_headers({id}) end
   if call('EXISTS', errors, trouble) > 0 then clear({id}) end
@@ -194,8 +197,8 @@ local function finish_done(ids)
   finish_items(arrivals_flown(window), 'd')
 end
 
-local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
-  local counts, done = {}, {}
+local function settle_named(merge, token, n, outcomes, morgue_limits)
+  local groups_of_call, counts, done = token .. ':' .. n, {}, {}
   for _, outcome in ipairs(outcomes) do
     local id, word = outcome[1], outcome[2]
     local record = word ~= 'done' and call('HGET', flight, id)
@@ -206,6 +209,7 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
       if word ~= 'saved' and word ~= 'noted' then
         call('HDEL', flight, id)
         if word ~= 'rest' then counts[counter] = (counts[counter] or 0) + 1 end
+        if has_journalling and word ~= 'buried' and word ~= 'refused' then trace(counter, {id}) end
       end
     end
   end
@@ -215,8 +219,10 @@ local function settle_named(merge, groups_of_call, outcomes, morgue_limits)
     if has_tracking and is_tracked() then finish_done(done) end
     if has_headers then drop_flown_headers(done) end
     counts.done = call('HDEL', flight, unpack(done))
+    for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
   local buried = (counts.buried or 0) + followers()
   if buried > 0 then trim_morgue(morgue_limits, buried) end
+  write_journal(token, n)
 end

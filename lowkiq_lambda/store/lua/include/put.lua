@@ -2,6 +2,7 @@
 --! needs records comes_before
 --! with tracking join_refs
 --! with headers join_headers
+--! with journalling journalling
 -- Merging: one payload into what waits under its id.
 
 local function later(a, b) return comes_before(a, b) and b or a end
@@ -61,6 +62,7 @@ local function put_in_box(merge, id, mark, place, payload)
     if last ~= touched then call('HSET', jobs, id, mark:sub(1, 1) .. last) end
     if has_tracking then join_refs(kept, gone) end
     if has_headers then join_headers(kept, gone) end
+    if has_journalling then trace('joined', {id, kept, gone}) end
     return gone, kept
   end
   box_add(merge, prefix, place, payload)
@@ -83,6 +85,7 @@ local function put(merge, id, place, payload, record)
       call('HSET', jobs, id, 't' .. touched .. kept .. payload)
       if has_tracking then join_refs(kept, gone) end
       if has_headers then join_headers(kept, gone) end
+      if has_journalling then trace('joined', {id, kept, gone}) end
       return gone, kept
     end
     box_add(merge, box_prefix(id), old_place, old_payload)

@@ -1,5 +1,5 @@
 --! keys jobs errors groups flight meta
---! needs note_failure bury records suspicion put_back shard keep_error trouble flight dead_heads
+--! needs note_failure bury records suspicion put_back shard keep_error trouble flight dead_heads journal
 --! with tracking mark_items
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
@@ -7,6 +7,11 @@
 local STRIKES = 3
 -- Of the ids that were recovered the log names so many, and so many bytes of each.
 local NAMED, NAME_BYTES = 10, 400
+
+local function how_it_ended(abandoned, holder)
+  if not abandoned then return 'died' end
+  return holder:sub(1, 8) == 'evicted ' and 'evicted' or 'stopped'
+end
 
 local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead_head)
   note_failure(id, record, crashed)
@@ -19,6 +24,7 @@ local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead
   end
   if has_tracking then mark_items(arrivals_of({entry}), 'x', crashed) end
   bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress)
+  enter('dead', {id, entry:sub(1, PLACE)})
   drop_suspect(id)
   if dead_head then return end_rest(merge, id, t, {}, dead_head, crashed) end
   local rest = {retry_counts = t.retry_counts}
@@ -60,18 +66,22 @@ end
 -- of what was buried (or held, where `dead_head` is 'hold'), and the ids that the log names.
 local function recover(merge, limits, crashed, abandoned, holder, dead_head)
   local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
+  local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
+  local ids, struck, dead = {}, {}, {}
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
     if #named < NAMED then named[#named + 1] = id:sub(1, NAME_BYTES) end
+    if #ids < MOST_IN_ENTRY then ids[#ids + 1] = id end
     if abandoned then
       give_back(merge, id, t, record, has_tracking and INTERRUPTED)
       t.at_risk, t.abandoned = nil, true
       write_trouble(id, t)
     elseif kind == 'LONE' and t.at_risk then
+      struck[#struck + 1] = id
       local entry = strike(merge, id, record, t, crashed, holder, dead_head)
       if entry then
-        buried[#buried + 1] = id
+        dead[#dead + 1], buried[#buried + 1] = id, id
         buried[#buried + 1] = entry
       end
     else
@@ -87,5 +97,10 @@ local function recover(merge, limits, crashed, abandoned, holder, dead_head)
     call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
+  enter('recovered', {
+    owner = owner or '', since = since or '', how = how_it_ended(abandoned, holder or ''), count = #left / 2, ids = ids,
+    struck = struck, buried = dead,
+  })
+  write_journal(token, n)
   return #left / 2, buried, named
 end

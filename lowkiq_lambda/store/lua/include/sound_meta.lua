@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
---! keys meta lease pushes_even pushes_odd failures texts damaged
+--! keys meta lease pushes_even pushes_odd failures texts journal damaged
 --! needs shelf shard sound exists
 -- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
 -- where the shard needs one.
@@ -11,16 +11,16 @@ local KEYS_OF_A_SHARD = {
   {'morgue', morgue, 'zset'}, {'morgue_payloads', morgue_payloads, 'zset'}, {'morgue_errors', morgue_errors, 'hash'},
   {'meta', meta, 'hash'}, {'lease', lease, 'string'}, {'pushes_even', pushes_even, 'hash'},
   {'pushes_odd', pushes_odd, 'hash'}, {'failures', failures, 'hash'}, {'texts', texts, 'hash'},
-  {'damaged', damaged, 'list'},
+  {'journal', journal, 'stream'}, {'damaged', damaged, 'list'},
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl',
+  'ttl', 'journal_until',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'buried', 'refused', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'held', 'superseded',
+  'receipts_trimmed', 'held', 'superseded', 'journal_seq',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 

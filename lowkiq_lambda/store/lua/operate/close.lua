@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
---! keys meta pushes_even pushes_odd failures texts lines lanes served
+--! keys meta pushes_even pushes_odd failures texts journal lines lanes served
 --! keys receipts refs rows items headers_even headers_odd
 --! needs shard free_memory_first
 -- Ends the use of an empty shard, whose queue is about to have another declaration: from then on every script refuses
@@ -14,7 +14,7 @@ if last and not (tonumber(last) < 2 ^ 53) then error('DAMAGED generation') end
 if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
 if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
 free_memory_first()
-call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts)
+call('UNLINK', seen, since, retry, errors, trouble, groups, morgue_errors, pushes_even, pushes_odd, failures, texts, journal)
 if lanes then call('UNLINK', lines, lanes, served) end
 if has_receipts then call('UNLINK', receipts) end
 if has_tracking then call('UNLINK', refs, rows, items) end

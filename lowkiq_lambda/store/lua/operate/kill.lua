@@ -1,5 +1,5 @@
 --! keys errors
---! needs shard action texts withdraw bury
+--! needs shard action texts withdraw bury journal
 --! with tracking mark_items
 -- Sends what waits under ids that have failed to the morgue, with their last error.
 -- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
@@ -13,8 +13,10 @@ local reply = act_on_each(13, function(id, after, again)
   return withdraw(id, after, again, true, function(_, place, payload, progress)
     if has_tracking then mark_items(arrivals_of({place}), 'x', KILLED) end
     bury(id, place, payload, error, progress)
+    enter('killed', {id, place})
     buried = buried + 1
   end)
 end)
 trim_morgue(morgue_limits, buried)
+write_journal(token)
 return reply

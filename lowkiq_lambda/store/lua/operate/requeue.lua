@@ -1,5 +1,5 @@
 --! keys jobs retry errors flight morgue morgue_payloads morgue_errors meta
---! needs shard put action texts records keep_error bury make_due morgue_bytes started
+--! needs shard put action texts records keep_error bury make_due morgue_bytes started journal
 --! with tracking mark_items revive_items
 -- Puts what lies in the morgue back among what waits: due now, retry_count -1, each payload where its score belongs. A
 -- started job goes on with its progress, if its payload is all that lies there and nothing else is under the id.
@@ -37,7 +37,7 @@ local function take_progress(id, entries, kept)
   return text:sub(PLACE + 1)
 end
 
-return act_on_each(11, function(id, after)
+local reply = act_on_each(11, function(id, after)
   local buried_at, kept = call('ZSCORE', morgue, id), call('HMGET', morgue_errors, id, PROGRESS .. id)
   local error = text_of(morgue_errors, kept[1])
   if not buried_at or tonumber(buried_at) > looked_at then return false end
@@ -48,9 +48,11 @@ return act_on_each(11, function(id, after)
   local progress = take_progress(id, old, kept[2])
   if progress then
     local entry = old[1]:sub(1, 8) .. next_arrival() .. old[1]:sub(PLACE + 1)
+    enter('redriven', {id, old[1]:sub(1, PLACE), entry:sub(1, PLACE)})
     if has_tracking then move_refs(arrivals_of({old[1], entry})) end
     keep_started(merge, id, {entry}, progress, false)
   else
+    for _, entry in ipairs(old) do enter('redriven', {id, entry:sub(1, PLACE)}) end
     for _, entry in ipairs(old) do put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1)) end
   end
   -- Before the id leaves the morgue, as its failures are kept with an error.
@@ -60,3 +62,5 @@ return act_on_each(11, function(id, after)
   if make_due(id) then call('ZREM', retry, id) end
   return true, more
 end)
+write_journal(token)
+return reply

@@ -1,5 +1,5 @@
 --! keys jobs box refs
---! needs shard action items end_items put records started flight withdraw page make_due
+--! needs shard action items end_items put records started flight withdraw page make_due journal
 -- Takes the items of a task off what waits under ids. A payload that nobody else has pushed is deleted; any other stays.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] task, 12 bytes, [11..] ids. Or a refusal.
 -- A started job of which only a part is the task's stays whole, with its items.
@@ -43,13 +43,16 @@ local function cancel_started(id, record)
     local _, _, is_alone = parted(kept_of(entry))
     if not is_alone then return false end
   end
-  for _, entry in ipairs(entries) do take_off(entry) end
+  for _, entry in ipairs(entries) do
+    take_off(entry)
+    enter('deleted', {id, entry:sub(1, PLACE)})
+  end
   drop_started(id, record, given)
   make_due(id)
   return true
 end
 
-return act_on_each(11, function(id, after, again)
+local reply = act_on_each(11, function(id, after, again)
   local record = call('HGET', jobs, id)
   if not record or not is_tracked() then return false end
   local kind = record:byte(1)
@@ -57,6 +60,7 @@ return act_on_each(11, function(id, after, again)
     local place, payload = read_single(record)
     charge(0, #payload)
     if not take_off(place) then return false end
+    enter('deleted', {id, place})
     forget_waiting(id)
     return true
   end
@@ -66,6 +70,7 @@ return act_on_each(11, function(id, after, again)
   for _, entry in ipairs(entries) do
     if take_off(entry) then
       box_remove(merge, box_prefix(id), entry:sub(1, PLACE), entry:sub(PLACE + 1))
+      enter('deleted', {id, entry:sub(1, PLACE)})
       changed = true
     end
   end
@@ -74,3 +79,5 @@ return act_on_each(11, function(id, after, again)
   end
   return changed, more
 end)
+write_journal(token)
+return reply

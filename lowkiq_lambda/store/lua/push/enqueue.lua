@@ -5,6 +5,7 @@
 --! with receipts receipts
 --! with tracking new_items
 --! with headers new_headers
+--! with journalling journalling
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -82,6 +83,7 @@ for i = 1, count do
   if #payload > max_len then max_len = #payload end
   if item then note_item(item, id, not is_known and number) end
   if header then note_header(header, number) end
+  if has_journalling and not is_known then trace('pushed', {id, score .. number}) end
   if is_known then
     repeated[#repeated + 1] = {i - 1, id}
   elseif waiting[i] or first[id] then
@@ -157,6 +159,7 @@ if #repeated > 0 then
   reply[5] = told
 end
 if has_gathering then forget_gathering() end
+if has_journalling then write_trace(token) end
 
 -- Tokens are kept for one to two minutes: two hashes take turns, and the older one goes as a whole. After a minute that
 -- was ahead, as the server's clock was, the same hash goes on; one minute less is no more than a caller may misjudge.

@@ -1,5 +1,6 @@
 --! keys due jobs box retry flight meta
 --! needs shard wait timetable earliest_due
+--! with journalling journalling
 --! rarely retry_counts
 -- Decides one planned time of an entry, once and for all: its job is pushed, or the time is let go. A call that
 -- comes again with this time, or with an earlier one, changes nothing.
@@ -58,6 +59,7 @@ local score, perform_in, payload = given:sub(2, 9), struct.unpack('>d', given, 1
 local place = score .. struct.pack('>I6', arrival + 1)
 call('HSET', meta, 'arrival', arrival + 1, 'max_len', math.max(max_len, #payload), 'now', latest_now)
 local sooner = 0
+if has_journalling then trace('pushed', {id, place}) end
 if record then
   rarely().put_pushed(merge, id, place .. payload, record, failed)
   local waits_until = call('ZSCORE', due, id)
@@ -71,4 +73,5 @@ else
   sooner = (head == '' or tonumber(earliest_due()) < tonumber(head)) and 1 or 0
 end
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
+if has_journalling then write_trace() end
 return {'FIRED', outcome, sooner, string.format('%.17g', perform_in)}

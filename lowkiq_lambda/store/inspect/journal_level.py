@@ -1,0 +1,23 @@
+"""How much shards write into their journals."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias, get_args
+
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.reader import ShardReader
+
+JournalLevel: TypeAlias = Literal["trouble", "all"]
+LONGEST: Final = 86_400.0
+"""Seconds for which a shard writes all into its journal, at most."""
+
+
+def set_journal_level(reader: ShardReader, level: JournalLevel, seconds: float, shards: Sequence[ShardRef]) -> None:
+    """Set the level of the shards, "all" for so many seconds. Raises ValueError, BackendError."""
+    if level not in get_args(JournalLevel):
+        raise ValueError(f"The level of a journal is trouble or all, not {level!r}.")
+    if not 0 < seconds <= LONGEST:
+        raise ValueError(f"seconds must be more than 0 and at most {LONGEST:.0f}, not {seconds!r}.")
+    backend = reader.backend
+    for shard in shards:
+        until = backend.now(shard) + seconds if level == "all" else ""
+        backend.run("set_journal", shard, [until], retry_for=reader.retry_for)

@@ -1,0 +1,29 @@
+--! keys meta
+--! needs shard journal in_use
+-- What the journal has more while an operator wants all of it, until a time.
+local is_traced
+do
+  local LONGEST, traces = 86400, nil
+
+  function is_traced()
+    if traces == nil then
+      local left = (tonumber(call('HGET', meta, 'journal_until') or 0) or 0) - now
+      -- What is further away was written when the clock was ahead.
+      traces = left > 0 and left <= LONGEST + 1
+    end
+    return traces
+  end
+end
+
+-- As `enter`.
+local function trace(kind, item)
+  if is_traced() then enter(kind, item) end
+end
+
+-- The end of a script that traces; as `write_journal`.
+local function write_trace(token, n)
+  write_journal(token, n)
+  if is_traced() then return end
+  note_use('journalling', false)
+  call('HDEL', meta, 'journal_until')
+end

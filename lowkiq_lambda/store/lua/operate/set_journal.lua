@@ -1,0 +1,15 @@
+--! keys meta
+--! needs shard free_memory_first in_use
+-- Sets until when the journal has pushes, claims and outcomes too. Harmless to repeat.
+-- ARGV[4]  until when, or '' from now on no more
+-- Returns {'OK'}, or a refusal.
+local refused = refusal()
+if refused then return refused end
+free_memory_first()
+if ARGV[4] == '' then
+  call('HDEL', meta, 'journal_until')
+else
+  call('HSET', meta, 'journal_until', ARGV[4], 'now', latest_now)
+end
+note_use('journalling', ARGV[4] ~= '')
+return {'OK'}

@@ -1,0 +1,149 @@
+"""The journal of a shard: what is in it, and what it costs (C-16, X-43)."""
+
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
+from lowkiq_lambda.journal_views import JournalEntry
+from lowkiq_lambda.store.inspect.journal import read_journals
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of
+
+
+def entries(app: Lowkiq, worker: type[Worker]) -> list[JournalEntry]:
+    """What is in the journals of the worker's shards."""
+    actions = app.actions(worker)
+    return [entry for journal in read_journals(actions.reader, actions.reader.shards) for entry in journal]
+
+
+def told(app: Lowkiq, worker: type[Worker]) -> list[tuple[str, Any]]:
+    """Kind and items of each entry, the arrival number for each place."""
+    return [(entry.kind, [_told(item) for item in entry.items]) for entry in entries(app, worker)]
+
+
+def _told(item: Any) -> Any:
+    if isinstance(item, dict):
+        return item["how"], item["ids"], item["struck"], item["buried"]
+    rest = item[1:]
+    # Behind two places there may be numbers of another kind.
+    return [item[0], *rest[1:4:2], *rest[4:]] if item else []
+
+
+@pytest.fixture
+def notes() -> Notes:
+    """The test's handler."""
+    return Notes()
+
+
+def test_a_queue_without_trouble_writes_nothing(app: Lowkiq, queue_name: str, notes: Notes) -> None:
+    """Pushes, claims and outcomes that need nobody's attention are no events."""
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+
+    assert [] == entries(app, worker)
+    assert not app.backend.client.exists(app.queue_of(worker).shards[0].key("journal"))
+
+
+def test_x43_a_dead_holder_is_told_with_what_it_left(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """X-43, C-16: since when it had the shard, which ids it left, and under which token and call."""
+    mortal = Mortal(app)
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    began = clock.time()
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = None
+    app.drain()
+
+    (entry,) = entries(app, worker)
+    (item,) = entry.items
+    assert ("recovered", "0", 1) == (entry.kind, entry.call, entry.number)
+    assert (2, ["a", "b"], "died", [], []) == (
+        item["count"],
+        sorted(item["ids"]),
+        item["how"],
+        item["struck"],
+        item["buried"],
+    )
+    assert began <= float(item["since"]) < entry.at
+
+
+def test_what_operators_and_bounds_did_is_told(app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes) -> None:
+    """Each payload that left its place by hand, or died, with its place."""
+    notes.then = failing("a", "b")
+    worker = declare(app, queue_name, notes, max_retry_count=1)
+    worker.perform_async(jobs_of("ab"))
+    app.drain()
+    app.actions(worker).kill_failed_jobs(["a"])
+    clock.advance(100)
+    app.drain()
+    app.actions(worker).morgue_queue_up(["a"])
+    app.actions(worker).morgue_delete(["b"])
+    app.actions(worker).delete(["a"])
+
+    assert [
+        ("killed", [["a", 1]]),
+        ("dead", [["b", 2]]),
+        ("redriven", [["a", 1]]),
+        ("deleted", [["b", 2]]),
+        ("deleted", [["a", 1]]),
+    ] == told(app, worker)
+
+
+def test_a_refusal_is_told(app: Lowkiq, queue_name: str, notes: Notes) -> None:
+    """The job is gone, so nothing else tells of it."""
+
+    def refuse(batch: Batch) -> None:
+        batch.fail("a", Failed("not qualified"))
+
+    notes.then = refuse
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    assert [("refused", [["a"]])] == told(app, worker)
+
+
+def test_all_is_told_until_its_time_ends(app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes) -> None:
+    """Pushes with what they joined, claims, outcomes by name; then no more, and no key is passed that has no use."""
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("a"))
+    app.actions(worker).journal("all", seconds=600)
+    worker.perform_async([{"id": "a"}, {"id": "b", "payload": 1}, {"id": "b", "payload": 2}])
+    notes.then = failing("a")
+    app.drain()
+    clock.advance(601)
+    notes.then = None
+    worker.perform_async(jobs_of("c"))
+    app.drain()
+
+    assert [
+        ("pushed", [["a", 2], ["b", 3], ["b", 4]]),
+        ("joined", [["a", 1, 2]]),
+        ("claimed", [["a", 1, 1, 1, 0], ["b", 3, 4, 2, 0]]),
+        ("retried", [["a"]]),
+        ("done", [[]]),
+    ] == told(app, worker)
+    assert app.backend.client.hget(app.queue_of(worker).shards[0].key("meta"), "in_use") is None
+
+
+def test_the_level_ends_by_hand_and_is_of_the_shards_that_were_named(
+    app: Lowkiq, queue_name: str, notes: Notes
+) -> None:
+    """A level that nobody wants any more, or a shard that nobody asked about, writes nothing."""
+    worker = declare(app, queue_name, notes, shards_count=2)
+    app.actions(worker).journal("all", shards=[1])
+    worker.perform_async(jobs_of("abcdef"))
+    app.actions(worker).journal("trouble")
+    app.drain()
+
+    assert [1] == [entry.shard for entry in entries(app, worker)]
+    with pytest.raises(ValueError, match="at most 86400, not 100000"):
+        app.actions(worker).journal("all", seconds=100_000)
