@@ -320,7 +320,7 @@ def test_entries_cost_a_push_and_a_drain_nothing(app: Lowkiq, clock: ManualClock
 
 HELD = (
     "due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors "
-    "meta lease failures texts"
+    "meta lease failures texts journal"
 )
 KEYS = {
     "enqueue": "due jobs box seen retry trouble flight meta pushes_even pushes_odd",

@@ -1,6 +1,6 @@
 --! keys jobs box since retry errors meta
 --! needs records put page bury put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
---! needs supersede
+--! needs supersede journal
 --! with tracking mark_items
 -- What becomes of an id when its oldest payload has failed for the last time, where the worker does not let the others go
 -- on (`Worker.dead_head`): 'hold', which keeps it at the head of the id; 'drop', which buries with it all that waited
@@ -13,6 +13,7 @@ local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 local function followers() return followed end
 
 local function hold_head(merge, id, t, entries, retry_count, progress)
+  enter('held', {id})
   put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and HELD)
   local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
   write_trouble(id, {retry_counts = t.retry_counts, h = now, head = head})
@@ -20,7 +21,10 @@ end
 
 local function bury_with_head(id, entries, text)
   if has_tracking then mark_items(arrivals_of(entries), 'x', WITH_HEAD) end
-  for _, entry in ipairs(entries) do bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text) end
+  for _, entry in ipairs(entries) do
+    bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text)
+    enter('dead', {id, entry:sub(1, PLACE)})
+  end
   followed = followed + #entries
 end
 

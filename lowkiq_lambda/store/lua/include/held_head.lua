@@ -3,13 +3,9 @@
 -- A held head: a payload that has failed for the last time and stays the oldest of its id, which waits until somebody
 -- releases it. The id is due at FAR (far.lua), and its troubles say so: `h`, since when, and `head`, the SHA-1 of the payload,
 -- by which it is found, as an equal one may have taken its place.
-local LOOKED_AT = 100
-
-local function is_head(t, entry) return redis.sha1hex(entry:sub(PLACE + 1)) == t.head end
-
 local function head_among(t, entries)
   for i, entry in ipairs(entries) do
-    if is_head(t, entry) then return entry, i end
+    if redis.sha1hex(entry:sub(PLACE + 1)) == t.head then return entry, i end
   end
 end
 
@@ -24,7 +20,7 @@ local function head_of(id, t)
   end
   local given = kind == STARTED and started_of(id)
   local found = given and head_among(t, (read_handed(given, 1)))
-  local prefix = box_prefix(id)
+  local LOOKED_AT, prefix = 100, box_prefix(id)
   local from, to = box_range(prefix)
   while not found do
     local members = call('ZRANGE', box, from, to, 'BYLEX', 'LIMIT', 0, LOOKED_AT)

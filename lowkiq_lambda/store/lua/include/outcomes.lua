@@ -22,6 +22,8 @@
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
 local GROUP, ERRORS = 3, 18
+-- These words, or what they do, are in the journal whatever its level.
+local IN_ANY_CASE = {buried = true, held = true, refused = true}
 
 local function error_text(position) return ARGV[ERRORS + position] end
 
@@ -209,7 +211,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits)
       if word ~= 'saved' and word ~= 'noted' then
         call('HDEL', flight, id)
         if word ~= 'rest' then counts[counter] = (counts[counter] or 0) + 1 end
-        if has_journalling and word ~= 'buried' and word ~= 'refused' then trace(counter, {id}) end
+        if has_journalling and not IN_ANY_CASE[word] then trace(counter, {id}) end
       end
     end
   end

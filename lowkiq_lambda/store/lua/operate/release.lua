@@ -1,5 +1,5 @@
 --! keys due jobs box errors
---! needs shard action texts trouble held_head withdraw bury records put started flight page retry_counts make_due far
+--! needs shard action texts trouble held_head withdraw bury records put started flight page retry_counts make_due far journal
 --! with tracking mark_items
 -- Releases ids whose head is held: they are due now, and the others under them go on.
 -- ARGV[4..9] and what it returns: include/action.lua; [10] 'retry' to try the head again, as if it had never failed, or
@@ -29,6 +29,7 @@ local function bury_head(id, head)
   if kind == STARTED then was_started, progress = take_from_started(id, record, head) end
   if has_tracking then mark_items(arrivals_of({head}), 'x') end
   bury(id, place, payload, error_of(errors, id) or '', progress)
+  enter('dead', {id, place})
   buried = buried + 1
   if several and not was_started then box_remove(merge, box_prefix(id), place, payload) end
   if several and #page(box, id, '', 1, 1) > 0 then return false end
@@ -42,6 +43,7 @@ local reply = act_on_each(14, function(id)
   if not t.h and not (at and tonumber(at) >= FAR) then return false end
   local head = head_of(id, t)
   if head and newer(head) then return false end
+  enter('released', {id})
   if head then
     charge(1, #head)
     -- As they are while the head is the oldest.
@@ -56,4 +58,5 @@ local reply = act_on_each(14, function(id)
   return true
 end)
 trim_morgue(morgue_limits, buried)
+write_journal(token)
 return reply
