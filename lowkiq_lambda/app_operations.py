@@ -6,7 +6,7 @@ import msgspec
 
 from lowkiq_lambda.app_core import AppCore
 from lowkiq_lambda.errors import QueueMismatch
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class AppOperations(AppCore):
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
         Raises BackendError.
         """
-        queues, skipped = dict[str, list[ShardRef]](), list[str]()
+        queues, skipped = dict[str, QueueShards](), list[str]()
         for worker in self.workers:
             try:
                 queues[worker.queue_name] = self.queue_of(worker).shards
@@ -96,5 +96,5 @@ class AppOperations(AppCore):
         self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
         self.limits(worker).keep()
 
-    def _agreed_shards(self) -> dict[str, list[ShardRef]]:
+    def _agreed_shards(self) -> dict[str, QueueShards]:
         return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}

@@ -80,6 +80,9 @@ class QueueMismatch(LowkiqError):
 class ShardClosed(QueueMismatch):
     """The shard is not open to this declaration: the queue was declared anew, or is being so."""
 
+    floors: bytes | None = None
+    """What the shard that its jobs have moved to is told, where a move has closed this one (docs/resharding.md)."""
+
 
 class LeaseLost(LowkiqError):
     """The lease of the shard ended or passed to another holder: stop, the jobs will be performed again."""

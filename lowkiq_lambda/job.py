@@ -222,7 +222,17 @@ def shard_for(job_id: str, shards_count: int, *, by_tenant: bool = False) -> int
 
     `by_tenant`: that of all ids of its tenant.
     """
-    return crc32((tenant_of(job_id) if by_tenant else job_id).encode()) % shards_count
+    return (digest_of_tenant if by_tenant else digest)(job_id) % shards_count
+
+
+def digest(job_id: str) -> int:
+    """The number that says in which shard an id is."""
+    return crc32(job_id.encode())
+
+
+def digest_of_tenant(job_id: str) -> int:
+    """The same of a queue that has all ids of a tenant in one shard."""
+    return crc32(tenant_of(job_id).encode())
 
 
 def tenant_of(job_id: str) -> str:

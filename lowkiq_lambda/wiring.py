@@ -96,7 +96,8 @@ class Parts:
     def push_client(self, queue: Queue) -> PushClient:
         """The one that pushes to the queue."""
         name = queue.worker.queue_name
-        return self._push_clients.get(name) or self._new_push_client(name, queue)
+        client = self._push_clients.get(name)
+        return client if client and client.shards is queue.shards else self._new_push_client(name, queue)
 
     def has_seen(self, feature: str) -> bool:
         """Whether a queue has been seen to use the feature, which its declaration does not tell."""
@@ -105,7 +106,10 @@ class Parts:
     def reliable_client(self, queue: Queue) -> "ReliableClient":
         """The one that pushes to the queue where `when_unavailable` says more than to raise."""
         name = queue.worker.queue_name
-        return self._reliable_clients.get(name) or self._new_reliable_client(name, queue)
+        client = self._reliable_clients.get(name) or self._new_reliable_client(name, queue)
+        if client.shards is not queue.shards:
+            client.go_by(queue.shards)
+        return client
 
     @property
     def push_threads(self) -> "PushThreads":
@@ -160,7 +164,11 @@ class Parts:
             client = PushClient(
                 self.config, self.backend, queue.worker, queue.shards, declare=declare, waker=self.waker
             )
-            return self._push_clients.setdefault(name, client)
+            before = self._push_clients.get(name)
+            if before:
+                client.pusher.follow(before.pusher)
+            self._push_clients[name] = client
+            return client
 
     def _new_reliable_client(self, name: str, queue: Queue) -> "ReliableClient":
         from lowkiq_lambda.push.reliable import PATIENCE, reliable_client  # noqa: PLC0415 - only where it is asked for

@@ -24,7 +24,7 @@ HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash
 WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "incoming", "ingest")
 """The modules of the ingest function and of those who push into an inbox begin so."""
 
-MOST_OF_OURS: Final = 63
+MOST_OF_OURS: Final = 65
 """Modules of the package. Each costs about half a millisecond: think twice before this is raised."""
 
 PROGRAM: Final = """

@@ -1,7 +1,8 @@
 """The queues of an app: their shards, and that Redis agrees with how they are declared."""
 
+import logging
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from threading import Lock
 
 from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
@@ -11,12 +12,16 @@ from lowkiq_lambda.store.shard.declarations import (
     HASH_OF_TENANT,
     LAYOUT_WITH_TENANTS,
     Declaration,
+    Registered,
     declare,
     declare_anew,
     shards_of,
 )
 from lowkiq_lambda.store.shard.keys import GATHERING
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import HOME, Worker
+
+logger = logging.getLogger(__name__)
 
 
 class Queue:
@@ -25,11 +30,11 @@ class Queue:
     def __init__(self, worker: type[Worker], advice: Callable[[str], str | None]) -> None:
         self.worker = worker
         self._advice = advice
-        self.shards = shards_of(worker.queue_name, asdict(self.declaration("")))
-        if worker.gather:
-            self.shards = [replace(shard, features=(*shard.features, GATHERING)) for shard in self.shards]
+        self.shards = self._featured(shards_of(worker.queue_name, asdict(self.declaration(""))))
+        """Those that code declares, until Redis has told which the queue has."""
         self._is_declared = False
         self._is_doubtful = False
+        self._says_disagreement = True
         self._lock = Lock()
 
     @property
@@ -56,7 +61,8 @@ class Queue:
         with self._lock:
             reopen, self._is_doubtful = self._is_doubtful, False
             try:
-                declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
+                there = declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
+                self._take_over(there)
                 self._is_declared = True
             except BackendFull:
                 self._is_declared = False
@@ -71,19 +77,39 @@ class Queue:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
         self._is_doubtful = True
 
-    def declare_anew(self, backend: Backend, codec: str, retry_for: float) -> None:
-        """Open the shards where Redis agrees with the declaration.
+    def declare_anew(self, backend: Backend, codec: str, retry_for: float) -> QueueShards:
+        """Open the shards where Redis agrees with the declaration, and learn which they are.
 
         Raises QueueMismatch, also while the queue is being declared anew, and BackendError.
         """
         self.doubt()
-        declare_anew(backend, self.shards, self.declaration(codec), retry_for)
+        self._take_over(declare_anew(backend, self.shards, self.declaration(codec), retry_for))
+        return self.shards
 
     def redeclare(self, backend: Backend, codec: str, retry_for: float) -> None:
         """Replace the declaration in Redis. Raises QueueMismatch, BackendError."""
         from lowkiq_lambda.store.shard.redeclaring import redeclare  # noqa: PLC0415 - imported lazily: cold start
 
+        self.shards = self._featured(shards_of(self.worker.queue_name, asdict(self.declaration(""))))
         redeclare(backend, self.shards, self.declaration(codec), retry_for)
+
+    def _take_over(self, there: Registered) -> None:
+        """Go by the shards that the queue has; the same list as before where nothing has changed."""
+        shards = there.shards(self.worker.queue_name)
+        if shards.layout == self.shards.layout:
+            return
+        if there.made_with["shards_count"] != self.worker.shards_count and self._says_disagreement:
+            self._says_disagreement = False
+            logger.info(
+                "queue %r has %s shards, the worker declares %s: the queue's count holds",
+                self.worker.queue_name,
+                there.made_with["shards_count"],
+                self.worker.shards_count,
+            )
+        self.shards = self._featured(shards)
+
+    def _featured(self, shards: QueueShards) -> QueueShards:
+        return shards.with_features((GATHERING,)) if self.worker.gather else shards
 
 
 class QueueRegistry(dict[str, Queue]):

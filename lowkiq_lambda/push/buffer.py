@@ -6,8 +6,8 @@ from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from lowkiq_lambda.errors import BufferFull, LowkiqError
+from lowkiq_lambda.store.shard.chunks import CHUNK_BYTES, CHUNK_JOBS, NewJob
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import CHUNK_BYTES, CHUNK_JOBS, NewJob
 
 BUFFER_BYTES: Final = 16 * 1024 * 1024
 _OVERHEAD: Final = 64

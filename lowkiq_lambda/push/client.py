@@ -13,22 +13,34 @@ import msgspec
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import MAX_EXACT, ItemRef, Pushed, encode_score, id_text, is_number, shard_for
+from lowkiq_lambda.job import (
+    MAX_EXACT,
+    ItemRef,
+    Pushed,
+    digest,
+    digest_of_tenant,
+    encode_score,
+    id_text,
+    is_number,
+    shard_for,
+)
 from lowkiq_lambda.protocols import ClientMiddleware, compose
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TRACKING, ShardRef
-from lowkiq_lambda.store.shard.pushing import (
+from lowkiq_lambda.store.shard.chunks import (
     HAS_HEADERS,
     HAS_RECEIPT,
     HAS_REF,
     NewJob,
-    Pusher,
     header,
     item_ref,
     packed,
     receipt,
+    waves_of,
 )
+from lowkiq_lambda.store.shard.codec import dump_json
+from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TRACKING
+from lowkiq_lambda.store.shard.layout import Layout, QueueShards
+from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
@@ -71,6 +83,8 @@ class Checker(msgspec.Struct, frozen=True):
     max_id_bytes: int
     now: Callable[[], float]
     by_tenant: bool = False
+    layout: Layout | None = None
+    """Of a queue that is being resharded."""
 
     def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
@@ -84,7 +98,12 @@ class Checker(msgspec.Struct, frozen=True):
             except ValueError as error:
                 # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
                 raise JobError(str(error), position=position) from error
-            by_shard.setdefault(shard_for(new.id, self.shards_count, by_tenant=self.by_tenant), []).append(new)
+            number = (
+                shard_for(new.id, self.shards_count, by_tenant=self.by_tenant)
+                if self.layout is None
+                else self.layout.home((digest_of_tenant if self.by_tenant else digest)(new.id))
+            )
+            by_shard.setdefault(number, []).append(new)
         return Checked(by_shard, features)
 
     def _check(self, position: int, job: Mapping[str, Any], features: set[str]) -> NewJob:
@@ -127,15 +146,16 @@ class Checker(msgspec.Struct, frozen=True):
         return at
 
 
-def checker_of(config: Config, shard: ShardRef, now: Callable[[], float]) -> Checker:
-    """The checker for jobs of the queue that has this shard. `now` is what a delay counts from."""
+def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) -> Checker:
+    """The checker for jobs of the queue that has these shards. `now` is what a delay counts from."""
     return Checker(
-        shard.shards_count,
+        shards.layout.before,
         config.dump_payload,
         config.max_payload_bytes,
         config.max_id_bytes,
         now,
-        by_tenant=shard.by_tenant,
+        by_tenant=shards[0].by_tenant,
+        layout=shards.layout if shards.layout.is_moving else None,
     )
 
 
@@ -147,16 +167,18 @@ class PushClient:
         config: Config,
         backend: Backend,
         worker: type[Worker],
-        shards: Sequence[ShardRef],
+        shards: QueueShards,
         *,
-        declare: Callable[[], None],
+        declare: Callable[[], QueueShards],
         waker: "Waker | None",
     ) -> None:
-        self._checker = checker_of(config, shards[0], lambda: backend.now(shards[0]))
+        self.shards: Final = shards
+        """Those that the queue had when the client was made."""
+        self._checker = checker_of(config, shards, lambda: backend.now(shards[0]))
         gather = worker.gather
         self.pusher = Pusher(
             backend,
-            shards,
+            worker.queue_name,
             worker.merge,
             config.retry_for,
             declare=declare,
@@ -169,7 +191,8 @@ class PushClient:
         # A middleware may hand on an iterator.
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         checked = self._checker.check_all(jobs)
-        return self.pusher.push(checked.by_shard, len(jobs), checked.features) if checked.by_shard else []
+        waves = waves_of(self.shards, checked.by_shard, checked.features)
+        return self.pusher.push(waves, len(jobs)) if waves else []
 
 
 def push_through(

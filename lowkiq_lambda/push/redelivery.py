@@ -4,7 +4,7 @@ import atexit
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -18,8 +18,9 @@ from lowkiq_lambda.push.buffer import Buffer, Line, Lost, Parcel
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.push.way import Way
 from lowkiq_lambda.store.server.faults import backoff
+from lowkiq_lambda.store.shard.chunks import Chunk, scored
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import Chunk, Unwritten, scored
+from lowkiq_lambda.store.shard.pushing import Unwritten
 
 if TYPE_CHECKING:
     from lowkiq_lambda.job import Pushed
@@ -81,9 +82,10 @@ class Redelivery:
         """How many wait."""
         return self._waiting.buffer.jobs
 
-    def keeps_back(self, way: Way, shard: ShardRef) -> bool:
+    def keeps_back(self, way: Way, shard: ShardRef, shards: Collection[ShardRef]) -> bool:
         """Whether a push to the shard has to wait, too: so that it passes none that waits, or as Redis is away.
 
+        `shards`: those that the queue has. What waits for another one may be of any of its ids.
         Raises the error for which a job of the shard waits, if it is none that waiting heals.
         """
         waiting = self._waiting
@@ -92,6 +94,8 @@ class Redelivery:
         if line := waiting.buffer.line_of(shard):
             if line.error and not isinstance(line.error, BackendUnavailable):
                 raise line.error
+            return True
+        if any(other.queue_name == shard.queue_name and other not in shards for other in waiting.buffer.lines()):
             return True
         return bool(waiting.away) and way.node_of(shard) in waiting.away
 
@@ -211,18 +215,17 @@ class Redelivery:
                 yield parcel.shard, error
             return
         while lines:
-            parcels = buffer.start(lines)
+            parcels = buffer.start(_first(lines, client.shards))
             errors = _send(client, parcels)
             for parcel in parcels:
                 failure = errors.get(parcel.token)
                 self._tell(parcel.shard, lines[parcel.shard], failure)
                 buffer.end(parcel, failure)
                 yield parcel.shard, failure
-            lines = {
-                parcel.shard: lines[parcel.shard]
-                for parcel in parcels
-                if parcel.token not in errors and lines[parcel.shard].parcels
-            }
+            stuck = {parcel.shard for parcel in parcels if parcel.token in errors}
+            if any(shard not in client.shards for shard in stuck):
+                return
+            lines = {shard: line for shard, line in lines.items() if shard not in stuck and line.parcels}
 
     def _tell(self, shard: ShardRef, line: Line[Way], error: LowkiqError | None) -> None:
         if error is None or isinstance(error, BackendUnavailable) or type(error) is type(line.error):
@@ -247,6 +250,12 @@ class Redelivery:
             hook(*arguments)
         except Exception:
             logger.exception("%s raised", name)
+
+
+def _first(lines: Lines, shards: Collection[ShardRef]) -> Iterable[ShardRef]:
+    """The shards whose turn it is: those that the queue had before it was resharded go first, then all others."""
+    left_behind = [shard for shard in lines if shard not in shards]
+    return [shard for shard in left_behind if shard.shards_count == left_behind[0].shards_count] or lines
 
 
 def _send(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:

@@ -15,8 +15,10 @@ from lowkiq_lambda.push.client import Jobs, checker_of
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
 from lowkiq_lambda.store.server.faults import backoff
+from lowkiq_lambda.store.shard.chunks import Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import Chunk, Unwritten, waves_of
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.pushing import Unwritten
 
 PATIENCE: Final = 1.0
 """Seconds for which a push is tried again before its jobs are kept: for a connection that broke, not for an outage."""
@@ -30,22 +32,27 @@ Results: TypeAlias = list[Pushed | None]
 class BufferingClient:
     """Pushes the jobs of one worker; those that Redis cannot take now wait in this process."""
 
-    def __init__(self, config: Config, way: Way, shards: Sequence[ShardRef], redelivery: Redelivery) -> None:
+    def __init__(self, config: Config, way: Way, shards: QueueShards, redelivery: Redelivery) -> None:
+        self._config = config
         self._way = way
-        self._shards = shards
         self._redelivery = redelivery
-        self._checker = checker_of(config, shards[0], self._now)
+        self.go_by(shards)
         self._earliest: dict[ShardRef, float] = {}
         """The score that the next job takes, at least, so that it is not before those that were kept."""
+
+    def go_by(self, shards: QueueShards) -> None:
+        """These are the shards of the queue from now on."""
+        self.shards = shards
+        self._checker = checker_of(self._config, shards, self._now)
 
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or keep them. Raises JobError, and what waiting does not heal."""
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         self._redelivery.try_again()
         checked = self._checker.check_all(jobs)
-        waves = waves_of(self._shards, checked.by_shard, checked.features)
-        shards = [self._shards[index] for index in checked.by_shard]
-        waits = {shard for shard in shards if self._redelivery.keeps_back(self._way, shard)}
+        waves = waves_of(self.shards, checked.by_shard, checked.features)
+        shards = [self.shards[number] for number in checked.by_shard]
+        waits = {shard for shard in shards if self._redelivery.keeps_back(self._way, shard, self.shards)}
         results: Results = [None] * len(jobs)
         # Before anything is written: a push that does not fit changes nothing then.
         self._keep([chunk for wave in waves for chunk in wave if chunk.shard in waits], {}, jobs, results)
@@ -83,7 +90,7 @@ class BufferingClient:
             for job in chunk.jobs:
                 at = since if job.perform_in is None else job.perform_in
                 kept.append(
-                    (job.position, Pushed(job.id, chunk.shard.index, merged=False, perform_in=at, buffered=True))
+                    (job.position, Pushed(job.id, chunk.shard.number, merged=False, perform_in=at, buffered=True))
                 )
             waiting = [Kept(job, jobs[job.position], since, next(_numbers)) for job in chunk.jobs]
             parcels.append(Parcel(chunk.shard, chunk.token, waiting, was_sent=chunk.token in errors))
@@ -101,7 +108,7 @@ class BufferingClient:
         return score
 
     def _now(self) -> float:
-        shard = self._shards[0]
+        shard = self.shards[0]
         if not self._redelivery.jobs:
             try:
                 return self._way.now(shard)
@@ -113,11 +120,11 @@ class BufferingClient:
 class OverflowingClient:
     """Pushes the jobs of one worker; those that Redis cannot take now go another way."""
 
-    def __init__(self, config: Config, way: Way, shards: Sequence[ShardRef], overflow: Overflow) -> None:
+    def __init__(self, config: Config, way: Way, shards: QueueShards, overflow: Overflow) -> None:
+        self._config = config
         self._way = way
-        self._shards = shards
+        self.go_by(shards)
         self._overflow = overflow
-        self._checker = checker_of(config, shards[0], lambda: way.estimate(shards[0]))
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
         self._error: LowkiqError | None = None
         """Why Redis could not take the last push; None where it did."""
@@ -125,12 +132,17 @@ class OverflowingClient:
         self._rest_until = 0.0
         """When a push may try Redis again (monotonic)."""
 
+    def go_by(self, shards: QueueShards) -> None:
+        """These are the shards of the queue from now on."""
+        self.shards = shards
+        self._checker = checker_of(self._config, shards, lambda: self._way.estimate(shards[0]))
+
     def push(self, jobs: Jobs) -> list[Pushed]:
         """Check all jobs, then write them, or hand them over. Raises JobError, and what the overflow does."""
         jobs = jobs if isinstance(jobs, list) else list(jobs)
         checked = self._checker.check_all(jobs)
         results: Results = [None] * len(jobs)
-        waves = waves_of(self._shards, checked.by_shard, checked.features)
+        waves = waves_of(self.shards, checked.by_shard, checked.features)
         if not waves:
             return []
         if self._error and self._way.clock.monotonic() < self._rest_until:
@@ -175,7 +187,7 @@ class OverflowingClient:
 ReliableClient: TypeAlias = BufferingClient | OverflowingClient
 
 
-def reliable_client(config: Config, way: Way, shards: Sequence[ShardRef], redelivery: Redelivery) -> ReliableClient:
+def reliable_client(config: Config, way: Way, shards: QueueShards, redelivery: Redelivery) -> ReliableClient:
     """The client that `when_unavailable` asks for."""
     overflow = config.when_unavailable
     if isinstance(overflow, str):

@@ -72,4 +72,4 @@ class Way:
         """What a job takes that was given no score, so that it is behind all that this process pushed to the shard."""
         if self._client is None:
             return 0.0
-        return self._client.pusher.written_at.get(shard.index, 0.0) + MOST_AHEAD
+        return self._client.pusher.last_written_at(shard) + MOST_AHEAD

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from lowkiq_lambda.engine.batch import running
-from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.shard.keys import TRACKING
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import ReplyShape
@@ -26,9 +25,9 @@ def runs_in(app: "Lowkiq", task_id: str) -> bool:
     queue = app.queues.get(queue_name)
     if queue is None or batch is None or batch.is_closed:
         return False
-    shards, ids = queue.shards, [*batch]
+    ids = [*batch]
     # A batch is of one shard.
-    shard = shards[shard_for(ids[0], len(shards), by_tenant=shards[0].by_tenant)].using((TRACKING,))
+    shard = queue.shards.home_of(ids[0]).using((TRACKING,))
     reader = ShardReader(app.backend, app.config.retry_for)
     (reply,) = reader.ask_each("task_runs", [(shard, (id_bytes(task_id), *ids))])
     return bool(TaskRunsReply.of(reply).runs)

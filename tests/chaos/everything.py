@@ -9,6 +9,7 @@ from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef
+from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.state import probe
@@ -31,7 +32,7 @@ SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     """All that only reads."""
-    reader = ShardReader(connected, 0.0, [shard])
+    reader = ShardReader(connected, 0.0, only(shard))
     queries = Queries(JobReader(reader, load_json, bytes.decode))
     queries.fetch(["a", "b"])
     queries.morgue_fetch(["a", "b"])

@@ -11,6 +11,7 @@ from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.dead_holders import release_dead
 from lowkiq_lambda.store.shard.keys import HEADERS, ShardRef
+from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
@@ -48,7 +49,9 @@ class ShardLife:
         )
         self._lease_key = shard.key("lease")
         self._admin = server.admin
-        self.operator = Actions(ShardReader(self.holders.backend, RETRY_FOR, [shard]), "min", (100, 100_000, 1_000.0))
+        self.operator = Actions(
+            ShardReader(self.holders.backend, RETRY_FOR, only(shard)), "min", (100, 100_000, 1_000.0)
+        )
         self._holder = self.holders.new()
         self._shard = shard
         self._nonce = ""

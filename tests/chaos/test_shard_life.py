@@ -8,6 +8,7 @@ from lowkiq_lambda.errors import BackendDenied, BackendFull
 from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.shard import backend, reader
 from lowkiq_lambda.store.shard.keys import HEADERS, TENANTS, ShardRef
+from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Script, script
 from tests.chaos.everything import OF_TENANTS, SCRIPTS, look_at_everything
@@ -102,7 +103,7 @@ def test_every_script_touches_only_keys_of_its_shard(
         with pytest.raises(BackendDenied):
             life.holders.backend.run("snapshot", ShardRef(f"{queue_name} other", 1, 0), [], retry_for=0.0)
         if TENANTS in features:
-            pause_tenant(ShardReader(life.holders.backend, 0.0, [shard]), "", lambda now: now)
+            pause_tenant(ShardReader(life.holders.backend, 0.0, only(shard)), "", lambda now: now)
     assert SCRIPTS | (OF_TENANTS if TENANTS in features else set()) == called
 
 

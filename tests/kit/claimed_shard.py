@@ -3,6 +3,7 @@
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.server.server_time import GivenTime
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.session import ClaimLimits
@@ -21,7 +22,7 @@ class ClaimedShard:
         self.clock = ManualClock()
         self.shard = ShardRef(queue_name, 1, 0)
         self.holders = Holders(server.url, self.shard, ttl=TTL, clock=self.clock, new_time=GivenTime)
-        reader = ShardReader(self.holders.backend, RETRY_FOR, [self.shard])
+        reader = ShardReader(self.holders.backend, RETRY_FOR, only(self.shard))
         self.operator = Actions(reader, "min", (100, 100_000, 1_000.0))
         self._server = server
 

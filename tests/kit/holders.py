@@ -13,7 +13,9 @@ from lowkiq_lambda.push.client import Checker
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.chunks import waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards, only
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired, Window
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.session import (
@@ -92,12 +94,13 @@ class Holders:
     def push(self, jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """Push to the shard, the only one of its queue."""
         checker = Checker(1, None, 100_000, 1_000, now=lambda: self.backend.now(self._shard))
-        pusher = Pusher(self.backend, [self._shard], self._terms.merge, RETRY_FOR, declare=self._open)
+        pusher = Pusher(self.backend, self._shard.queue_name, self._terms.merge, RETRY_FOR, declare=self._open)
         checked = checker.check_all(jobs)
-        return pusher.push(checked.by_shard, len(jobs), checked.features)
+        return pusher.push(waves_of([self._shard], checked.by_shard, checked.features), len(jobs))
 
-    def _open(self) -> None:
+    def _open(self) -> QueueShards:
         self.backend.run("open", self._shard, [1, self._terms.merge], retry_for=RETRY_FOR)
+        return only(self._shard)
 
     def __enter__(self) -> Self:
         return self

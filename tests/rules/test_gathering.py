@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, DeclarationError, Gather, Later, Lowkiq, Worker
+from lowkiq_lambda.store.shard.chunks import EnqueueReply, packed
 from lowkiq_lambda.store.shard.keys import declaration_key
-from lowkiq_lambda.store.shard.pushing import EnqueueReply, packed
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp

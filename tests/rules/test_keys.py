@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, JobError, Lowkiq, Worker
+from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.pushing import CHUNK_JOBS
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from lowkiq_lambda.store.shard.pushing import (
+from lowkiq_lambda.store.shard.chunks import (
     HAS_HEADERS,
     HAS_PERFORM_IN,
     HAS_RECEIPT,

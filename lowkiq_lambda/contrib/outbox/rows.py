@@ -25,8 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, sessionmaker
 
 from lowkiq_lambda.push.client import NO_PAYLOAD
+from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.pushing import NewJob
 
 SLICE_ROWS: Final = 500
 SLICE_BYTES: Final = 8 * 1024 * 1024

@@ -18,6 +18,7 @@ from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, 
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.inspect.shard_actions import ShardActions
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 
@@ -141,7 +142,7 @@ class Actions(ShardActions):
 
     def _listed(self, shard: ShardRef, listed: ListName, within: Range) -> Iterator[list[str]]:
         """The ids of a list in parts. Ids that leave the list meanwhile make none of the others missed."""
-        reader = self.reader._replace(shards=[shard])
+        reader = self.reader._replace(shards=only(shard))
         while places := list_positions(reader, listed, within, IDS_AT_ONCE):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])

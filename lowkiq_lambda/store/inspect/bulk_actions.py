@@ -23,6 +23,7 @@ from lowkiq_lambda.store.inspect.id_ranges import (
 )
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import only
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -199,7 +200,7 @@ class _Listed(NamedTuple):
 
 def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Listed | None:
     """The next ids of the shard; None at its end."""
-    reader = actions.reader._replace(shards=[snapshot.shard])
+    reader = actions.reader._replace(shards=only(snapshot.shard))
     if action.chosen is not None:
         chosen = by_shard(action.chosen, actions.reader.shards).get(snapshot.shard, ())
         return None if action.after is not None else _Listed([*chosen], len(chosen), "")

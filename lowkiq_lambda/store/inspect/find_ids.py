@@ -7,6 +7,7 @@ from lowkiq_lambda.store.inspect.id_ranges import IdsReply
 from lowkiq_lambda.store.inspect.id_search import IdSearchReply
 from lowkiq_lambda.store.inspect.shard_details import explain_in_each
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.views import FoundId, FoundIds, Place
@@ -17,7 +18,7 @@ READ_AT_LEAST: Final = 50
 """In one shard."""
 
 
-def find_ids(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], text: str, limit: int) -> FoundIds:
+def find_ids(reader: ShardReader, queues: Sequence[QueueShards], text: str, limit: int) -> FoundIds:
     """The id itself in each queue, given by its shards, and `limit` of the ids that begin with it.
 
     Raises BackendError.
@@ -31,7 +32,7 @@ def find_ids(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], text: st
     return FoundIds(exact, others[:limit], cut=cut or len(others) > limit)
 
 
-def _exact(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], job_id: str) -> Iterator[FoundId]:
+def _exact(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> Iterator[FoundId]:
     for shards, explained in zip(queues, explain_in_each(reader, queues, job_id), strict=True):
         is_at: dict[Place, bool] = {
             "waiting": explained.perform_in is not None,

@@ -15,6 +15,7 @@ from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.declarations import Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
 from lowkiq_lambda.worker import Worker
@@ -46,21 +47,21 @@ class Inspector:
         """All queues with their history, and the servers."""
         return overview(self._reader, queues, declarations, span)
 
-    def find(self, queues: Mapping[str, Sequence[ShardRef]], text: str, limit: int) -> FoundIds:
+    def find(self, queues: Mapping[str, QueueShards], text: str, limit: int) -> FoundIds:
         """An id in all queues, and ids that begin with it."""
         return find_ids(self._reader, [*queues.values()], text, limit)
 
-    def queries(self, shards: Sequence[ShardRef]) -> Queries:
+    def queries(self, shards: QueueShards) -> Queries:
         """The jobs of the queue that has these shards."""
         load_payload = self._config.load_payload or load_json
         return Queries(JobReader(self._reader._replace(shards=shards), load_payload, self._config.load_error))
 
-    def actions(self, shards: Sequence[ShardRef], merge: str) -> Actions:
+    def actions(self, shards: QueueShards, merge: str) -> Actions:
         """The actions on the queue that has these shards, and merges payloads by that rule."""
         config = self._config
         morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
         return Actions(self._reader._replace(shards=shards), merge, morgue_limits)
 
-    def limits(self, worker: type[Worker], shards: Sequence[ShardRef]) -> QueueLimits:
+    def limits(self, worker: type[Worker], shards: QueueShards) -> QueueLimits:
         """The limits of the worker's queue, which has these shards."""
         return QueueLimits(self._reader._replace(shards=shards), worker)

@@ -13,11 +13,11 @@ from lowkiq_lambda.job import (
     ScoredPayload,
     id_text,
     score_of,
-    shard_for,
 )
 from lowkiq_lambda.store.inspect.id_ranges import at_once
 from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 
@@ -83,11 +83,11 @@ def id_texts(ids: Iterable[object]) -> list[str]:
     return list(dict.fromkeys(map(id_text, ids)))
 
 
-def by_shard(ids: Iterable[str], shards: Sequence[ShardRef]) -> dict[ShardRef, Sequence[str]]:
+def by_shard(ids: Iterable[str], shards: QueueShards) -> dict[ShardRef, Sequence[str]]:
     """The ids by the shard that has them."""
     ids_of: defaultdict[ShardRef, list[str]] = defaultdict(list)
     for job_id in ids:
-        ids_of[shards[shard_for(job_id, len(shards), by_tenant=shards[0].by_tenant)]].append(job_id)
+        ids_of[shards.home_of(job_id)].append(job_id)
     return {**ids_of}
 
 

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.job import NEVER_FAILED, shard_for, tenant_of
+from lowkiq_lambda.job import NEVER_FAILED, tenant_of
 from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.inspect.tenants import read_note
 from lowkiq_lambda.store.server.server_time import FAR, FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
@@ -85,9 +86,9 @@ def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
     return explanation
 
 
-def explain_in_each(reader: ShardReader, queues: Sequence[Sequence[ShardRef]], job_id: str) -> list[JobExplanation]:
+def explain_in_each(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> list[JobExplanation]:
     """The same in each queue, given by its shards, in one round trip for each node. Raises BackendError."""
-    homes = [shards[shard_for(job_id, len(shards), by_tenant=shards[0].by_tenant)] for shards in queues]
+    homes = [shards.home_of(job_id) for shards in queues]
 
     def read(shard: ShardRef, reply: Reply) -> JobExplanation:
         return _explanation(reader, shard, job_id, reply)

@@ -6,7 +6,6 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -73,7 +72,7 @@ def shards_with_tenants(reader: ShardReader, tenant: str | None) -> list[ShardRe
     shards = [shard for shard in reader.shards if TENANTS in shard.features]
     if tenant is None or not shards or not shards[0].by_tenant:
         return shards
-    return [shards[shard_for(f"{tenant}:", len(shards), by_tenant=True)]]
+    return [reader.shards.home_of(f"{tenant}:")]
 
 
 def _of_shard(reader: ShardReader) -> Callable[[ShardRef, Reply], tuple[int, list[TenantView]]]:

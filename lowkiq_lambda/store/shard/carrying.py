@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply
 from lowkiq_lambda.store.shard.timetables import EntryRecordsReply, with_timetable
@@ -33,7 +33,7 @@ class _PlacedRecord(msgspec.Struct, frozen=True):
 def carry(
     backend: Backend,
     old: Sequence[ShardRef],
-    new: Sequence[ShardRef],
+    new: QueueShards,
     order: Callable[[str, ShardRef, Sequence[Argument]], None],
     retry_for: float,
 ) -> None:
@@ -55,6 +55,6 @@ def carry(
     # Of one name the last one stays.
     for name, packed, record in sorted((one for of_shard in found for one in of_shard), key=lambda one: one[2].rank):
         if record.id is not None:
-            by_shard[shard_for(record.id, len(new), by_tenant=new[0].by_tenant)] += [name, packed]
+            by_shard[new.number_for(record.id)] += [name, packed]
     for shard in with_timetable(new):
         order("carry_entries", shard, by_shard[shard.index])

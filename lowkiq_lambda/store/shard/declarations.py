@@ -18,6 +18,7 @@ from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch,
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef, declaration_key
+from lowkiq_lambda.store.shard.layout import Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
 LAYOUT: Final = 1
@@ -27,6 +28,13 @@ HASH_OF_TENANT: Final = "crc32:tenant"
 LAYOUTS: Final = (LAYOUT, LAYOUT_WITH_TENANTS)
 HASHES: Final = (HASH, HASH_OF_TENANT)
 _MICROS: Final = 1_000_000
+_REPLACE: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
+return redis.call('GET', KEYS[1])
+"""
+_RESHARDING: Final = "resharding"
+_ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING})
+"""Of the stored declaration what is no term of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +48,16 @@ class Declaration:
     layout: int = LAYOUT
 
 
-def shards_of(queue_name: str, made_with: Mapping[str, Any]) -> list[ShardRef]:
+def shards_of(queue_name: str, made_with: Mapping[str, Any], layout: Layout | None = None) -> QueueShards:
     """The shards of a queue that was made with this declaration."""
     features = (TENANTS,) if made_with["layout"] == LAYOUT_WITH_TENANTS else ()
     by_tenant = made_with["hash"] == HASH_OF_TENANT
-    count = made_with["shards_count"]
-    return [ShardRef(queue_name, count, index, features, by_tenant) for index in range(count)]
+    layout = layout or settled(made_with["shards_count"])
+    refs = (
+        ShardRef(queue_name, home.shards_count, home.index, features, by_tenant, number)
+        for number, home in enumerate(layout.homes)
+    )
+    return QueueShards(refs, layout)
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,8 @@ class Registered:
     changing: bool = False
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     """Distinguishes equal declarations that two clients write at once."""
+    layout: Layout | None = None
+    """Where ids are, of a queue that is being resharded, or was."""
     stored: bytes = field(default=b"", compare=False)
     """The bytes in Redis, if it was read from there."""
 
@@ -68,16 +82,33 @@ class Registered:
     def encoded(self) -> bytes:
         """The bytes to store."""
         about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
-        return self.stored or msgspec.json.encode({**self.made_with, **about})
+        moves = {} if self.layout is None else {_RESHARDING: self.layout}
+        return self.stored or msgspec.json.encode({**self.made_with, **about, **moves})
 
     @property
     def is_readable(self) -> bool:
         """Whether the stored bytes are a declaration."""
         return bool(self.made_with)
 
-    def agrees(self, declaration: Declaration) -> bool:
-        """Whether the queue was made with this declaration."""
+    @property
+    def is_moving(self) -> bool:
+        """Whether the queue is being resharded."""
+        return self.layout is not None and self.layout.is_moving
+
+    def is_made_with(self, declaration: Declaration) -> bool:
+        """Whether the queue has just these terms."""
         return dict(self.made_with) == asdict(declaration)
+
+    def agrees(self, declaration: Declaration) -> bool:
+        """Whether the queue was made with this declaration, or may be declared so since it was resharded."""
+        declared = asdict(declaration)
+        if self.layout and declaration.shards_count in self.layout.accepts and self.is_readable:
+            declared["shards_count"] = self.made_with["shards_count"]
+        return dict(self.made_with) == declared
+
+    def shards(self, queue_name: str) -> QueueShards:
+        """The shards that the queue has."""
+        return shards_of(queue_name, self.made_with, self.layout)
 
     def settled(self, declaration: Declaration) -> "Registered":
         """The end of this change: the new declaration, under the same generation."""
@@ -92,6 +123,7 @@ class _RequiredFields(msgspec.Struct, frozen=True):
     generation: Annotated[int, msgspec.Meta(ge=0)]
     changing: bool
     nonce: str
+    resharding: Layout | None = None
 
 
 def registered(stored: object) -> Registered:
@@ -102,8 +134,8 @@ def registered(stored: object) -> Registered:
         fields = msgspec.json.decode(text, type=_RequiredFields)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Registered({}, 0, stored=text)
-    about = {name: value for name, value in made_with.items() if name not in {"generation", "changing", "nonce"}}
-    return Registered(about, fields.generation, fields.changing, fields.nonce, text)
+    about = {name: value for name, value in made_with.items() if name not in _ABOUT}
+    return Registered(about, fields.generation, fields.changing, fields.nonce, fields.resharding, text)
 
 
 def agrees(declaration: Declaration, stored: object) -> bool:
@@ -113,8 +145,8 @@ def agrees(declaration: Declaration, stored: object) -> bool:
 
 def declare(
     backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float, *, reopen: bool = False
-) -> None:
-    """Register the declaration of the queue and open its shards, or compare it with the registered one.
+) -> Registered:
+    """Register the declaration of the queue and open its shards, or compare it with the registered one, and return it.
 
     With `reopen`, shards are opened even if the declaration was registered before, in one round trip for each node.
     Raises QueueMismatch; BackendError, and BackendFull if there is no memory to register it.
@@ -123,23 +155,28 @@ def declare(
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
     if (is_new or reopen) and not there.changing:
-        open_each(backend, shards, there, retry_for)
+        open_each(backend, there.shards(shards[0].queue_name), there, retry_for)
+    return there
 
 
-def declare_anew(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
-    """As `declare`, for a client that met a shard that is not open; it is open when this returns.
+def declare_anew(
+    backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
+) -> Registered:
+    """As `declare`, for a client that met a shard that is not open; it is open when this returns, or is being moved.
 
     Raises what `declare` does; ShardClosed while the queue is being declared anew.
     """
     there, _ = register(backend, shards, declaration, retry_for)
     if not there.agrees(declaration):
         raise mismatch(shards[0].queue_name, declaration, there)
-    if there.changing or not open_each(backend, shards, there, retry_for):
+    all_open = not there.changing and open_each(backend, there.shards(shards[0].queue_name), there, retry_for)
+    if not (all_open or there.is_moving):
         raise ShardClosed(
             f"Queue {shards[0].queue_name!r} is being declared anew. If that broke off, call app.redeclare again, "
             "with the worker as it was or as it is to be.",
             queue_name=shards[0].queue_name,
         )
+    return there
 
 
 def register(
@@ -171,12 +208,17 @@ def _stored(backend: Backend, key: str) -> object:
         raise
 
 
-def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, retry_for: float) -> bool:
-    """Open the shards under this declaration; whether none knew a later one. Raises BackendError."""
+def open_each(backend: Backend, shards: QueueShards, there: Registered, retry_for: float) -> bool:
+    """Open the shards under this declaration; whether none knew a later one. Raises BackendError.
+
+    Of a queue that is being resharded only those that have ids now: the others are the movers'. These have given the
+    shards of the groups at hand a later generation, so that this opens none that they have closed.
+    """
     retry_until = backend.clock.monotonic() + retry_for
     args = [there.generation, there.made_with["merge"]]
     statuses = []
-    for shard, first in zip(shards, backend.run_each([("open", shard, args) for shard in shards]), strict=True):
+    live = [shards[number] for number in shards.layout.live]
+    for shard, first in zip(live, backend.run_each([("open", shard, args) for shard in live]), strict=True):
         reply, left = first, retry_until - backend.clock.monotonic()
         if isinstance(reply, BackendUnavailable) and left > 0:
             reply = backend.run("open", shard, args, retry_for=left)
@@ -184,6 +226,16 @@ def open_each(backend: Backend, shards: Sequence[ShardRef], there: Registered, r
             raise reply
         statuses.append(StatusReply.of(reply).status)
     return all(status == b"OK" for status in statuses)
+
+
+def replace_registered(
+    backend: Backend, queue_name: str, before: Registered, after: Registered, retry_for: float
+) -> bool:
+    """Replace the declaration, unless another call has: whether this one's is there now. Raises BackendError."""
+    client, key = backend.client, declaration_key(queue_name)
+    # A repeat after a lost reply finds the new declaration in place.
+    there = backend.retrying(retry_for, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded))
+    return registered(there) == after
 
 
 def next_generation(backend: Backend, shard: ShardRef, last: int) -> int:

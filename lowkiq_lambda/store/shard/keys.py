@@ -136,9 +136,13 @@ class ShardRef:
     """The features with keys of their own that the queue uses; the same for all of its shards."""
     by_tenant: bool = field(default=False, repr=False, compare=False)
     """Whether the queue has all ids of a tenant in one shard."""
+    number: int = field(default=-1, repr=False, compare=False)
+    """Its place among all shards of the queue: its index, but for the new shards of a queue that is being resharded."""
     keys: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.number < 0:
+            object.__setattr__(self, "number", self.index)
         tag = f"{escape(self.queue_name)}:{self.shards_count}:{self.index}"
         object.__setattr__(self, "keys", tuple(f"{PREFIX}:{{{tag}}}:{name}" for name in key_names(self.features)))
 
@@ -156,7 +160,7 @@ class ShardRef:
 
     def using(self, features: Collection[str]) -> "ShardRef":
         """The same shard, with the keys of these features too."""
-        return _with_features(self, self.features, self.by_tenant, tuple(features))
+        return _with_features(self, self.features, self.by_tenant, self.number, tuple(features))
 
 
 @cache
@@ -164,6 +168,7 @@ def _with_features(
     shard: ShardRef,
     own: tuple[str, ...],
     by_tenant: bool,  # noqa: ARG001, FBT001 - shards are equal that differ in it
+    number: int,  # noqa: ARG001 - as above
     more: tuple[str, ...],
 ) -> ShardRef:
     """A shard has many keys, which every call of a script would write out anew."""

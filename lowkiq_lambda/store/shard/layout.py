@@ -5,13 +5,16 @@ shards and the M new ones fall into g *groups* that no id leaves, and a queue mo
 are through. The layout is a hint, which may be stale: what counts is the role that a shard has in its own meta.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from typing import Annotated, Final
 
 import msgspec
+
+from lowkiq_lambda.job import digest, digest_of_tenant
+from lowkiq_lambda.store.shard.keys import ShardRef
 
 COUNTS_KEPT: Final = 10
 """Of how many earlier counts of shards the layout tells: logs of closed shards are read in these."""
@@ -90,6 +93,16 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         return [Home(self.after, index) for index in range(group, self.after, self.groups)]
 
     @property
+    def live(self) -> list[int]:
+        """The numbers of the shards that ids are in: all, but for those that have not got theirs or are left behind."""
+        if not self.is_moving:
+            return [*range(self.before)]
+        moved = self.moved_groups
+        old = (index for index in range(self.before) if index % self.groups not in moved)
+        new = (self.before + index for index in range(self.after) if index % self.groups in moved)
+        return [*old, *new]
+
+    @property
     def left(self) -> list[int]:
         """The groups that have not moved."""
         return [group for group in range(self.groups) if group not in self.moved_groups] if self.is_moving else []
@@ -133,3 +146,37 @@ def _ranges(groups: Iterable[int]) -> tuple[tuple[int, int], ...]:
         else:
             ranges.append((group, group))
     return tuple(ranges)
+
+
+class QueueShards(list[ShardRef]):
+    """All shards of a queue, each at the place of its number, and which of them has an id."""
+
+    def __init__(self, shards: Iterable[ShardRef], layout: Layout) -> None:
+        super().__init__(shards)
+        self.layout: Final = layout
+        self._digest: Final = digest_of_tenant if self and self[0].by_tenant else digest
+
+    def number_for(self, job_id: str) -> int:
+        """The number of the shard that has the id, as far as the layout tells."""
+        return self.layout.home(self._digest(job_id))
+
+    def home_of(self, job_id: str) -> ShardRef:
+        """The shard that has the id, as far as the layout tells."""
+        return self[self.number_for(job_id)]
+
+    def other_home_of(self, job_id: str) -> ShardRef:
+        """The shard that has the id if its group has moved since, or has not moved yet."""
+        return self[self.layout.other_home(self._digest(job_id))]
+
+    def with_features(self, features: Sequence[str]) -> "QueueShards":
+        """The same shards, which use these features too."""
+        return QueueShards([replace(shard, features=(*shard.features, *features)) for shard in self], self.layout)
+
+
+def only(shard: ShardRef) -> QueueShards:
+    """That shard alone, for who reads no others."""
+    return QueueShards([shard], settled(1))
+
+
+NO_SHARDS: Final = QueueShards((), settled(1))
+"""Those of a reader that is of no queue."""

@@ -20,6 +20,7 @@ from lowkiq_lambda.store.server.faults import (
 from lowkiq_lambda.store.server.pipelines import Command, send_each, stream
 from lowkiq_lambda.store.shard.backend import Backend, ExtraCommand
 from lowkiq_lambda.store.shard.keys import ScriptTarget, ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.layout import NO_SHARDS, QueueShards
 from lowkiq_lambda.store.shard.nodes import Asking
 from lowkiq_lambda.store.shard.scripts import CONTRACT_VERSION, Argument, Reply, evalsha, script
 
@@ -40,7 +41,7 @@ class ShardReader(NamedTuple):
 
     backend: Backend
     retry_for: float
-    shards: Sequence[ShardRef] = ()
+    shards: QueueShards = NO_SHARDS
 
     def read(
         self,

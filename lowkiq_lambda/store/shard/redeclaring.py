@@ -18,20 +18,17 @@ from lowkiq_lambda.store.shard.declarations import (
     mismatch,
     next_generation,
     register,
-    registered,
+    replace_registered,
     shards_of,
 )
-from lowkiq_lambda.store.shard.keys import IN_USE, RECEIPTS, ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import IN_USE, RECEIPTS, ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.scripts import Argument, StatusReply
 
 _CHANGEABLE: Final = ("shards_count", "merge")
-_REPLACE: Final = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
-return redis.call('GET', KEYS[1])
-"""
 
 
-def redeclare(backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float) -> None:
+def redeclare(backend: Backend, shards: QueueShards, declaration: Declaration, retry_for: float) -> None:
     """Replace the declaration of a queue without jobs by one with another `shards_count` or `merge`.
 
     Another call, with either declaration, finishes a change that broke off. Raises QueueMismatch if jobs are left, if
@@ -51,9 +48,7 @@ class _Change:
 
     there: Registered
 
-    def __init__(
-        self, backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float
-    ) -> None:
+    def __init__(self, backend: Backend, shards: QueueShards, declaration: Declaration, retry_for: float) -> None:
         self._backend = backend
         self._shards = shards
         self._declaration = declaration
@@ -64,10 +59,12 @@ class _Change:
         """Register a generation: from then on no other call's closing, replacing or opening counts."""
         while True:
             before, _ = register(self._backend, self._shards, self._declaration, self._retry_for)
+            if before.is_moving:
+                raise self._is_moving()
             if _lasting(before.made_with) != _lasting(asdict(self._declaration)):
                 raise mismatch(self._queue_name, self._declaration, before)
             generation = next_generation(self._backend, self._shards[0], before.generation)
-            begun = Registered(before.made_with, generation, changing=not before.agrees(self._declaration))
+            begun = Registered(before.made_with, generation, changing=not before.is_made_with(self._declaration))
             if self._swap(before, begun):
                 self.there = begun
                 return
@@ -111,16 +108,17 @@ class _Change:
         self.open(old)
 
     def _swap(self, before: Registered, after: Registered) -> bool:
-        client, key = self._backend.client, declaration_key(self._queue_name)
-        # A repeat after a lost reply finds the new declaration in place.
-        there = self._backend.retrying(
-            self._retry_for, lambda: client.eval(_REPLACE, 1, key, before.encoded, after.encoded)
-        )
-        return registered(there) == after
+        return replace_registered(self._backend, self._queue_name, before, after, self._retry_for)
 
     def _order(self, name: str, shard: ShardRef, *args: Argument) -> bytes:
         reply = self._backend.run(name, shard, [self.there.generation, *args], retry_for=self._retry_for)
         return StatusReply.of(reply).status
+
+    def _is_moving(self) -> QueueMismatch:
+        return QueueMismatch(
+            f"Queue {self._queue_name!r} is being resharded. Let `lowkiq reshard` end, or walk back by its --abort.",
+            queue_name=self._queue_name,
+        )
 
     def _overtaken(self) -> QueueMismatch:
         return QueueMismatch(

@@ -228,11 +228,13 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
             queue_name=shard.queue_name,
         )
     if reply[0] == b"CLOSED":
-        raise ShardClosed(
+        closed = ShardClosed(
             f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "
             "declared anew, so deploy the new declaration here too.",
             queue_name=shard.queue_name,
         )
+        closed.floors = reply[1] if len(reply) > 1 else None
+        raise closed
     return reply
 
 

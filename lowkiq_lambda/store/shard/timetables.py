@@ -15,7 +15,7 @@ from lowkiq_lambda.store.shard.keys import TIMETABLE, ShardRef, notification_cha
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 if TYPE_CHECKING:
-    from lowkiq_lambda.store.shard.pushing import NewJob
+    from lowkiq_lambda.store.shard.chunks import NewJob
 
 MISSED: Final = "missed"
 """What is noted of a planned time that never fires."""

@@ -1,0 +1,152 @@
+"""Checked jobs on their way to a shard: packed, and in chunks that are applied once for their token."""
+
+import os
+import struct
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha1
+from typing import Any, Final, NamedTuple
+
+from lowkiq_lambda.job import ItemRef, encode_score
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape
+
+CHUNK_JOBS: Final = 1_900
+"""Two arguments a job, and a few: managed Valkey refuses a call with more than 3,999."""
+
+
+CHUNK_BYTES: Final = 1024 * 1024
+
+
+HAS_SCORE: Final = 1
+
+
+HAS_PERFORM_IN: Final = 2
+
+
+HAS_REF: Final = 4
+
+
+HAS_RECEIPT: Final = 8
+
+
+HAS_HEADERS: Final = 16
+
+
+IS_DEFAULT: Final = 32
+"""Bits of the flags of a packed job, as push/enqueue.lua reads them."""
+
+
+class NewJob(NamedTuple):
+    """A checked job on its way: `packed` is what enqueue.lua takes, without perform_in it is due at once."""
+
+    position: int
+    id: str
+    packed: bytes
+    perform_in: float | None
+
+
+def packed(
+    score: bytes | None, perform_in: float | None, dumped: bytes, extra_flags: int = 0, extras: bytes = b""
+) -> bytes:
+    """Flags, score, perform_in, extras and payload in one; what is None is the server's now.
+
+    `extras`: what the extra flags announce, in the order of their bits.
+    """
+    if score is None and perform_in is None and not extra_flags:
+        return b"\0" + dumped
+    flags = (HAS_SCORE if score is not None else 0) | (HAS_PERFORM_IN if perform_in is not None else 0) | extra_flags
+    at = b"" if perform_in is None else struct.pack(">d", perform_in)
+    return bytes((flags,)) + (score or b"") + at + extras + dumped
+
+
+def item_ref(item: ItemRef) -> bytes:
+    """What a packed job has for its task: the ref of its item, and the label with its length before it."""
+    label = item.label.encode()
+    return item.task + struct.pack(">IB", item.number, len(label)) + label
+
+
+def scored(job: bytes, score: float) -> bytes:
+    """A packed job with that score, unless it was given one; with the server's now, if that is earlier."""
+    if job[0] & HAS_SCORE:
+        return job
+    return bytes((job[0] | HAS_SCORE | IS_DEFAULT,)) + encode_score(score) + job[1:]
+
+
+def receipt(job_id: str, key: str, ttl: float) -> bytes:
+    """What a packed job has for its key: a digest, which is the id's own, and for how many seconds it is remembered."""
+    written = job_id.encode()
+    digest = sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
+    return digest + struct.pack(">d", ttl)
+
+
+def header(packed_headers: bytes) -> bytes:
+    """What a packed job has for its headers: them, with their length before them."""
+    return struct.pack(">H", len(packed_headers)) + packed_headers
+
+
+class EnqueueReply(ReplyShape, frozen=True):
+    """What enqueue.lua answers."""
+
+    scripts = ("enqueue",)
+    status: bytes
+    sooner: int
+    time: bytes
+    """Of the new jobs that were given none."""
+    met: Any
+    """Positions of jobs that met their id waiting, each with its perform_in behind it."""
+    repeated: Any = ()
+    """Positions of jobs that were applied before, each with the perform_in of their id behind it."""
+
+
+class Chunk(NamedTuple):
+    """Jobs of one shard that travel in one call, and are applied once for their token."""
+
+    shard: ShardRef
+    token: bytes
+    jobs: Sequence[NewJob]
+    origin: bytes = b""
+    """The token of the chunk that it is a part of, where the shards of that have been replaced."""
+
+    def call(self, merge: str, channel: str, gather: bytes) -> tuple[str, ShardRef, list[Argument]]:
+        """The call that writes them."""
+        args: list[Argument] = [self.token, merge, channel, self.shard.number]
+        for job in self.jobs:
+            args += job[1:3]
+        if gather:
+            args.append(gather)
+        return "enqueue", self.shard, args
+
+    def named(self, told: Any) -> Iterator[tuple[NewJob, float]]:  # noqa: ANN401 - a part of the script's answer
+        """The jobs whose positions the answer tells, with the perform_in behind each."""
+        for offset, perform_in in zip(told[::2], told[1::2], strict=True):
+            # The answer of an earlier attempt may tell of more jobs than a buffer has left in the chunk.
+            if offset < len(self.jobs):
+                yield self.jobs[offset], float(perform_in)
+
+
+def waves_of(
+    shards: Sequence[ShardRef], jobs_by_shard: dict[int, list[NewJob]], features: Collection[str]
+) -> list[list[Chunk]]:
+    """Chunks that may travel together: never two of one shard, so that a later one can't overtake an earlier."""
+    if features:
+        shards = [shard.using(features) for shard in shards]
+    waves: list[list[Chunk]] = []
+    for index, jobs in jobs_by_shard.items():
+        for number, part in enumerate(_cut(jobs)):
+            if number == len(waves):
+                waves.append([])
+            waves[number].append(Chunk(shards[index], os.urandom(12), part))
+    return waves
+
+
+def _cut(jobs: list[NewJob]) -> list[list[NewJob]]:
+    if len(jobs) == 1:
+        return [jobs]
+    parts, start, size = [], 0, 0
+    for at, job in enumerate(jobs):
+        own = len(job.packed) + len(job.id)
+        size += own
+        if at > start and (at - start >= CHUNK_JOBS or size > CHUNK_BYTES):
+            parts.append(jobs[start:at])
+            start, size = at, own
+    return [*parts, jobs[start:]] if jobs else []
