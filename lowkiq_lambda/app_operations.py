@@ -12,6 +12,7 @@ from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.processes import Processes
@@ -98,3 +99,19 @@ class AppOperations(AppCore):
 
     def _agreed_shards(self) -> dict[str, QueueShards]:
         return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
+
+    def reshard(self, worker: "type[Worker] | FunctionWorker", *, to: int) -> None:
+        """Give the worker's queue so many shards, while it is pushed to and drained (docs/resharding.md).
+
+        Returns when all ids lie in the new shards. What broke off is gone on with by another call. Raises
+        QueueMismatch, BackendError, and LowkiqError where another move is under way.
+        """
+        resharding = self.resharding(worker)
+        resharding.begin(to)
+        resharding.go_on(lambda *_: None)
+
+    def resharding(self, worker: "type[Worker] | FunctionWorker") -> "Resharding":
+        """The moves of the worker's queue, step by step."""
+        from lowkiq_lambda.reshard.of_app import resharding_of  # noqa: PLC0415 - imported lazily: cold start
+
+        return resharding_of(self, worker)

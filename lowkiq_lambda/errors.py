@@ -116,6 +116,10 @@ class BackendUnavailable(BackendError):
     """Redis cannot serve now: it may be restarting or failing over, so try again a little later."""
 
 
+class ShardMoving(BackendUnavailable):
+    """The jobs of the shard are on their way from other shards: it opens when all have come, so try again then."""
+
+
 class PoolExhausted(BackendUnavailable):
     """No connection became free within `pool_timeout`: raise `client_pool_size`, or use fewer threads."""
 

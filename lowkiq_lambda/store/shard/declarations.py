@@ -198,6 +198,12 @@ def register(
     return backend.retrying(retry_for, once)
 
 
+def read_registered(backend: Backend, queue_name: str, retry_for: float) -> Registered | None:
+    """The registered declaration; None where there is none. Raises BackendError."""
+    stored = backend.retrying(retry_for, lambda: _stored(backend, declaration_key(queue_name)))
+    return None if stored is None else registered(stored)
+
+
 def _stored(backend: Backend, key: str) -> object:
     try:
         return backend.client.get(key)

@@ -117,6 +117,14 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         """The group is through."""
         return msgspec.structs.replace(self, moved=_ranges([*self.moved_groups, group]))
 
+    def renewed(self, epoch: int) -> "Layout":
+        """The same move, under another epoch."""
+        return msgspec.structs.replace(self, epoch=epoch)
+
+    def noted(self, at: float, by: str) -> "Layout":
+        """The same, written at that time by that process."""
+        return msgspec.structs.replace(self, at=at, by=by)
+
     def turned_back(self, epoch: int) -> "Layout":
         """The way back, as a move of its own: the groups that had not moved are where they belong already."""
         return msgspec.structs.replace(

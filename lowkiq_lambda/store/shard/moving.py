@@ -1,12 +1,207 @@
-"""The calls of a move of ids between shards."""
+"""The calls of a move of ids between shards. Each may be sent twice, and by any number of movers at once.
 
-from collections.abc import Sequence
+docs/resharding.md has the protocol and why it holds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.store.shard.scripts import StatusReply
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.shard.backend import Backend, Call
+from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TIMETABLE, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+
+TRAVELLING: Final = (TIMETABLE, RECEIPTS, TRACKING, HEADERS)
+"""Features whose keys travel with the ids, and that a declaration does not tell of."""
+MARGIN: Final = 2**32
+"""How many more pushes than were told a group of shards may get until it is closed."""
+MOST_ARRIVALS: Final = 2**47
+"""An arrival number has 48 bits."""
+SLICE_RECORDS: Final = 1_000
+SLICE_BYTES: Final = 1024 * 1024
+"""What one call carries."""
+
+
+class Overtaken(LowkiqError):
+    """A later move has given the shard an order: this one has nothing to say any more."""
+
+
+class Floors(NamedTuple):
+    """What later pushes and leases must not fall behind."""
+
+    arrival: int
+    last_score: bytes
+    token: bytes
+
+    @classmethod
+    def over(cls, several: Sequence["Floors"], margin: int = MARGIN) -> "Floors":
+        """Those of a shard that takes up the ids of several."""
+        return cls(
+            sum(one.arrival for one in several) + margin,
+            max((one.last_score for one in several), key=float),
+            max((one.token for one in several), key=int),
+        )
+
+
+class Told(NamedTuple):
+    """What a shard says that is to be closed: for how many seconds it is held, and what operators have set there."""
+
+    is_sealed: bool
+    held: float
+    floors: Floors
+    settings: Mapping[bytes, bytes]
+
+
+class Sealed(NamedTuple):
+    """A shard that is closed: its floors, and what it has counted."""
+
+    floors: Floors
+    counters: Sequence[bytes]
+
+
+class Load(NamedTuple):
+    """What travels at once: of one kind, under an id or nobody's; `drop` is told to its old shard once it has come."""
+
+    kind: bytes
+    name: bytes
+    drop: bytes
+    packed: bytes
+
+
+class Cargo(NamedTuple):
+    """What a shard gave to be carried away; whether it is empty."""
+
+    rows: Sequence[Load]
+    is_empty: bool
+
+
+class TellReply(ReplyShape, frozen=True):
+    """What still.lua answers."""
+
+    scripts = ("still",)
+    status: bytes
+    held: bytes
+    arrival: bytes
+    last_score: bytes
+    token: bytes
+    settings: list[bytes]
+
+
+class SealReply(ReplyShape, frozen=True):
+    """What seal.lua answers, once the shard is closed."""
+
+    scripts = ("seal",)
+    status: bytes
+    arrival: bytes
+    last_score: bytes
+    token: bytes
+    counters: list[bytes]
+
+
+class CarryReply(ReplyShape, frozen=True):
+    """What carry.lua answers."""
+
+    scripts = ("carry",)
+    status: bytes
+    rows: list[bytes]
+    is_empty: int
+
+
+class PrepareReply(ReplyShape, frozen=True):
+    """What prepare.lua answers: with SOON also in how many seconds."""
+
+    scripts = ("prepare",)
+    status: bytes
+    seconds: bytes = b"0"
+
+
+class Burials(NamedTuple):
+    """What closing a shard buries by, as taking it does: limits of the morgue, the error of what crashed each time.
+
+    And what becomes of an id whose oldest payload did, where its rest does not go on.
+    """
+
+    limits: tuple[Argument, Argument, Argument]
+    crashed: bytes
+    dead_head: str
+
+
+class MovingShards:
+    """The calls of one move, by its epoch. Raises Overtaken where a later one has begun, and BackendError."""
+
+    def __init__(self, backend: Backend, epoch: int, merge: str, retry_for: float) -> None:
+        self._backend = backend
+        self._epoch = epoch
+        self._merge = merge
+        self._retry_for = retry_for
+
+    def tell(self, shards: Sequence[ShardRef], seconds: float = 0.0) -> list[Told]:
+        """What the shards say; with `seconds` nobody takes them for so long, and their holders come to an end."""
+        return [_told(TellReply.of(reply)) for reply in self._each("still", shards, [seconds])]
+
+    def prepare(self, shards: Sequence[ShardRef], floors: Floors, settings: Mapping[bytes, bytes]) -> float:
+        """Make the shards receive; 0.0, or in how many seconds to try again, as they were closed just now."""
+        args: list[Argument] = [*floors, self._merge, msgspec.msgpack.encode(_texts(settings))]
+        replies = [PrepareReply.of(reply) for reply in self._each("prepare", shards, args)]
+        if occupied := [shard for shard, reply in zip(shards, replies, strict=True) if reply.status == b"JOBS"]:
+            names = ", ".join(f"{shard.index} of {shard.shards_count}" for shard in occupied)
+            raise LowkiqError(f"Queue {shards[0].queue_name!r} cannot move to shards that are in use: {names}.")
+        return max(float(reply.seconds) for reply in replies)
+
+    def seal(self, shard: ShardRef, burials: Burials) -> Sealed | None:
+        """Close a shard that is still; None while somebody holds it."""
+        dead_head = [] if burials.dead_head == "skip" else [burials.dead_head]
+        (reply,) = self._each("seal", [shard], [self._merge, *burials.limits, burials.crashed, *dead_head])
+        if reply[0] == b"HELD":
+            return None
+        sealed = SealReply.of(reply)
+        return Sealed(Floors(int(sealed.arrival), sealed.last_score, sealed.token), sealed.counters)
+
+    def carry(self, orders: Sequence[tuple[ShardRef, int, Sequence[Load]]]) -> list[Cargo]:
+        """What comes next of each shard: what is added to its arrival numbers, and the rows that it may drop."""
+        calls: list[Call] = [
+            ("carry", shard, [self._epoch, SLICE_RECORDS, SLICE_BYTES, base, *_dropped(rows)])
+            for shard, base, rows in orders
+        ]
+        return [_cargo(CarryReply.of(reply)) for reply in self._all(calls)]
+
+    def receive(self, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
+        """Give the shards what is theirs."""
+        calls: list[Call] = [
+            ("receive", shard, [self._epoch, self._merge, *(part for row in rows for part in (row.kind, row.packed))])
+            for shard, rows in brought
+        ]
+        self._all(calls)
+
+    def open(self, shard: ShardRef, counters: Sequence[Argument]) -> None:
+        """Open a shard that has received all."""
+        self._each("open_received", [shard], [msgspec.msgpack.encode(counters)])
+
+    def forget_counters(self, shards: Sequence[ShardRef]) -> None:
+        """What these have counted, others count from now on."""
+        self._each("carry", shards, [1, 1, 0, "counters", "", ""])
+
+    def reopen(self, shards: Sequence[ShardRef]) -> None:
+        """Let shards be taken again that are only still; of an earlier move none can be closed from then on."""
+        self._each("reopen", shards, [])
+
+    def _each(self, name: str, shards: Sequence[ShardRef], args: Sequence[Argument]) -> list[Reply]:
+        return self._all([(name, shard, [self._epoch, *args]) for shard in shards])
+
+    def _all(self, calls: Sequence[Call]) -> list[Reply]:
+        """The answers; what could not be asked is asked again by itself."""
+        calls = [(name, _with_all(shard), args) for name, shard, args in calls]
+        replies: list[Reply] = []
+        for (name, shard, args), first in zip(calls, self._backend.run_each(calls), strict=True):
+            reply = first
+            if isinstance(reply, LowkiqError):
+                reply = self._backend.run(name, shard, args, retry_for=self._retry_for)
+            if reply[0] == b"OVER":
+                raise Overtaken
+            replies.append(reply)
+        return replies
 
 
 def raise_floors(backend: Backend, shards: Sequence[ShardRef], floors: bytes, retry_for: float) -> bool:
@@ -14,10 +209,37 @@ def raise_floors(backend: Backend, shards: Sequence[ShardRef], floors: bytes, re
 
     For who pushes. False where a later move has begun: then the layout has to be read again. Raises BackendError.
     """
-    epoch, _, last_score, token = floors.split()
+    epoch, arrival, last_score, token = floors.split()
+    # What is in the same shard has numbers of its own: those of what is to come, the mover has seen to.
+    del arrival
     settings = msgspec.msgpack.encode({})
     replies = [
-        backend.run("prepare", shard, [epoch, 0, last_score, token, "", settings], retry_for=retry_for)
+        backend.run("prepare", _with_all(shard), [epoch, 0, last_score, token, "", settings], retry_for=retry_for)
         for shard in shards
     ]
-    return all(StatusReply.of(reply).status == b"OK" for reply in replies)
+    return all(PrepareReply.of(reply).status == b"OK" for reply in replies)
+
+
+def _with_all(shard: ShardRef) -> ShardRef:
+    return shard.using((*shard.features, *TRAVELLING))
+
+
+def _told(reply: TellReply) -> Told:
+    floors = Floors(int(reply.arrival), reply.last_score, reply.token)
+    settings = dict(zip(reply.settings[::2], reply.settings[1::2], strict=True))
+    return Told(
+        reply.status == b"SEALED", float(reply.held), floors, {name: value for name, value in settings.items() if value}
+    )
+
+
+def _texts(settings: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in settings.items()}
+
+
+def _dropped(rows: Sequence[Load]) -> list[Argument]:
+    return [part for row in rows for part in (row.kind, row.name, row.drop)]
+
+
+def _cargo(reply: CarryReply) -> Cargo:
+    rows = [Load(*reply.rows[at : at + 4]) for at in range(0, len(reply.rows), 4)]
+    return Cargo(rows, bool(reply.is_empty))

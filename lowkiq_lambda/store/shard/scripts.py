@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged
+from lowkiq_lambda.errors import BackendUnavailable, QueueMismatch, ShardClosed, ShardDamaged, ShardMoving
 from lowkiq_lambda.store.shard.keys import FEATURES, IN_USE, Keyed, Pick, ShardRef, key_names, picker
 
 CONTRACT_VERSION: Final = 1
@@ -33,7 +33,7 @@ CONTRACT_VERSION: Final = 1
 Argument: TypeAlias = str | bytes | int | float
 Reply: TypeAlias = list[Any]
 
-_FOLDERS: Final = ("drain", "push", "operate", "read", "duty", "schedule", "task", "process")
+_FOLDERS: Final = ("drain", "push", "operate", "move", "read", "duty", "schedule", "task", "process")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
 _RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
@@ -60,6 +60,7 @@ class StatusReply(ReplyShape, frozen=True):
     scripts = (
         *("abandon", "release_dead", "start", "survive", "unwake", "wake"),
         *("close", "evict", "mark_limited", "open", "quiet", "set_journal"),
+        *("open_received", "receive", "reopen"),
         *("carry_entries", "note_run", "put_entry", "remove_entry", "switch_entry"),
         "finish_duty",
     )
@@ -216,7 +217,10 @@ def _library(late: Sequence[str], parts: Sequence[Part], keys: Sequence[str]) ->
 
 
 def accepted(reply: Reply, shard: ShardRef) -> Reply:
-    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration."""
+    """The reply. Raises QueueMismatch where the shard refuses this library, ShardClosed this declaration.
+
+    And ShardMoving where its jobs are on their way to it.
+    """
     if reply[0] == b"SKEW":
         raise BackendUnavailable("The server refused the time that it had just told.")
     if reply[0] == b"VERSION" and not reply[1].isdigit():
@@ -227,6 +231,8 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
             f"this library has {CONTRACT_VERSION}: upgrade lowkiq_lambda here.",
             queue_name=shard.queue_name,
         )
+    if reply[0] == b"MOVING":
+        raise ShardMoving
     if reply[0] == b"CLOSED":
         closed = ShardClosed(
             f"Queue {shard.queue_name!r} no longer has {shard.shards_count} shards, or has another merge: it was "

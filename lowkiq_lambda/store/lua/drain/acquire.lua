@@ -21,8 +21,9 @@ local nonce, owner, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local limits = claim_limits(8)
 local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
 
-local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited =
-  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned', 'limited'))
+local last_token, holder, n, held_until, held_ttl, paused_until, pace, abandoned, limited, still_until =
+  unpack(call('HMGET', meta, 'token', 'nonce', 'call', 'until', 'ttl', 'paused_until', 'pace', 'abandoned', 'limited',
+    'still_until'))
 held_until = tonumber(held_until or 0)
 if held_until ~= held_until then error('DAMAGED until') end
 if holder == nonce then
@@ -33,6 +34,7 @@ if holder == nonce then
   return {'OK', last_token, recovered, buried, pace or '', held_until > now and rarely().window_again() or '', dead, named}
 end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
+if still_until and tonumber(still_until) > now then return {'PAUSED', still_until} end
 if now < held_until or exists(lease) then
   if now >= held_until and call('PTTL', lease) == -1 then error('DAMAGED lease: it has no end') end
   local seconds, longest = held_for(held_until), longest_held(held_ttl)

@@ -10,13 +10,14 @@ local refused = refusal()
 if refused then return refused end
 local nonce, window = ARGV[4], tonumber(ARGV[5])
 
-local token, held_until, held_ttl, paused_until, woken_by, woken_until, woken_token =
-  unpack(call('HMGET', meta, 'token', 'until', 'ttl', 'paused_until', 'woken_by', 'woken_until', 'woken_token'))
+local token, held_until, held_ttl, paused_until, woken_by, woken_until, woken_token, still_until =
+  unpack(call('HMGET', meta, 'token', 'until', 'ttl', 'paused_until', 'woken_by', 'woken_until', 'woken_token',
+    'still_until'))
 token = token or ''
 if woken_by == nonce then return {'WOKEN'} end
 held_until = tonumber(held_until or 0)
 if (now < held_until or exists(lease)) and held_for(held_until) <= longest_held(held_ttl) then return {'HELD'} end
-if paused_until and tonumber(paused_until) > now then return {'PAUSED'} end
+if math.max(tonumber(paused_until or 0), tonumber(still_until or 0)) > now then return {'PAUSED'} end
 local earliest = earliest_due()
 if not ((earliest ~= '' and tonumber(earliest) <= due_by) or exists(flight)) then return {'EMPTY'} end
 if woken_until and now < tonumber(woken_until) and woken_token == token then return {'AWAKE'} end

@@ -18,20 +18,24 @@ local function lacks_keys(used)
   end
 end
 
--- Why the call may not go on, or nil. A measured now is the server's own clock, so it wins over what was seen, but for
--- what is near. A caller that merges says how: a shard was opened for one way.
-local function refusal(merges)
-  local least, seen_at, closed, merge, used =
-    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use'))
+-- Why the call may not go on, or nil; and whether the shard is receiving. A measured now is the server's own clock, so it
+-- wins over what was seen, but for what is near. A caller that merges says how: a shard was opened for one way. A shard
+-- that is receiving (docs/resharding.md) takes pushes, and nothing else: `is_push`.
+local function refusal(merges, is_push)
+  local least, seen_at, closed, merge, used, receiving =
+    unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use', 'receiving'))
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed or (merges and merge and merges ~= merge) then
     if not closed and not ({min = 1, max = 1, never = 1})[merge] then error('DAMAGED merge') end
-    return {'CLOSED'}
+    -- One that a move has closed tells what later pushes must not fall behind.
+    return {'CLOSED', closed and closed ~= '1' and closed or nil}
   end
+  if receiving and not is_push then return {'MOVING'} end
   local unknown = used and lacking and lacks_keys(used)
   if unknown then return unknown end
   local ahead = seen_at and tonumber(seen_at) - now or 0
   if ahead > 1 and not measured then return {'SKEW', seen_at} end
   if ahead > 0 and ahead <= NEAR then due_by = tonumber(seen_at) end
   if ahead > 0 and (ahead <= NEAR or not measured) then latest_now = seen_at end
+  return nil, receiving
 end

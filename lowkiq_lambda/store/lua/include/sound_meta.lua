@@ -15,12 +15,12 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'buried', 'refused', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'held', 'superseded', 'journal_seq',
+  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 

@@ -8,7 +8,7 @@
 -- Returns {'OK'}; {'JOBS'} where it holds any, and stays open; {'STALE'} where a later generation has given the shard
 --   an order; or a refusal.
 local refused = refusal()
-if refused and refused[1] ~= 'CLOSED' then return refused end
+if refused and refused[1] ~= 'CLOSED' and refused[1] ~= 'MOVING' then return refused end
 local last = call('HGET', meta, 'generation')
 if last and not (tonumber(last) < 2 ^ 53) then error('DAMAGED generation') end
 if last and tonumber(last) > tonumber(ARGV[4]) then return {'STALE'} end
@@ -19,6 +19,6 @@ if lanes then call('UNLINK', lines, lanes, served) end
 if has_receipts then call('UNLINK', receipts) end
 if has_tracking then call('UNLINK', refs, rows, items) end
 if has_headers then call('UNLINK', headers_even, headers_odd) end
-call('HDEL', meta, 'in_use')
+call('HDEL', meta, 'in_use', 'closed_at', 'refused_at', 'receiving', 'still_until')
 call('HSET', meta, 'closed', 1, 'generation', ARGV[4], 'now', latest_now)
 return {'OK'}

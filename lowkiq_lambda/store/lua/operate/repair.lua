@@ -46,7 +46,8 @@ if part == '' then
   part, cursor = PARTS[1], '0'
 end
 local refused = refusal()
-if refused then return refused end
+-- A move that meets damage has it mended where it lies.
+if refused and refused[1] ~= 'CLOSED' and refused[1] ~= 'MOVING' then return refused end
 
 local keys, types, positions = {}, {}, {}
 for _, each in ipairs(KEYS_OF_A_SHARD) do keys[each[1]], types[each[1]] = each[2], each[3] end

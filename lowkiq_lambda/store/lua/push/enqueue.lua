@@ -23,11 +23,16 @@
 --   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
 local HAS_SCORE, HAS_PERFORM_IN, HAS_REF, HAS_RECEIPT, HAS_HEADERS, IS_DEFAULT = 1, 2, 4, 8, 16, 32
-local refused = refusal(ARGV[5])
-if refused then return refused end
 local token, merge, channel, said, HEAD = ARGV[4], ARGV[5], ARGV[6], ARGV[7], 7
+-- Before any refusal: what was applied must not be pushed to another shard because this one was closed since.
 local answered = call('HGET', pushes_even, token) or call('HGET', pushes_odd, token)
 if answered then return cmsgpack.unpack(answered) end
+local refused, receiving = refusal(merge, true)
+if refused then
+  -- As long as somebody may send to a shard that a move has closed, no other move opens it (move/prepare.lua).
+  if refused[1] == 'CLOSED' and refused[2] then redis.pcall('HSET', meta, 'refused_at', now_text) end
+  return refused
+end
 
 local arrival, last_score, max_len, last_minute, turns, opened =
   unpack(call('HMGET', meta, 'arrival', 'last_score', 'max_len', 'push_minute', 'push_turns', 'generation'))
@@ -61,6 +66,8 @@ local known = has_tracking and refs_with_rows(HEAD + 2)
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
   local flags, at, score, perform_in, due_at = given:byte(1), 2, default_bytes, fresh_text, fresh_at
+  -- Whether it was pushed before, nobody can tell until all has come.
+  if receiving and bit.band(flags, HAS_REF + HAS_RECEIPT) ~= 0 then return {'MOVING'} end
   if flags == 0 then
     defaulted = true
   else

@@ -20,7 +20,7 @@
 --   that may fire. EARLY, OFF, GONE (the shard knows of no entry with these times): nothing is written. Or a refusal.
 local name, digest, planned, let_go, outcome = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 local merge, skips, channel, said, id, given = unpack(ARGV, 9)
-local refused = refusal(merge)
+local refused = refusal(merge, true)
 if refused then return refused end
 local arrival, max_len, opened = unpack(call('HMGET', meta, 'arrival', 'max_len', 'generation'))
 -- As in enqueue: nobody knows that the queue is still declared as the caller has once seen it.

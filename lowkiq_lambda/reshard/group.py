@@ -1,0 +1,152 @@
+"""The move of one group of shards: from those that its ids leave to those that they move to.
+
+Each step may be repeated, and any number of processes may be at it at once: what a step finds done, it leaves alone.
+A process that dies leaves shards that tell the next one how far the group has come.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.reshard.queue_facts import QueueFacts
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import Layout
+from lowkiq_lambda.store.shard.moving import MOST_ARRIVALS, Cargo, Floors, Load, MovingShards, Sealed, Told
+
+STILL: Final = 30.0
+"""Seconds for which nobody takes a shard that is about to be closed: by itself it is over then."""
+PATIENCE: Final = 60.0
+"""Seconds that a group waits for those who hold its shards, before another group has its turn."""
+_LOOK_AGAIN: Final = 0.25
+_ROWS_AT_ONCE: Final = 1_000
+_FOR_ALL: Final = b""
+
+
+class Moved(NamedTuple):
+    """What was carried of a group: rows that were read, and for how many seconds its ids were not to be had."""
+
+    rows: int
+    seconds: float
+
+
+class Postponed(NamedTuple):
+    """The group cannot move yet: it is worth another try in so many seconds, because of that."""
+
+    seconds: float
+    reason: str
+
+
+class GroupMove:
+    """One group of a queue, on its way."""
+
+    def __init__(self, shards: MovingShards, queue: QueueFacts, layout: Layout, group: int, clock: Clock) -> None:
+        self._shards = shards
+        self._queue = queue
+        self._layout = layout
+        self._clock = clock
+        self._sources = queue.shards(layout.sources(group))
+        self._targets = queue.shards(layout.targets(group))
+        self._at = {shard.index: shard for shard in self._targets}
+
+    @property
+    def targets(self) -> Sequence[ShardRef]:
+        """The shards that it moves to."""
+        return self._targets
+
+    def run(self) -> Moved | Postponed:
+        """Move it. Raises Overtaken, BackendError, and LowkiqError where it cannot move at all."""
+        told = self._shards.tell(self._sources)
+        if postponed := self._prepare(told):
+            return postponed
+        began = self._clock.monotonic()
+        if not self._hold_still(self._shards.tell(self._sources, STILL)):
+            return Postponed(0.0, "its shards are held by batches that run long")
+        # In this order, so that of a group whose first shard is not closed none is (Resharding.turn).
+        sealed = [self._seal(shard) for shard in self._sources]
+        rows = self._carry([one.floors for one in sealed])
+        self._open(sealed)
+        seconds = self._clock.monotonic() - began
+        self._shards.forget_counters(self._sources)
+        return Moved(rows, seconds)
+
+    def _prepare(self, told: Sequence[Told]) -> Postponed | None:
+        floors = Floors.over([one.floors for one in told])
+        if floors.arrival >= MOST_ARRIVALS:
+            raise LowkiqError(
+                f"Queue {self._queue.name!r} has moved to fewer shards too often: its arrival numbers would not fit. "
+                "Drain it, and call app.redeclare."
+            )
+        settings: dict[bytes, bytes] = {}
+        for one in told:
+            for name, value in one.settings.items():
+                settings[name] = max(settings.get(name, value), value, key=float)
+        seconds = self._shards.prepare(self._targets, floors, settings)
+        return Postponed(seconds, "its new shards were closed too short a time ago") if seconds else None
+
+    def _hold_still(self, told: Sequence[Told]) -> bool:
+        """Wait until nobody holds a shard that is to be closed; False where that takes long, and nothing is closed."""
+        until = self._clock.monotonic() + PATIENCE
+        while held := max((one.held for one in told if not one.is_sealed), default=0.0):
+            if self._clock.monotonic() >= until and not any(one.is_sealed for one in told):
+                self._shards.reopen(self._sources)
+                return False
+            self._clock.sleep(min(held, _LOOK_AGAIN))
+            told = self._shards.tell(self._sources, STILL)
+        return True
+
+    def _seal(self, shard: ShardRef) -> Sealed:
+        while True:
+            if sealed := self._shards.seal(shard, self._queue.burials):
+                return sealed
+            # Whoever took it while it was not still any more, as this process was frozen.
+            (told,) = self._shards.tell([shard], STILL)
+            self._clock.sleep(min(max(told.held, 0.01), _LOOK_AGAIN))
+
+    def _carry(self, floors: Sequence[Floors]) -> int:
+        """Carry all that the closed shards have. The arrival numbers of each are counted on from those before it."""
+        bases = [sum(one.arrival for one in floors[:number]) for number in range(len(floors))]
+        left: list[tuple[ShardRef, int, Sequence[Load]]] = [
+            (shard, base, ()) for shard, base in zip(self._sources, bases, strict=True)
+        ]
+        rows = 0
+        while left:
+            cargos = self._shards.carry(left)
+            for brought in self._by_target(cargos):
+                self._shards.receive(brought)
+            rows += sum(len(cargo.rows) for cargo in cargos)
+            left = [
+                (shard, base, cargo.rows)
+                for (shard, base, _), cargo in zip(left, cargos, strict=True)
+                if not cargo.is_empty
+            ]
+        return rows
+
+    def _by_target(self, cargos: Sequence[Cargo]) -> Iterator[list[tuple[ShardRef, Sequence[Load]]]]:
+        """What each shard receives, in the order of each source, in turns that one call may have."""
+        brought: dict[int, list[Load]] = {shard.index: [] for shard in self._targets}
+        for cargo in cargos:
+            for row in cargo.rows:
+                for index in self._indexes_of(row):
+                    brought[index].append(row)
+        while any(brought.values()):
+            yield [(self._at[index], rows[:_ROWS_AT_ONCE]) for index, rows in brought.items() if rows]
+            brought = {index: rows[_ROWS_AT_ONCE:] for index, rows in brought.items()}
+
+    def _indexes_of(self, row: Load) -> Sequence[int]:
+        is_of_all = row.name == _FOR_ALL or (row.kind == b"lane" and not self._queue.by_tenant)
+        if is_of_all:
+            return [shard.index for shard in self._targets]
+        return [self._queue.crc_of(row.name.decode()) % self._layout.after]
+
+    def _open(self, sealed: Sequence[Sealed]) -> None:
+        """Open the shards; what the closed ones have counted is counted on in one of them each."""
+        counted: list[list[bytes]] = [[] for _ in self._targets]
+        for number, one in enumerate(sealed):
+            counted[number % len(counted)] += one.counters
+        for shard, counters in zip(self._targets, counted, strict=True):
+            self._shards.open(shard, counters)
+
+
+Report = Callable[[int, int, Moved | Postponed], object]
+"""Is told how many groups have moved, of how many, and what became of the last."""

@@ -1,0 +1,29 @@
+"""The moves of an app's queues."""
+
+from typing import TYPE_CHECKING
+
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.survivors import CRASHED
+from lowkiq_lambda.reshard.queue_facts import QueueFacts
+from lowkiq_lambda.reshard.resharding import Resharding
+from lowkiq_lambda.store.shard.moving import Burials
+from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app_core import AppCore
+
+
+def resharding_of(app: "AppCore", worker: "type[Worker] | FunctionWorker") -> Resharding:
+    """Those of the worker's queue."""
+    queue, config = app.queues[worker_of(worker).queue_name], app.config
+    texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
+    morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
+    first = queue.shards[0]
+    facts = QueueFacts(
+        queue.worker.queue_name,
+        queue.worker.merge,
+        first.by_tenant,
+        first.features,
+        Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
+    )
+    return Resharding(app.backend, facts, config.retry_for, app.backend.clock)

@@ -1,0 +1,176 @@
+"""Moves a queue to another number of shards, group by group; a call that broke off is gone on with by the next."""
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.errors import LowkiqError, QueueMismatch
+from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Report
+from lowkiq_lambda.reshard.queue_facts import QueueFacts
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import Registered, next_generation, read_registered, replace_registered
+from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
+from lowkiq_lambda.store.shard.layout import Home, Layout, settled
+from lowkiq_lambda.store.shard.moving import MovingShards, Overtaken
+
+LONGEST_REST: Final = 5.0
+"""Seconds until a group that could not move has its turn again."""
+_SHORTEST_REST: Final = 0.1
+_TRIES: Final = 20
+
+
+class Resharding:
+    """The moves of one queue. Two at once do no harm: each finds done what the other has done."""
+
+    def __init__(self, backend: Backend, queue: QueueFacts, retry_for: float, clock: Clock) -> None:
+        self._backend = backend
+        self._queue = queue
+        self._retry_for = retry_for
+        self._clock = clock
+
+    @property
+    def layout(self) -> Layout:
+        """Where the queue's ids are now. Raises QueueMismatch, BackendError."""
+        return _layout_of(self._there())
+
+    def begin(self, to: int) -> Layout:
+        """Begin a move to so many shards, or find the one that is under way there; the layout.
+
+        Raises LowkiqError where another change of the queue is under way.
+        """
+        while True:
+            there = self._there()
+            layout = _layout_of(there)
+            if layout.after == to:
+                return layout
+            self._refuse_second(there)
+            first = self._queue.shards([Home(layout.after, 0)])[0]
+            epoch = next_generation(self._backend, first, there.generation)
+            if self._swap(there, layout.begun(to, max(epoch, layout.epoch + 1))):
+                return self.layout
+
+    def abort(self, report: Report) -> Layout:
+        """Turn round: what has moved walks back; the layout. A queue that does not move stays as it is."""
+        while (there := self._there()).is_moving:
+            with suppress(Overtaken):
+                if self._turn(there, Layout.turned_back, report):
+                    break
+        return self.layout
+
+    def go_on(self, report: Report, remaining: Callable[[], float] | None = None) -> bool:
+        """Move what has not moved, while `remaining` (seconds) is more than 0; whether all has arrived.
+
+        Raises LowkiqError where a group cannot move at all, and BackendError.
+        """
+        in_vain = 0
+        while (there := self._there()).is_moving:
+            layout = _layout_of(there)
+            if not layout.left:
+                self._arrive(there)
+                continue
+            rests: list[float] = []
+            for group in layout.left:
+                if remaining is not None and remaining() <= 0:
+                    return False
+                try:
+                    outcome = self._move(layout, group)
+                except Overtaken:
+                    in_vain += 1
+                    self._after_overtaken(there, in_vain, report)
+                    break
+                self._tell(report, layout, outcome)
+                if isinstance(outcome, Postponed):
+                    rests.append(outcome.seconds)
+            if rests and len(rests) == len(layout.left):
+                self._clock.sleep(min(max(min(rests), _SHORTEST_REST), LONGEST_REST))
+        return True
+
+    def _turn(self, there: Registered, changed: Callable[[Layout, int], Layout], report: Report) -> bool:
+        """Give the move another epoch; whether no other process came between.
+
+        What is closed of a group goes on under the old one to its end. Of any other group the first shard is closed
+        under no earlier epoch from then on, and so none is: the layout that is written next is true of it.
+        """
+        layout = _layout_of(there)
+        first = self._queue.shards(layout.sources(0))[0]
+        epoch = max(next_generation(self._backend, first, there.generation), layout.epoch + 1)
+        for group in layout.left:
+            shards = self._queue.shards(layout.sources(group))
+            try:
+                self._shards(epoch).reopen(shards[:1])
+            except Overtaken:
+                self._tell(report, layout, self._move(layout, group))
+                return False
+        return self._swap(there, changed(layout, epoch))
+
+    def _after_overtaken(self, there: Registered, in_vain: int, report: Report) -> None:
+        """Somebody else has moved on; or has begun to turn the move round and died, so that nothing of it goes on."""
+        if in_vain > _TRIES:
+            raise LowkiqError(f"Queue {self._queue.name!r} cannot move: its shards have had other orders since.")
+        self._clock.sleep(_SHORTEST_REST * in_vain)
+        now = self._there()
+        if now == there:
+            with suppress(Overtaken):
+                self._turn(now, Layout.renewed, report)
+
+    def _move(self, layout: Layout, group: int) -> Moved | Postponed:
+        move = GroupMove(self._shards(layout.epoch), self._queue, layout, group, self._clock)
+        outcome = move.run()
+        if isinstance(outcome, Moved):
+            self._note_moved(layout.epoch, group)
+            self._ring(layout, move.targets)
+        return outcome
+
+    def _note_moved(self, epoch: int, group: int) -> None:
+        while True:
+            there = self._there()
+            layout = _layout_of(there)
+            if layout.epoch != epoch or group not in layout.left or self._swap(there, layout.with_moved(group)):
+                return
+
+    def _ring(self, layout: Layout, targets: Sequence[ShardRef]) -> None:
+        numbers = ",".join(str(layout.before + shard.index) for shard in targets)
+        self._backend.publish(notification_channel(self._queue.name), numbers)
+
+    def _tell(self, report: Report, layout: Layout, outcome: Moved | Postponed) -> None:
+        report(layout.groups - len(self.layout.left), layout.groups, outcome)
+
+    def _shards(self, epoch: int) -> MovingShards:
+        return MovingShards(self._backend, epoch, self._queue.merge, self._retry_for)
+
+    def _there(self) -> Registered:
+        there = read_registered(self._backend, self._queue.name, self._retry_for)
+        if there is None or not there.is_readable:
+            raise QueueMismatch(
+                f"Queue {self._queue.name!r} cannot move: it has no declaration that can be read. "
+                "A push, or a drain, declares it."
+            )
+        return there
+
+    def _arrive(self, there: Registered) -> None:
+        layout = _layout_of(there)
+        made_with = {**there.made_with, "shards_count": layout.after}
+        self._swap(replace(there, made_with=made_with, generation=layout.epoch), layout.ended(), before=there)
+
+    def _swap(self, after: Registered, layout: Layout, before: Registered | None = None) -> bool:
+        """Write the layout, and what else is changed, unless another process has written since."""
+        named = layout.noted(self._clock.time(), f"{socket.gethostname()}:{os.getpid()}")
+        new = Registered(after.made_with, after.generation, after.changing, layout=named)
+        return replace_registered(self._backend, self._queue.name, before or after, new, self._retry_for)
+
+    def _refuse_second(self, there: Registered) -> None:
+        if there.layout is not None and there.layout.is_moving:
+            raise LowkiqError(
+                f"Queue {self._queue.name!r} is on its way from {there.layout.before} to {there.layout.after} "
+                "shards: let that arrive, or turn it round (--abort), before another move."
+            )
+        if there.changing:
+            raise LowkiqError(f"Queue {self._queue.name!r} is being declared anew: finish that first.")
+
+
+def _layout_of(there: Registered) -> Layout:
+    return there.layout or settled(there.made_with["shards_count"])

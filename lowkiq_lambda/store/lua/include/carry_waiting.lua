@@ -1,0 +1,110 @@
+--! keys due jobs box since retry errors trouble suspects gathering
+--! needs cargo carry_entries records put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
+-- What waits: of each id what is known of it, and its payloads from the first on, in as many rows as it takes. A row is a
+-- map of `id`; `at`, when it is due; `touched`; `entries`; and, where there are any, `started`, what a started job was handed
+-- (records.lua); `counts`, {arrival number, retry_count, ...} of these payloads; `since`, `error`, `failures`, `trouble`,
+-- `suspect`, when it is due as a suspect; `gathers`, the latest time it may get; and what carry_entries.lua adds.
+
+local function leave_nothing(id)
+  wait_no_more(id)
+  call('HDEL', jobs, id)
+  call('ZREM', since, id)
+  call('ZREM', retry, id)
+  call('HDEL', trouble, id)
+  drop_suspect(id)
+  forget_errors({id})
+end
+
+-- `given`: '1' where the started job has gone, else '0', and the place up to which its payloads have, or ''.
+local function drop_waiting(id, given)
+  local record, upto = call('HGET', jobs, id), given:sub(2)
+  if not record then return end
+  local kind = record:byte(1)
+  if kind ~= SEVERAL and kind ~= STARTED then
+    -- It is the only row of its id.
+    if upto ~= '' then leave_nothing(id) end
+    return
+  end
+  local prefix, handed_over = box_prefix(id), kind == STARTED and given:sub(1, 1) == '1' and started_of(id)
+  if handed_over then drop_started(id, record, handed_over) end
+  if upto ~= '' then call('ZREMRANGEBYLEX', box, '[' .. prefix, '(' .. prefix .. upto) end
+  local from, to = box_range(prefix)
+  if started_of(id) or call('ZLEXCOUNT', box, from, to) > 0 then
+    -- It was that of the oldest, where nothing else is noted.
+    if not read_trouble(id).retry_counts then call('ZREM', retry, id) end
+    return
+  end
+  leave_nothing(id)
+end
+
+local function note_what_is_known(row, id, record, entries)
+  local t = read_trouble(id)
+  local counts = counts_of(id, t, record)
+  for _, entry in ipairs(entries) do
+    local arrival = number_of_arrival(entry)
+    if counts[arrival] then
+      row.counts = row.counts or {}
+      row.counts[#row.counts + 1], row.counts[#row.counts + 2] = arrival + base, counts[arrival]
+    end
+  end
+  -- What proves a group systemic stays behind; of the group each runs alone.
+  t.retry_counts, t.group = nil, t.group == '' and '' or nil
+  t.upto, t.keep = t.upto and t.upto + base, t.keep and t.keep + base
+  row.trouble = next(t) and t or nil
+  row.since, row.suspect = call('ZSCORE', since, id) or nil, call('ZSCORE', suspects, id) or nil
+  row.error = error_of(errors, id) or nil
+  local noted = failures_of(id)
+  row.failures = #noted > 0 and noted or nil
+end
+
+local function note_gathering(row, id)
+  local given, latest = unpack(call('ZMSCORE', gathering, id, '\255' .. id))
+  if given and latest and tonumber(given) == tonumber(row.at) then row.gathers = latest end
+end
+
+local function load_id(id, at, record, has_more_to_tell)
+  local kind, row, upto, all, handed_over = record:byte(1), {id = id, at = at}, '', nil, nil
+  if kind == SEVERAL or kind == STARTED then
+    row.touched = record:sub(2)
+    handed_over = kind == STARTED and started_of(id)
+    row.entries = page(box, id, '', cargo_records, cargo_bytes)
+    all = {unpack(row.entries)}
+  else
+    local place, payload, touched = read_single(record)
+    row.entries, row.touched = {place .. payload}, touched
+    all = row.entries
+  end
+  if handed_over then
+    local entries, progress = read_handed(handed_over, 1)
+    for _, entry in ipairs(entries) do all[#all + 1] = entry end
+    row.started = handed(moved_all(entries), progress)
+  end
+  if #all == 0 then error('DAMAGED id without payloads') end
+  if #row.entries > 0 then
+    local last = row.entries[#row.entries]
+    upto = last:sub(1, PLACE - 6) .. struct.pack('>I6', number_of_arrival(last) + 1)
+  end
+  if row.touched ~= UNTOUCHED then row.touched = moved_arrival(row.touched) end
+  if has_more_to_tell then note_what_is_known(row, id, record, all) end
+  if gathering then note_gathering(row, id) end
+  add_what_entries_have(row, all)
+  row.entries = moved_all(row.entries)
+  load('waiting', id, (handed_over and '1' or '0') .. upto, row, #all)
+end
+
+local function carry_waiting()
+  local has_more_to_tell = call('EXISTS', since, retry, errors, trouble, suspects) > 0
+  local from = 0
+  while not is_full() do
+    local step = math.max(1, math.min(cargo_records, reading_step(cargo_bytes), 1000))
+    local listed, ids = call('ZRANGE', due, from, from + step - 1, 'WITHSCORES'), {}
+    if #listed == 0 then return end
+    for i = 1, #listed, 2 do ids[(i + 1) / 2] = listed[i] end
+    for i, record in ipairs(call('HMGET', jobs, unpack(ids))) do
+      if is_full() then return end
+      if not record then error('DAMAGED id without payloads') end
+      load_id(ids[i], listed[2 * i], record, has_more_to_tell)
+    end
+    from = from + step
+  end
+end

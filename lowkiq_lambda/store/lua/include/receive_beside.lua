@@ -1,0 +1,41 @@
+--! keys receipts rows timetable
+--! needs receive_entries
+--! with tracking items
+--! with tenants lanes
+-- What a shard has beside its jobs, as carry_beside.lua has it; a second copy changes nothing.
+
+local function receive_receipts(_, row)
+  local given = {}
+  for i = 1, #row, 2 do given[i], given[i + 1] = row[i + 1], row[i] end
+  call('ZADD', receipts, 'GT', unpack(given))
+end
+
+local function receive_row(_, row)
+  local field, packed = unpack(row)
+  if #field == REF then
+    receive_rows(row)
+  elseif tonumber(packed) > tonumber(call('HGET', rows, field) or 0) then
+    call('HSET', rows, field, packed)
+  end
+end
+
+-- A time that was decided here meanwhile stays decided.
+local function receive_entry(_, row)
+  local name, packed = unpack(row)
+  local there = call('HGET', timetable, name)
+  local decided = there and cmsgpack.unpack(there).last or 0
+  if not there or decided < (cmsgpack.unpack(packed).last or 0) then call('HSET', timetable, name, packed) end
+end
+
+-- What is in flight nowhere any more has begun, and counts from now on.
+local function receive_lane(_, row)
+  local lane, packed = unpack(row)
+  local known, come = read_lane(lane), cmsgpack.unpack(packed)
+  local function latest(name)
+    local at = math.max(known[name] or 0, come[name] or 0)
+    known[name] = at > 0 and at or nil
+  end
+  for _, name in ipairs({'at', 'paused', 'rests', 'kept'}) do latest(name) end
+  if #(come.log or {}) > #(known.log or {}) then known.log = come.log end
+  set_turn(lane, known)
+end

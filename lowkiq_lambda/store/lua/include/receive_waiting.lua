@@ -1,0 +1,72 @@
+--! keys due jobs box since errors suspects failures gathering meta
+--! needs receive_entries records put wait flight started keep_error trouble retry_counts
+-- What waited elsewhere, as carry_waiting.lua has it, joins what was pushed here since; a second copy changes nothing. What
+-- is known of the id is that of the row, as what is here is fresh, and may meet it only as a push meets what waits.
+local LATEST_OF = '\255'
+
+local function is_there(id, record, entry)
+  local kind = record and record:byte(1)
+  if not kind then return false end
+  if kind == SEVERAL or kind == STARTED then return call('ZSCORE', box, box_prefix(id) .. entry) ~= false end
+  return untouched(record):sub(2) == entry
+end
+
+local function keep_touched(id, touched)
+  local record = call('HGET', jobs, id)
+  local kind = record:byte(1)
+  if kind == SEVERAL or kind == STARTED then
+    local last = later(record:sub(2), touched)
+    if last ~= record:sub(2) then call('HSET', jobs, id, record:sub(1, 1) .. last) end
+    return
+  end
+  local place, payload, own = read_single(record)
+  local last = later(own, touched)
+  if last ~= own then call('HSET', jobs, id, 't' .. last .. place .. payload) end
+end
+
+-- Where pushes put the id off, those to here go on from there.
+local function time_of(row)
+  if not gathering then return row.at end
+  if not row.gathers then
+    call('ZREM', gathering, row.id, LATEST_OF .. row.id)
+    return row.at
+  end
+  local given, waits_until = unpack(call('ZMSCORE', gathering, row.id, LATEST_OF .. row.id))
+  local at, waiting = row.at, call('ZSCORE', due, row.id)
+  if given and waits_until and waiting and tonumber(given) == tonumber(waiting) and tonumber(given) > tonumber(at) then
+    at = tonumber(given) < tonumber(row.gathers) and given or row.gathers
+  end
+  call('ZADD', gathering, at, row.id, row.gathers, LATEST_OF .. row.id)
+  return at
+end
+
+local function receive_waiting(merge, row)
+  local id = row.id
+  receive_what_entries_have(row)
+  local record, here = call('HGET', jobs, id), read_trouble(id)
+  local counts, t = counts_of(id, here, record), row.trouble or here
+  for i = 1, row.counts and #row.counts or 0, 2 do
+    local arrival = row.counts[i]
+    counts[arrival] = math.max(counts[arrival] or -1, row.counts[i + 1])
+  end
+  if row.started and not started_of(id) then
+    local entries, progress = read_handed(row.started, 1)
+    keep_started(merge, id, entries, progress, record)
+  end
+  local longest = 0
+  for _, entry in ipairs(row.entries) do
+    longest = math.max(longest, #entry - PLACE)
+    if not is_there(id, call('HGET', jobs, id), entry) then put_counted(counts, merge, id, entry) end
+  end
+  if row.touched ~= UNTOUCHED then keep_touched(id, row.touched) end
+  wait(id, time_of(row))
+  if row.since then call('ZADD', since, row.since, id) end
+  if row.suspect then call('ZADD', suspects, row.suspect, id) end
+  if row.error then keep_error(errors, id, row.error) end
+  if row.failures then call('HSET', failures, id, cmsgpack.pack(row.failures)) end
+  t.retry_counts = nil
+  note_counts(id, t, counts)
+  write_trouble(id, t)
+  if row.headers then note_received(row) end
+  if longest > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', longest) end
+end

@@ -1,0 +1,14 @@
+--! keys meta
+--! needs mover free_memory_first
+-- Opens a shard that has received all that a move brings it; what is counted comes with it, once. Harmless to repeat.
+-- ARGV[4]  epoch
+-- ARGV[5]  msgpack of {counter, count, ...}
+-- Returns {'OK'}; {'OVER'}; or a refusal.
+local refused, last = outdated()
+if refused then return refused end
+if last ~= epoch or is_sealed(last) then return OVER end
+free_memory_first()
+if call('HDEL', meta, 'receiving') == 0 then return {'OK'} end
+local counts = cmsgpack.unpack(ARGV[5])
+for i = 1, #counts, 2 do call('HINCRBY', meta, counts[i], counts[i + 1]) end
+return {'OK'}

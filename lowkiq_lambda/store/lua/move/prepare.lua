@@ -1,0 +1,33 @@
+--! keys due jobs box suspects flight morgue morgue_payloads meta
+--! needs shard mover floors free_memory_first
+-- Makes a shard receive what a move brings it: from then on it takes pushes. Harmless to repeat, and to call again with
+-- larger floors, also once the shard is open.
+-- ARGV[4]   epoch
+-- ARGV[5..7]  floors: arrival number, default score, token
+-- ARGV[8]   merge; or '' where only the floors are raised, of a shard that is receiving already or has been
+-- ARGV[9]   msgpack of fields of meta that operators have set, to their values
+-- Returns {'OK'}; {'SOON', seconds} where the shard was closed too short a time ago; {'JOBS'} where it has any; {'OVER'};
+--   or a refusal.
+local REST = 120
+local refused, last = outdated()
+if refused then return refused end
+if is_sealed(last) then return OVER end
+local merge = ARGV[8]
+if last ~= epoch then
+  if merge == '' then return OVER end
+  local closed, closed_at, refused_at, receiving =
+    unpack(call('HMGET', meta, 'closed', 'closed_at', 'refused_at', 'receiving'))
+  -- It is in use.
+  if last and not closed and not receiving then return {'JOBS'} end
+  -- A push whose answer was lost may still be on its way here.
+  local rests = math.max(tonumber(closed_at or 0), tonumber(refused_at or 0)) + REST - now
+  if rests > 0 then return {'SOON', string.format('%.6f', math.min(rests, REST))} end
+  if call('EXISTS', due, jobs, box, suspects, flight, morgue, morgue_payloads) > 0 then return {'JOBS'} end
+end
+free_memory_first()
+raise_floors(ARGV[5], ARGV[6], ARGV[7])
+if last == epoch then return {'OK'} end
+call('HDEL', meta, 'closed', 'closed_at', 'refused_at', 'still_until', 'in_use', 'action', 'quiet', 'recovery')
+call('HSET', meta, 'receiving', ARGV[4], 'generation', ARGV[4], 'merge', merge)
+for field, value in pairs(cmsgpack.unpack(ARGV[9])) do call('HSET', meta, field, value) end
+return {'OK'}

@@ -1,0 +1,25 @@
+--! keys meta
+--! needs shard mover free_memory_first
+--! rarely receive_waiting receive_buried receive_beside
+-- Takes in what a move brings. Harmless to repeat, at any time: a second copy changes nothing, whatever was pushed meanwhile.
+-- ARGV[4]   epoch
+-- ARGV[5]   merge
+-- ARGV[6..] kind and row, as carry.lua returned them
+-- Returns {'OK'}; {'OPEN'} where this move has opened the shard, which changes nothing; {'OVER'}; or a refusal.
+local refused, last = outdated()
+if refused then return refused end
+if last ~= epoch then return OVER end
+-- It has all, so these are copies.
+if call('HGET', meta, 'receiving') ~= ARGV[4] then return {'OPEN'} end
+free_memory_first()
+local RECEIVE = {
+  waiting = rarely().receive_waiting,
+  buried = rarely().receive_buried,
+  receipts = rarely().receive_receipts,
+  item = rarely().receive_row,
+  entry = rarely().receive_entry,
+  lane = rarely().receive_lane,
+}
+for i = 6, #ARGV, 2 do RECEIVE[ARGV[i]](ARGV[5], cmsgpack.unpack(ARGV[i + 1])) end
+call('HSET', meta, 'now', latest_now)
+return {'OK'}

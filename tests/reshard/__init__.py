@@ -1,0 +1,1 @@
+"""Live resharding: the scripts of a move, its protocol, and its commands."""

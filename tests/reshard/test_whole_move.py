@@ -1,0 +1,31 @@
+"""Whole moves: all that a queue holds lies in other shards at the end, as it was."""
+
+from collections import defaultdict
+
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+
+
+def performed(notes: Notes) -> dict[str, list[object]]:
+    """The payloads of each id, in the order in which they were performed."""
+    by_id = defaultdict[str, list[object]](list)
+    for batch in notes.batches:
+        for job_id, payloads in batch.items():
+            by_id[job_id] += payloads
+    return dict(by_id)
+
+
+def test_an_idle_queue_moves_and_each_id_keeps_its_order(make_app: MakeApp, queue_name: str) -> None:
+    """After 5 shards have become 12, each payload is performed once, those of an id in their order."""
+    notes, old, new = Notes(), make_app(), make_app()
+    worker = declare(old, queue_name, notes, shards_count=5, merge="never")
+    ids = [f"id {number}" for number in range(40)]
+    for turn in range(3):
+        worker.perform_async([{"id": one, "payload": turn} for one in ids])
+
+    old.reshard(worker, to=12)
+
+    declare(new, queue_name, notes, shards_count=12, merge="never")
+    assert {"done": 40} == new.drain()
+    assert {one: [0, 1, 2] for one in ids} == performed(notes)
