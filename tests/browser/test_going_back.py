@@ -140,7 +140,7 @@ def test_a_selection_that_no_address_can_keep_is_not_sent_again(
     page = visit(f"morgue?queue={worker.queue_name}")
     for _ in range(2):
         page.get_by_label("Select all on this page").check()
-        page.get_by_role("button", name="Requeue").first.click()
+        page.get_by_role("button", name="Requeue", exact=True).click()
         expect(page.get_by_text("100 ids that you selected")).to_be_visible()
         page.wait_for_function("location.search !== ''")
         with nothing_sent(page):
@@ -150,7 +150,7 @@ def test_a_selection_that_no_address_can_keep_is_not_sent_again(
     assert (0, 100) == lengths(app, worker)
 
     page.get_by_label("Select all on this page").check()
-    page.get_by_role("button", name="Requeue").first.click()
+    page.get_by_role("button", name="Requeue", exact=True).click()
     confirm(page, "Requeue")
     expect_done(page, "100 ids were")
     walk_back_and_forth(page, page.get_by_text("The morgue is empty"), page.get_by_text("100 ids were changed"))

@@ -130,7 +130,7 @@ def test_hostile_ids_payloads_and_errors_break_no_page(
 
     page.goto(morgue)
     page.get_by_label("Select all on this page").check()
-    page.get_by_role("button", name="Requeue").first.click()
+    page.get_by_role("button", name="Requeue", exact=True).click()
     confirm(page, "Requeue")
     expect_done(page, f"{len(names)} ids were")
     handler.batches.clear()

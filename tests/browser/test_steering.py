@@ -13,7 +13,7 @@ from tests.kit.handlers import FailingHandler
 from tests.kit.steering import confirm, expect_done
 
 PAGES = ("", "waiting?queue={queue}", "processing?queue={queue}", "morgue?queue={queue}", "shards?queue={queue}")
-FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter(
+FOCUSABLE = """() => [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")].filter(
     element => !element.disabled && element.type !== "hidden" && element.checkVisibility({ visibilityProperty: true })
 ).length"""
 FOCUSED = """() => {
@@ -74,10 +74,10 @@ def test_everything_can_be_done_without_scripts(
     bury(app, worker, handler, [{"id": name} for name in ("one", "two", "three")])
     page = visit(f"morgue?queue={worker.queue_name}", java_script_enabled=False)
     page.get_by_label("Id begins with").fill("t")
-    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="Show").click()
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_label("Select two").check()
-    page.get_by_role("button", name="Requeue").first.click()
+    page.get_by_role("group", name="Actions on the selected jobs").get_by_role("button", name="Requeue").click()
     confirm(page, "Requeue")
     expect_done(page, "1 id was")
     page.get_by_role("link", name="Back to the list").click()
@@ -163,11 +163,11 @@ def test_a_time_is_all_of_what_was_typed(
 
 
 def test_a_time_out_of_a_list_is_found_by_it(worker: Any, visit: Visit) -> None:
-    """What a list shows may be pasted into the field, in a browser of whatever language."""
+    """What a list has as the title of a time may be pasted into the field, in a browser of whatever language."""
     at = 1_800_000_000
     worker.perform_async([{"id": "before", "perform_in": at - 1}, {"id": "behind", "perform_in": at + 1}])
     page = visit(f"waiting?queue={worker.queue_name}&by=perform_in", locale="ar-EG")
-    shown = page.locator("tbody tr").nth(1).locator("time").inner_text()
+    shown = page.locator("tbody tr").nth(1).locator("time").get_attribute("title") or ""
     page.get_by_label("Range", exact=True).select_option("from a value on, ascending")
     page.get_by_label("Value").fill(shown)
     page.get_by_role("button", name="Show").click()

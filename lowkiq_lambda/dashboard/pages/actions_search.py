@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from lowkiq_lambda.dashboard.pages import filters
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 
@@ -14,14 +16,17 @@ _ORDERS: Final = {"waiting": ("perform_in", "retry_count", "id"), "morgue": ("up
 
 def wanted_by(fields: Mapping[str, str], listed: str) -> IdFilter:
     """A filter for all jobs on the pages of the list. Raises ValueError, with a sentence, for an invalid value."""
-    query = filters.list_query(fields, _ORDERS[listed], "asc")
-    if query.searches:
-        return IdFilter(prefix=query.find, error=query.text)
+    return filter_of(filters.list_query(fields, _ORDERS[listed], "asc"))
+
+
+def filter_of(query: filters.ListQuery) -> IdFilter:
+    """All conditions of the query. Raises ValueError, with a sentence, for an invalid value."""
+    search = IdFilter(prefix=query.find, error=query.text)
     if query.by == "id":
         least, most = query.bounds("", "")
-        return IdFilter(least_id=least, most_id=most)
+        return msgspec.structs.replace(search, least_id=least, most_id=most)
     if query.by == "retry_count":
         least, most = query.bounds("", "")
-        return IdFilter(least_count=least, most_count=most)
+        return msgspec.structs.replace(search, least_count=least, most_count=most)
     least, most = query.bounds("-inf", "+inf")
-    return IdFilter(least=least, most=most)
+    return msgspec.structs.replace(search, least=least, most=most)

@@ -25,7 +25,7 @@ _DAY: Final = 86_400
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of the address. With `find` (a prefix of ids) or `text` (in errors) it is a search."""
+    """The fields of the address: an order, or a range in it; and `find` (a prefix of ids), `text` (in errors)."""
 
     by: str
     range: Way
@@ -36,8 +36,13 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def searches(self) -> bool:
-        """Whether it is a search, which has no order and no value."""
+        """Whether it is a search, which has no order unless it has a range, too."""
         return bool(self.find or self.text)
+
+    @property
+    def has_range(self) -> bool:
+        """Whether a value bounds it."""
+        return self.range in {"gte", "lte"} and (bool(self.value) or self.by == "id")
 
     @property
     def reverse(self) -> bool:
@@ -46,14 +51,14 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def fields(self) -> dict[str, str]:
         """The fields of an address for the first page of the same query."""
-        if self.searches:
-            return {name: value for name, value in (("find", self.find), ("text", self.text)) if value}
-        bound = {"value": self.value} if self.range in {"gte", "lte"} else {}
-        return {"by": self.by, "range": self.range, **bound}
+        search = {name: value for name, value in (("find", self.find), ("text", self.text)) if value}
+        if self.has_range:
+            return {**search, "by": self.by, "range": self.range, "value": self.value}
+        return search or {"by": self.by, "range": self.range}
 
     def bounds(self, least: str, most: str) -> tuple[str, str]:
         """Both bounds, with `least` and `most` as defaults. Raises ValueError, with a sentence."""
-        if self.range in {"asc", "desc"} or (not self.value and self.by != "id"):
+        if not self.has_range:
             return least, most
         if self.by == "id":
             first = last = f"[{self.value}"

@@ -1,4 +1,4 @@
-"""Pages of a list of jobs: a range or a search."""
+"""Pages of a list of jobs: a range, a search, or a search within a range."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,10 +7,14 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import unescaped, visible
+from lowkiq_lambda.dashboard.pages.actions_search import filter_of
+from lowkiq_lambda.dashboard.pages.chips import chips_of
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, list_query
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
+from lowkiq_lambda.dashboard.pages.sorting import Head
 from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.store.inspect.id_ranges import SearchableList
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page
 
@@ -20,10 +24,23 @@ JobPage = Page[JobView] | Page[MorgueJob]
 class JobList(msgspec.Struct, frozen=True):
     """A list: its path, the query of each order, the default direction, and the search."""
 
-    path: str
+    path: SearchableList
     by: Mapping[str, Callable[..., JobPage]]
     way: Way
     search: Callable[..., JobPage]
+
+    def query(self, fields: Mapping[str, str]) -> ListQuery:
+        """The query of an address."""
+        return list_query(fields, [*self.by], self.way)
+
+    def read(self, queries: Queries, query: ListQuery, limit: int) -> JobPage:
+        """A page of the list. Raises ValueError, with a sentence, for an invalid value or cursor."""
+        if query.searches and query.has_range:
+            return queries.filtered(self.path, filter_of(query), limit, reverse=query.reverse, after=query.after)
+        if query.searches:
+            return self.search(queries, query.find, query.text, limit, after=query.after)
+        least, most = query.bounds("-", "+")
+        return self.by[query.by](queries, least, most, limit, reverse=query.reverse, after=query.after)
 
 
 def show_list(context: RequestContext, which: JobList) -> Response:
@@ -31,36 +48,39 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    query, sentence = list_query(context.query, [*which.by], which.way), ""
+    query, sentence = which.query(context.query), ""
     jobs: JobPage = Page[JobView]([])
     queries = context.app.queries(worker)
     typed = query
     try:
-        jobs = _read(queries.glimpse(), which, query)
+        jobs = which.read(queries.glimpse(), query, PAGE)
         if not jobs and jobs.next is None and typed.after is None:
             jobs, query = _meant(queries.glimpse(), which, query)
     except ValueError as error:
         sentence = str(error)
     shards = queries.shards()
-    total = sum(shard.morgue_length if which.path == "morgue" else shard.length for shard in shards)
-    first = query.fields()
+    name, first = worker.queue_name, query.fields()
     return context.render(
         f"{which.path}.html",
         400 if sentence else 200,
-        queue=worker.queue_name,
+        queue=name,
         filter=query,
         orders={order: NAMES[order] for order in which.by},
         ways=WAYS,
+        heads=_heads(context, name, which, query),
+        chips=[] if sentence else chips_of(context, name, which.path, query),
         jobs=rows_of(context, worker, jobs),
         searched=query.searches,
         typed=visible(typed.find) if query.find != typed.find else "",
-        narrowed=query.searches or bool(query.range in {"gte", "lte"} and query.value),
+        narrowed=query.searches or query.has_range,
         sentence=sentence,
         cut=jobs.cut,
         shards=shards,
-        total=total,
-        first=context.link(which.path, queue=worker.queue_name, **first) if query.after is not None else None,
-        next=context.link(which.path, queue=worker.queue_name, **first, after=jobs.next) if jobs.next else None,
+        total=sum(shard.morgue_length if which.path == "morgue" else shard.length for shard in shards),
+        at=context.site.now(),
+        here=context.link(which.path, queue=name, **first, **({"after": query.after} if query.after else {})),
+        first=context.link(which.path, queue=name, **first) if query.after is not None else None,
+        next=context.link(which.path, queue=name, **first, after=jobs.next) if jobs.next else None,
         toolbar=which.path,
     )
 
@@ -68,13 +88,19 @@ def show_list(context: RequestContext, which: JobList) -> Response:
 def _meant(queries: Queries, which: JobList, query: ListQuery) -> tuple[JobPage, ListQuery]:
     """The jobs whose ids begin with the text that the pages show in the typed form, if that is another text."""
     other = msgspec.structs.replace(query, find=unescaped(query.find))
-    if other != query and (jobs := _read(queries, which, other)):
+    if other != query and (jobs := which.read(queries, other, PAGE)):
         return jobs, other
     return Page[JobView]([]), query
 
 
-def _read(queries: Queries, which: JobList, query: ListQuery) -> JobPage:
-    if query.searches:
-        return which.search(queries, query.find, query.text, PAGE, after=query.after)
-    least, most = query.bounds("-", "+")
-    return which.by[query.by](queries, least, most, PAGE, reverse=query.reverse, after=query.after)
+def _heads(context: RequestContext, queue: str, which: JobList, query: ListQuery) -> dict[str, Head]:
+    """The heads of columns by which the list can be ordered. A range or a search would be lost: then none is a link."""
+    is_free = not (query.searches or query.has_range)
+    # A search goes by time if a range bounds it, and has no order without one.
+    by = query.by if not query.searches else next(iter(which.by)) if query.has_range else ""
+    heads = dict[str, Head]()
+    for order in which.by:
+        way: Way = "desc" if order == by and not query.reverse else "asc"
+        link = context.link(which.path, queue=queue, by=order, range=way) if is_free else None
+        heads[order] = Head.of(link, is_here=order == by, reverse=query.reverse)
+    return heads

@@ -1,6 +1,7 @@
 """The overview: all queues and the servers."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import quote_plus
 
 import msgspec
@@ -8,6 +9,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import Chart, chart, spark
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.sorting import Columns, sort_of
 from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.views import Metrics, Overview, Quantiles, QueueOverview, Series
@@ -45,6 +47,25 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     paused: str
 
 
+def _slowest(times: Quantiles | None) -> float:
+    return -1.0 if times is None else times.p95
+
+
+_COLUMNS: Final[Columns[QueueRow]] = {
+    "name": lambda row: row.name.casefold(),
+    "done": lambda row: row.now.done,
+    "failed": lambda row: row.now.failed,
+    "lag": lambda row: row.now.lag,
+    "in_flight": lambda row: row.now.in_flight,
+    "length": lambda row: row.now.length,
+    "fresh": lambda row: row.now.fresh,
+    "retries": lambda row: row.now.retries,
+    "morgue": lambda row: row.now.morgue_length,
+    "waited": lambda row: _slowest(row.waited),
+    "took": lambda row: _slowest(row.took),
+}
+
+
 def show(context: RequestContext) -> Response:
     """The page, or its live region."""
     span = span_of(context)
@@ -55,9 +76,12 @@ def show(context: RequestContext) -> Response:
             queues.append(queue)
             yield _row(number, queue)
 
-    # Rows are rendered while further replies arrive; the totals above them need all.
+    sort = sort_of(context.query, _COLUMNS)
+    # Rows are rendered while further replies arrive, unless they are sorted; the totals above them need all.
     with context.app.overview(span) as overview:
-        rendered = context.fragment("overview_rows.html", rows=rows(overview))
+        rendered = context.fragment(
+            "overview_rows.html", rows=sort.rows([*rows(overview)], _COLUMNS) if sort.by else rows(overview)
+        )
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
         total=_total(overview.at, queues),
@@ -66,7 +90,9 @@ def show(context: RequestContext) -> Response:
         address=without_password(context.app.redis_url),
         span=span,
         spans=SPANS,
-        span_links=span_links(context, ""),
+        span_links=span_links(context, "", **sort.fields),
+        heads=sort.heads(context, "", _COLUMNS, span=span),
+        here=context.link("", span=span, **sort.fields),
         unseen=_unseen(context),
     )
 

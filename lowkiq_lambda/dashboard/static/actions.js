@@ -12,8 +12,19 @@
       all.indeterminate = picked > 0 && picked < rows.length;
     }
     if (label) label.textContent = picked ? `${picked} selected` : "Selected";
-    for (const button of document.querySelectorAll('#picked button[value^="picked:"]')) button.disabled = !picked;
+    for (const button of document.querySelectorAll('button[form=picked][value^="picked:"]')) button.disabled = !picked;
   }
+
+  // With shift, all rows from the last click on.
+  let last;
+  document.addEventListener("click", (event) => {
+    const rows = boxes(), place = rows.indexOf(event.target);
+    if (place < 0) return;
+    const from = event.shiftKey ? rows.indexOf(last) : -1;
+    if (from >= 0) for (const box of rows.slice(Math.min(from, place), Math.max(from, place) + 1)) box.checked = event.target.checked;
+    last = event.target;
+    count();
+  });
 
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-pick-all]")) for (const box of boxes()) box.checked = event.target.checked;

@@ -18,7 +18,8 @@
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.getTime())) {
-        time.textContent = ("clock" in time.dataset ? clock : "day" in time.dataset ? day : zoned)(at);
+        if ("ago" in time.dataset) time.title = zoned(at);
+        else time.textContent = ("clock" in time.dataset ? clock : "day" in time.dataset ? day : zoned)(at);
       }
     }
   }

@@ -20,7 +20,7 @@
       if (old.nodeType === Node.TEXT_NODE) return !isSelected(old);
       if (!(old instanceof Element)) return true;
       // The script has converted it to the viewer's zone.
-      if (old.matches("time[datetime]") && old.dateTime === fresh.dateTime) return false;
+      if (old.matches("time[datetime]:not([data-ago])") && old.dateTime === fresh.dateTime) return false;
       return !(old.matches(FIELDS) && isTyped(old));
     },
     beforeNodeRemoved(old) {

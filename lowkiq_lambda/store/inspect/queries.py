@@ -8,6 +8,8 @@ from typing import Literal
 
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
 from lowkiq_lambda.store.inspect.damaged_records import damaged_records
+from lowkiq_lambda.store.inspect.filtered_list import filtered_ids
+from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from lowkiq_lambda.store.inspect.id_ranges import (
     Bound,
     IdRange,
@@ -162,6 +164,24 @@ class Queries:
         """As `search`, jobs in the morgue."""
         ids = self.search_ids("morgue", prefix, text, limit, after=after)
         return self._looked_up("morgue", ids, self._jobs.morgue_job)
+
+    def filtered(
+        self,
+        where: SearchableList,
+        wanted: IdFilter,
+        limit: int = 100,
+        *,
+        reverse: bool = False,
+        after: str | None = None,
+    ) -> Page[JobView] | Page[MorgueJob]:
+        """Jobs of a list that the filter wants, by when they are due, or by their burial.
+
+        One call reads a bounded number of ids, so a page may be empty and yet have a `next`.
+        """
+        ids = filtered_ids(self._jobs.reader, where, wanted, limit, reverse=reverse, after=after)
+        if where == "morgue":
+            return self._looked_up(where, ids, self._jobs.morgue_job)
+        return self._looked_up(where, ids, self._jobs.job)
 
     def search_ids(
         self, where: SearchableList, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
