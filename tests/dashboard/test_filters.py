@@ -91,9 +91,7 @@ def test_a_filtered_morgue_has_pages(
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
-def test_a_filtered_list_is_the_whole_list_narrowed(
-    app: Lowkiq, queue_name: str, clock: ManualClock, way: str
-) -> None:
+def test_a_filtered_list_is_the_whole_list_narrowed(app: Lowkiq, queue_name: str, clock: ManualClock, way: str) -> None:
     """What one page after the other holds is what the list by time holds that the filter wants, in its order."""
     worker: Any = declare(app, queue_name, FailingHandler(), shards_count=3)
     worker.perform_async([{"id": f"{'ab'[number % 2]}{number}", "delay": number // 5} for number in range(60)])
