@@ -61,6 +61,7 @@ def dashboard(
         mask=mask,
         throttle=Throttle(now, lambda *args: _count_attempts(load(), *args)),
         now=now,
+        lag_limit=settings.dashboard_lag_limit,
     )
     gate = Gate(_pages_and_api(site), site.auth, lambda *args: refusal(site, *args), now)
     served = SecurityHeaders(GZipMiddleware(gate, minimum_size=_SMALL, compresslevel=5))
@@ -105,6 +106,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/waiting", _page("waiting")),
         get(site, "/processing", _page("processing")),
         get(site, "/morgue", _page("morgue")),
+        get(site, "/export", _page("export")),
         get(site, "/shards", _page("shards")),
         get(site, "/limits", _page("limits")),
         get(site, "/tenants", _page("tenants")),

@@ -45,6 +45,8 @@ class Site:
     """Replaces the mask of the app's Config."""
     throttle: Throttle
     now: Callable[[], float]
+    lag_limit: float
+    """Seconds of lag from which a page shows it in red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class RequestContext:
             "has_tenants": self.has_tenants,
             "main_pages": MAIN,
             "tabs": OF_QUEUE,
+            "lag_limit": self.site.lag_limit,
             "here_is": path_of(self.request.scope).removeprefix("/"),
             "searched_for": self.query.get("q", "") if path_of(self.request.scope) == "/search" else "",
             "nonce": self.request.state.nonce,

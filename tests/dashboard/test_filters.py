@@ -11,8 +11,8 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.store.inspect import filtered_list
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from lowkiq_lambda.testing import ManualClock
-from tests.dashboard.test_queue_pages import fail, ids_on, link, next_of
 from tests.kit.handlers import FailingHandler
+from tests.kit.job_pages import fail, ids_on, link, next_of
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
@@ -52,3 +54,25 @@ def test_a_queue_is_paused_for_a_typed_time_from_its_page(
     assert clock.time() + 600 == shard.paused_until
     assert "Paused for 10m" in browser.follow(answer).words
     assert "Pause for that long" not in make_browser(READER).get(page).words
+
+
+def test_a_lag_beyond_the_limit_is_marked(
+    app: Lowkiq, queue_name: str, make_browser: MakeBrowser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In red on each page, and in the title of the tab, which is seen where the page is not; a pause is no lag."""
+    worker: Any = declare(app, queue_name, FailingHandler())
+    worker.perform_async([{"id": 1}])
+    clock.advance(60.0)
+    assert "late" not in make_browser().get("/").text
+    monkeypatch.setenv("LOWKIQ_DASHBOARD_LAG_LIMIT", "60")
+    browser = make_browser()
+
+    assert "<title>1 late · Overview · lowkiq</title>" in browser.get("/").text
+    assert 'data-title="1 late · Overview · lowkiq"' in browser.part("/").text
+    assert 'data-name="Lag" class="late"' in browser.get("/").text
+    assert f"<title>late · {queue_name} · lowkiq</title>" in browser.get(f"/queue?queue={queue_name}").text
+    assert 'data-name="Lag" class="late"' in browser.get(f"/shards?queue={queue_name}").text
+
+    app.actions(worker).pause()
+    assert "<title>Overview · lowkiq</title>" in browser.get("/").text
+    assert f"<title>paused · {queue_name} · lowkiq</title>" in browser.get(f"/queue?queue={queue_name}").text

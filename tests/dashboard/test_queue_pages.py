@@ -5,7 +5,7 @@ import re
 import socket
 from html import unescape
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
 
@@ -14,34 +14,11 @@ from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import LATER, FailingHandler
+from tests.kit.job_pages import fail, ids_on, link, next_of
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
 
 PAGES = ("waiting", "processing", "morgue", "shards", "job")
-
-
-def link(path: str, worker: Any, **query: object) -> str:
-    """The address of a page of the worker's queue."""
-    return f"/{path}?{urlencode({'queue': worker.queue_name, **query})}"
-
-
-def ids_on(answer: Answer) -> list[str]:
-    """What the first column of the list says."""
-    return [unescape(text) for text in re.findall(r'<a id="job-\d+"[^>]*>([^<]*)</a>', answer.text)]
-
-
-def next_of(answer: Answer) -> str:
-    """Where the link to the next page leads."""
-    (href,) = re.findall(r'<a id="next"[^>]*href="\./([^"]*)"', answer.text)
-    return f"/{unescape(href)}"
-
-
-def fail(app: Lowkiq, worker: Any, handler: FailingHandler, *ids: str) -> None:
-    """Let jobs fail once."""
-    worker.perform_async([{"id": job_id, "payload": {"of": job_id}} for job_id in ids])
-    handler.failing = set(ids)
-    app.drain()
-    handler.failing = set()
 
 
 @pytest.mark.parametrize("page", PAGES)

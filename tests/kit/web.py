@@ -135,9 +135,13 @@ class Browser:
 
     async def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         messages: list[Message] = []
+        bodies = [body]
 
         async def receive() -> Message:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not bodies:
+                # A client that stays: it sends no more, and does not go away.
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 
         async def send(message: Message) -> None:
             messages.append(dict(message))

@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.formatting import unescaped, visible
 from lowkiq_lambda.dashboard.pages.actions_search import filter_of
 from lowkiq_lambda.dashboard.pages.chips import chips_of
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, list_query
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.pages.sorting import Head
 from lowkiq_lambda.job import JobView, MorgueJob
@@ -79,6 +79,7 @@ def show_list(context: RequestContext, which: JobList) -> Response:
         total=sum(shard.morgue_length if which.path == "morgue" else shard.length for shard in shards),
         at=context.site.now(),
         here=context.link(which.path, queue=name, **first, **({"after": query.after} if query.after else {})),
+        exports=export_links(context, name, which.path, **first),
         first=context.link(which.path, queue=name, **first) if query.after is not None else None,
         next=context.link(which.path, queue=name, **first, after=jobs.next) if jobs.next else None,
         toolbar=which.path,

@@ -8,7 +8,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.lists import JobList, show_list
 from lowkiq_lambda.store.inspect.queries import Queries
 
-_MORGUE: Final = JobList(
+MORGUE: Final = JobList(
     "morgue",
     {"updated_at": Queries.morgue_range_by_updated_at, "id": Queries.morgue_range_by_id},
     "desc",
@@ -18,4 +18,4 @@ _MORGUE: Final = JobList(
 
 def show(context: RequestContext) -> Response:
     """The page."""
-    return show_list(context, _MORGUE)
+    return show_list(context, MORGUE)

@@ -84,6 +84,7 @@ def show(context: RequestContext) -> Response:
         )
     return context.render(
         "overview_live.html" if context.is_partial else "overview.html",
+        title=_title(context, queues),
         total=_total(overview.at, queues),
         rows=rendered if queues else "",
         servers=overview.servers,
@@ -95,6 +96,12 @@ def show(context: RequestContext) -> Response:
         here=context.link("", span=span, **sort.fields),
         unseen=_unseen(context),
     )
+
+
+def _title(context: RequestContext, queues: Sequence[QueueOverview]) -> str:
+    """The title of the tab, which tells of trouble where the page is not in sight."""
+    late = sum(queue.now.lag >= context.site.lag_limit for queue in queues if not queue.mismatched)
+    return " · ".join([*([f"{late} late"] if late else []), "Overview", "lowkiq"])
 
 
 def _unseen(context: RequestContext) -> float | None:

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 
 
@@ -27,6 +27,7 @@ def show(context: RequestContext) -> Response:
         held=[shard for shard in shards if shard.is_held or shard.in_flight],
         jobs=rows_of(context, worker, jobs),
         in_flight=sum(shard.in_flight for shard in shards),
+        exports=export_links(context, worker.queue_name, "processing"),
         first=context.link("processing", **here) if after else None,
         next=context.link("processing", **here, after=jobs.next) if jobs.next else None,
     )

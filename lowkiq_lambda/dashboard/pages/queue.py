@@ -16,6 +16,12 @@ def chosen_worker(context: RequestContext) -> type[Worker] | None:
     return context.worker_named(context.query.get("queue", ""))
 
 
+def export_links(context: RequestContext, queue: str, listed: str, **fields: str) -> dict[str, str]:
+    """Links to files of a list, by the name of their format."""
+    query = {"queue": queue, "list": listed, **fields}
+    return {name.upper(): context.link("export", **query, format=name) for name in ("csv", "json")}
+
+
 def no_queue(context: RequestContext) -> Response:
     """The response if the address does not name a queue of the app."""
     return context.refuse(404, NO_QUEUE)

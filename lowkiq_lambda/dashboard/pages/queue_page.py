@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import chart
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.formatting import visible
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
 from lowkiq_lambda.views import QueueOverview, Span
@@ -21,6 +22,7 @@ def show(context: RequestContext) -> Response:
     return context.render(
         "queue_live.html" if context.is_partial else "queue.html",
         queue=name,
+        title=_title(context, glance),
         shards=shards,
         now=glance.now,
         past=glance.history,
@@ -36,3 +38,10 @@ def _glance(context: RequestContext, worker: type[Worker], span: Span) -> QueueO
     with context.app.overview(span, worker) as overview:
         (glance,) = overview.queues
     return glance
+
+
+def _title(context: RequestContext, glance: QueueOverview) -> str:
+    """The title of the tab, which tells of trouble where the page is not in sight."""
+    trouble = ["late"] if glance.now.lag >= context.site.lag_limit else []
+    trouble += ["paused"] if glance.now.paused else []
+    return " · ".join([*trouble, visible(glance.name), "lowkiq"])

@@ -8,7 +8,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.lists import JobList, show_list
 from lowkiq_lambda.store.inspect.queries import Queries
 
-_WAITING: Final = JobList(
+WAITING: Final = JobList(
     "waiting",
     {
         "perform_in": Queries.range_by_perform_in,
@@ -22,4 +22,4 @@ _WAITING: Final = JobList(
 
 def show(context: RequestContext) -> Response:
     """The page."""
-    return show_list(context, _WAITING)
+    return show_list(context, WAITING)

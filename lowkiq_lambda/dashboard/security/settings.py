@@ -32,6 +32,8 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_trusted_proxies: str = ""
     """Addresses and networks of proxies, separated by commas. The daemon's port trusts their `X-Forwarded-For` and
     `X-Forwarded-Proto`."""
+    dashboard_lag_limit: Annotated[float, Meta(gt=0)] = 300.0
+    """Seconds of lag from which pages show a lag in red."""
     dashboard_base_path: str = ""
     """The path in front of the dashboard's paths, if the server does not strip it."""
 

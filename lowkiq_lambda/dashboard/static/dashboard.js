@@ -24,8 +24,11 @@
     }
   }
 
+  let title = document.title;
+
   function say(state, text) {
     if (!live) return;
+    document.title = state === "away" ? `${text} · ${title}` : title;
     live.hidden = false;
     if (live.dataset.state !== state) live.dataset.state = state;
     const words = live.querySelector(".live-text");
@@ -111,6 +114,8 @@
   document.addEventListener("htmx:afterRequest", (event) => { if (region) refreshed(event); });
   document.addEventListener("htmx:afterSwap", (event) => {
     localise(event.detail.target);
+    const named = document.querySelector("[data-title]");
+    if (named) document.title = title = named.dataset.title;
     const chart = pointedAt === undefined ? null : document.querySelector("[data-chart]");
     if (chart) point(chart, pointedAt);
   });
@@ -149,6 +154,16 @@
       if (event.persisted && isTime()) value.value = asTyped(value.value);
     });
   }
+
+  // Only pages of a safe origin may write to the clipboard.
+  if (navigator.clipboard) document.documentElement.classList.add("copies");
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
 
   // "/" and ctrl-k lead to the search box.
   const box = document.getElementById("search");

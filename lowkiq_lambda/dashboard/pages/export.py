@@ -1,0 +1,125 @@
+"""A list as a file: CSV or JSON of what its pages show, read page by page while it is sent.
+
+A file ends at a bound and says from where the next one goes on: API Gateway takes no response above 6 MB, and waits for
+none longer than half a minute.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Final
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.formatting import iso
+from lowkiq_lambda.dashboard.pages.export_files import FILES, ExportFile, Line
+from lowkiq_lambda.dashboard.pages.filters import ListQuery, list_query
+from lowkiq_lambda.dashboard.pages.lists import JobPage
+from lowkiq_lambda.dashboard.pages.morgue import MORGUE
+from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
+from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
+from lowkiq_lambda.dashboard.pages.waiting import WAITING
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.worker import Worker
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES_OF_GATEWAY: Final = 2 * 1024 * 1024
+"""Behind API Gateway, whose limit is 6 MB; each quotation mark counts twice there."""
+SECONDS: Final = 20.0
+"""After so long a file ends with the page that it has come to."""
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """A list that can be exported: its query, how a page of it is read, and the name of its column of times."""
+
+    query: Callable[[Mapping[str, str]], ListQuery]
+    read: Callable[[Queries, ListQuery], JobPage]
+    time: str
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        failures = [] if self.time == "buried_at" else ["failures"]
+        return ["id", "shard", self.time, *failures, "error", "payloads", "payload"]
+
+
+LISTS: Final[Mapping[str, Exported]] = {
+    "waiting": Exported(WAITING.query, lambda queries, query: WAITING.read(queries, query, PAGE), "due_at"),
+    "morgue": Exported(MORGUE.query, lambda queries, query: MORGUE.read(queries, query, PAGE), "buried_at"),
+    "processing": Exported(
+        lambda fields: list_query(fields, ["id"], "asc"),
+        lambda queries, query: queries.processing_page(PAGE, after=query.after),
+        "due_at",
+    ),
+}
+
+
+def show(context: RequestContext) -> Response:
+    """The file."""
+    fields, worker = context.query, chosen_worker(context)
+    listed, kind = LISTS.get(fields.get("list", "")), FILES.get(fields.get("format", ""))
+    if worker is None:
+        return no_queue(context)
+    if listed is None or kind is None:
+        return context.refuse(400, "An export is of waiting, morgue or processing, as csv or json.")
+    query, file = listed.query(fields), kind()
+    try:
+        pages = _pages(context.app.queries(worker).glimpse(), listed, query)
+        # A page of the dashboard tells of a bad value, or a Redis that is away: half of a file could not.
+        first = next(pages)
+    except ValueError as error:
+        return context.refuse(400, str(error))
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{worker.queue_name}-{fields['list']}")
+    return StreamingResponse(
+        _content(context, worker, listed, query, chain([first], pages), file),
+        media_type=file.media_type,
+        headers={"content-disposition": f'attachment; filename="{name}.{file.name}"'},
+    )
+
+
+def _pages(queries: Queries, listed: Exported, query: ListQuery) -> Iterator[JobPage]:
+    page = listed.read(queries, query)
+    yield page
+    while page.next is not None:
+        page = listed.read(queries, msgspec.structs.replace(query, after=page.next))
+        yield page
+
+
+def _content(  # noqa: PLR0913, PLR0917 - a list, and a file of it
+    context: RequestContext,
+    worker: type[Worker],
+    listed: Exported,
+    query: ListQuery,
+    pages: Iterator[JobPage],
+    file: ExportFile,
+) -> Iterator[str]:
+    most = MOST_BYTES_OF_GATEWAY if "aws.event" in context.request.scope else MOST_BYTES
+    ends_at, size = time.monotonic() + SECONDS, 0
+    name, of_list = worker.queue_name, context.query["list"]
+    yield file.begin(name, of_list, listed.columns)
+    for page in pages:
+        text = "".join(file.line(_line(listed.time, row)) for row in rows_of(context, worker, page))
+        size += len(text.encode(errors="replace"))
+        if page.next is not None and (size >= most or time.monotonic() >= ends_at):
+            rest = {"queue": name, "list": of_list, "format": file.name, **query.fields(), "after": page.next}
+            yield text + file.end(context.link("export", **rest).removeprefix(context.root))
+            return
+        yield text
+    yield file.end(None)
+
+
+def _line(time_name: str, row: JobRow) -> Line:
+    """A job as its row on a page shows it, with its whole id."""
+    failures: Line = {} if time_name == "buried_at" else {"failures": int(row.retry_count) + 1}
+    return {
+        "id": row.id,
+        "shard": row.shard,
+        time_name: iso(row.at) or repr(row.at),
+        **failures,
+        "error": row.error,
+        "payloads": row.payloads,
+        "payload": row.preview,
+    }

@@ -1,0 +1,100 @@
+"""Files of jobs, written line by line: CSV for people with a spreadsheet, JSON for programs."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+
+from lowkiq_lambda.dashboard.formatting import visible
+
+Value: TypeAlias = str | int | float | None
+Line: TypeAlias = Mapping[str, Value]
+"""A job by the names of its columns."""
+
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take them, too
+"""A spreadsheet takes a cell that begins so for a formula, and performs it."""
+
+
+class ExportFile(Protocol):
+    """A file: its beginning, its lines, and its end with a link to the rest of the list, if there is one."""
+
+    name: str
+    media_type: str
+
+    def begin(self, queue: str, listed: str, columns: Sequence[str]) -> str:
+        """The text in front of the lines."""
+
+    def line(self, values: Line) -> str:
+        """One job."""
+
+    def end(self, rest: str | None) -> str:
+        """The text behind the lines."""
+
+
+class CsvFile:
+    """RFC 4180. The last line of a file that is not the last begins with “more:”."""
+
+    name = "csv"
+    media_type = "text/csv; charset=utf-8"
+
+    def begin(self, queue: str, listed: str, columns: Sequence[str]) -> str:
+        """The names of the columns."""
+        del queue, listed
+        return _row([*columns])
+
+    def line(self, values: Line) -> str:
+        """The values, none of which a spreadsheet takes for a formula."""
+        return _row([unformulated(visible(value)) if isinstance(value, str) else value for value in values.values()])
+
+    def end(self, rest: str | None) -> str:
+        """Where the list goes on."""
+        return "" if rest is None else _row([f"more: {rest}"])
+
+
+class JsonFile:
+    """One object; `next` is the link to the rest of the list, or null."""
+
+    name = "json"
+    media_type = "application/json"
+
+    def __init__(self) -> None:
+        self._comma = ""
+
+    def begin(self, queue: str, listed: str, columns: Sequence[str]) -> str:
+        """The queue and the list."""
+        del columns
+        return f'{{"queue":{_json(queue)},"list":{_json(listed)},"jobs":['
+
+    def line(self, values: Line) -> str:
+        """An object."""
+        text = f"{self._comma}\n{_json(values)}"
+        self._comma = ","
+        return text
+
+    def end(self, rest: str | None) -> str:
+        """The link."""
+        return f'\n],"next":{_json(rest)}}}\n'
+
+
+FILES: Final[Mapping[str, type[CsvFile] | type[JsonFile]]] = {"csv": CsvFile, "json": JsonFile}
+
+
+def unformulated(text: str) -> str:
+    """The text with an apostrophe in front if a spreadsheet would take it for a formula.
+
+    >>> unformulated("=1+1"), unformulated("order-1"), unformulated("")
+    ("'=1+1", 'order-1', '')
+    """
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
+def _row(values: list[Value]) -> str:
+    line = StringIO()
+    csv.writer(line).writerow(values)
+    return line.getvalue()
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
