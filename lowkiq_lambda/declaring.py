@@ -8,6 +8,7 @@ from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import MAX_EXACT, is_number
 from lowkiq_lambda.protocols import is_awaited
 from lowkiq_lambda.worker import (
+    LATEST,
     FunctionWorker,
     Worker,
     WorkerOptions,
@@ -24,7 +25,7 @@ MAX_IN_FLIGHT: Final = 1_000
 """Ids of one shard that handlers may have at once: what a lease has in flight is what a crash repeats."""
 MAX_SHARDS: Final = 100_000
 LONGEST_TURN: Final = 86_400
-MERGES: Final = ("min", "max", "never")
+MERGES: Final = ("min", "max", "never", LATEST)
 DEAD_HEADS: Final = ("skip", "hold", "drop", "latest")
 
 _ARGUMENTS: Final = {
@@ -125,6 +126,10 @@ def check_declaration(worker: type[Worker]) -> None:
     _check_whole_number(name, "payloads_at_once", worker.payloads_at_once, 0, MAX_EXACT)
     _check_word(name, "merge", worker.merge, MERGES)
     _check_word(name, "dead_head", worker.dead_head, DEAD_HEADS)
+    if worker.merge == LATEST and worker.dead_head == "hold":
+        raise DeclarationError(
+            f'{name}.dead_head = "hold" makes no sense with merge = "latest": nothing waits behind it.'
+        )
     if worker.gather is not None:
         from lowkiq_lambda.gather import Gather  # noqa: PLC0415 - imported lazily: cold start
 

@@ -26,7 +26,8 @@ class Pushed(msgspec.Struct, frozen=True):
     `repeated`: a job with this key was pushed before, so this one changed nothing; `perform_in` is that of the id, or
     the time of the push where nothing of it waits.
     `buffered`: Redis does not have it yet: it waits in this process, in an outbox, or where the overflow keeps it; of
-    what it will meet nothing is known.
+    what it will meet nothing is known. `superseded`: with `merge="latest"` a newer payload of the id waits, or was
+    done, so this one was not stored; `perform_in` as with `repeated`.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Pushed(msgspec.Struct, frozen=True):
     perform_in: float
     repeated: bool = False
     buffered: bool = False
+    superseded: bool = False
 
 
 class ItemRef(NamedTuple):

@@ -33,8 +33,11 @@ class Worker:
     """How often a failed job is tried again: n retries are n + 1 executions."""
     queue_name: ClassVar[str] = ""
     """The name of the queue; the class's own name where it is not given."""
-    merge: ClassVar[Literal["min", "max", "never"]] = "min"
-    """Which score stays when an equal payload is pushed again; "never" keeps both payloads."""
+    merge: ClassVar[Literal["min", "max", "never", "latest"]] = "min"
+    """Which score stays when an equal payload is pushed again; "never" keeps both payloads.
+
+    With "latest" of all payloads of an id only the one with the largest score stays, and no smaller one runs after it.
+    """
     dead_head: ClassVar[Literal["skip", "hold", "drop", "latest"]] = "skip"
     """What becomes of an id whose oldest payload has failed for the last time: docs/dead-heads.md."""
     isolate: ClassVar[bool] = True
@@ -133,7 +136,7 @@ class WorkerOptions(TypedDict, total=False):
     concurrency: int
     max_retry_count: int
     queue_name: str
-    merge: Literal["min", "max", "never"]
+    merge: Literal["min", "max", "never", "latest"]
     dead_head: Literal["skip", "hold", "drop", "latest"]
     isolate: bool
     payloads_at_once: int
@@ -148,6 +151,7 @@ class WorkerOptions(TypedDict, total=False):
 
 
 HOME: Final = "home"
+LATEST: Final = "latest"
 LIMITS: Final = ("max_running", "rate", "waits_for", "weight", "tenants", "tenant_rate")
 """The fields that limit a queue, or rank it among others."""
 
@@ -176,6 +180,15 @@ def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
 def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:
     """The shard that has the id, by its number."""
     return shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
+
+
+def refuse_without_score(worker: type[Worker], what: str) -> None:
+    """Refuses, with DeclarationError, what pushes jobs whose score is a time, or none, where scores are versions."""
+    if worker.merge == LATEST:
+        raise DeclarationError(
+            f'{what}: {worker.__name__} has merge = "latest", so each job needs a score that is a version of its id. '
+            "Let a worker with another merge push it."
+        )
 
 
 def is_coroutine(worker: type[Worker]) -> bool:

@@ -15,7 +15,7 @@ from lowkiq_lambda.aws.sources import Record
 from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
 from lowkiq_lambda.incoming import Incoming
-from lowkiq_lambda.worker import Worker, worker_of
+from lowkiq_lambda.worker import LATEST, Worker, worker_of
 
 LONGEST_KEY: Final = 180
 """Bytes of what came in's id that a default key has as they are; a push takes 200 of a key."""
@@ -73,7 +73,10 @@ def _jobs_of(app: Lowkiq, incoming: Incoming, score: float) -> Iterator[tuple[_T
     mapped = app.mapping_functions.for_source(incoming)(incoming) if is_new else jobs_in(incoming, app)
     for number, pair in enumerate(mapped or ()):
         worker, job = _checked(pair)
-        yield (worker_of(worker), is_new), {"key": _default_key(incoming, number), "score": score, **job}
+        target = worker_of(worker)
+        # With merge="latest" scores are versions, and a time among them would be newer than all of them.
+        default = {} if target.merge == LATEST else {"score": score}
+        yield (target, is_new), {"key": _default_key(incoming, number), **default, **job}
 
 
 def _checked(pair: object) -> tuple[Any, Mapping[str, Any]]:

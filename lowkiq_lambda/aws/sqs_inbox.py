@@ -15,7 +15,7 @@ from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError, DeclarationError, JobError, PushInterrupted
 from lowkiq_lambda.job import Pushed, id_text
 from lowkiq_lambda.push.client import Checker, Jobs, push_through
-from lowkiq_lambda.worker import HOME, FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
 
 _URL: Final = re.compile(r"https?://[^/]+/.+")
 _REGION: Final = re.compile(r"https://sqs\.([a-z]{2}[a-z0-9-]+)\.")
@@ -67,6 +67,7 @@ class SqsInbox:
             config.max_id_bytes,
             now=self._clock.time,
             by_tenant=worker.tenants == HOME,
+            needs_score=worker.merge == LATEST,
         )
         checker.check_all(jobs)
         return self._send(worker, jobs)

@@ -38,7 +38,7 @@ from lowkiq_lambda.store.shard.chunks import (
     waves_of,
 )
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TRACKING
+from lowkiq_lambda.store.shard.keys import HEADERS, MARKS, RECEIPTS, TRACKING
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.worker import Worker
@@ -85,6 +85,8 @@ class Checker(msgspec.Struct, frozen=True):
     by_tenant: bool = False
     layout: Layout | None = None
     """Of a queue that is being resharded."""
+    needs_score: bool = False
+    """Whether a job without one is refused: with merge="latest" a version must never meet a time."""
 
     def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
         """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
@@ -115,6 +117,8 @@ class Checker(msgspec.Struct, frozen=True):
             raise JobError("is required", field="id")
         job_id = id_text(job["id"], self.max_id_bytes)
         score = _score(job["score"]) if "score" in job else None
+        if score is None and self.needs_score:
+            raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
         at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
         dumped = self._payload(job.get("payload", NO_PAYLOAD))
         if job.keys() <= PLAIN_FIELDS:
@@ -156,6 +160,7 @@ def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) ->
         now,
         by_tenant=shards[0].by_tenant,
         layout=shards.layout if shards.layout.is_moving else None,
+        needs_score=MARKS in shards[0].features,
     )
 
 

@@ -15,7 +15,7 @@ from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
 from lowkiq_lambda.schedules.times import Times, parse_at, parse_cron, parse_every
 from lowkiq_lambda.schedules.timetable import Timetable
-from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
+from lowkiq_lambda.worker import FunctionWorker, Worker, refuse_without_score, worker_of
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -61,18 +61,19 @@ class Schedules:
         options: "DeclaredOptions",
     ) -> None:
         """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
-        self._timetable.add(new_entry(self._queue_name(worker), times, id=id, **_without_tz(options)))
+        self._timetable.add(new_entry(self._scheduled(worker), times, id=id, **_without_tz(options)))
 
     def declare_from(self, path: str | Path) -> None:
         """Declare the entries of a TOML file; `app.entries_from` calls it. Raises DeclarationError, OSError."""
         from lowkiq_lambda.schedules.toml_entries import read_toml  # noqa: PLC0415 - imported lazily: cold start
 
         for entry in read_toml(Path(path)):
-            if self._app.worker_named(entry.queue_name) is None:
+            if (declared := self._app.worker_named(entry.queue_name)) is None:
                 raise DeclarationError(
                     f"The schedule entry {entry.name!r} of {path} names the worker {entry.queue_name!r}: the app has "
                     "no queue of that name."
                 )
+            self._scheduled(declared)
             self._timetable.add(entry)
 
     def check(self) -> list[str]:
@@ -124,7 +125,7 @@ class Schedules:
         times = _times(cron, every, offset, at, options.get("tz", "UTC"))
         if "name" in options:
             raise DeclarationError("The name of an entry is the first argument of put: give it no second one.")
-        entry = new_entry(self._queue_name(worker), times, id=id, name=name, **_without_tz(options))
+        entry = new_entry(self._scheduled(worker), times, id=id, name=name, **_without_tz(options))
         if problem := self.problem_of(entry):
             raise DeclarationError(problem)
         self._at_run_time.put(self._queue_of(worker), entry)
@@ -197,6 +198,12 @@ class Schedules:
     def _queue_of(self, worker: AnyWorker) -> "Queue":
         self._queue_name(worker)
         return self._app.queue_of(worker)
+
+    def _scheduled(self, worker: AnyWorker) -> str:
+        """The queue of a worker whose jobs may have planned times as scores. Raises DeclarationError."""
+        name = self._queue_name(worker)
+        refuse_without_score(worker_of(worker), "A schedule entry")
+        return name
 
     def _queue_name(self, worker: AnyWorker) -> str:
         declared = worker_of(worker)

@@ -12,6 +12,7 @@ from lowkiq_lambda.schedules.misfire import MOST_MISSED, SKIP_GRACE, Decision, d
 from lowkiq_lambda.schedules.ticked import Ticked
 from lowkiq_lambda.schedules.waves import EntryPlan, Waves
 from lowkiq_lambda.store.shard.timetables import Firing
+from lowkiq_lambda.worker import refuse_without_score
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -68,6 +69,7 @@ class EntryTicker:
         self._logged_at = lasting
 
     def _plan(self, candidate: Candidate) -> EntryPlan:
+        refuse_without_score(candidate.queue.worker, "its worker takes no schedule entries")
         entry, now = candidate.entry, self._app.backend.now(candidate.shard)
         decision = decide(entry.times, candidate.floor, now, entry.missed, entry.grace)
         left = [self._firing(candidate, planned) for planned in decision.fire]

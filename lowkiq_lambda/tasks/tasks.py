@@ -14,7 +14,7 @@ from lowkiq_lambda.tasks.paging import check_limit
 from lowkiq_lambda.tasks.record import Callback, TaskRecord, id_text, new_id
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.tasks.views import TaskPage
-from lowkiq_lambda.worker import worker_of
+from lowkiq_lambda.worker import refuse_without_score, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -102,6 +102,7 @@ class Tasks:
         worker = worker_of(given)
         if worker.queue_name not in self._app.queues:
             raise DeclarationError(f"on_complete: {worker.__name__} is not a worker of this app.")
+        refuse_without_score(worker, "on_complete")
         dump = self._app.config.dump_payload or dump_json
         dumped = dump(payload)
         if len(dumped) > CALLBACK_BYTES:

@@ -8,7 +8,8 @@ import pytest
 from lowkiq_lambda import Config, JobError, Lowkiq, Worker
 from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS
 from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.testing import ManualClock, forget_keys
+from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
 from tests.kit.looks import left_behind
 from tests.kit.servers import Server
@@ -175,3 +176,39 @@ def test_a_queue_that_is_declared_anew_forgets_its_keys(server: Server, clock: M
 
     assert not server.admin.exists(shard_of(old).key("receipts"))
     assert not new.perform_async([{"id": 1, "key": "k"}])[0].repeated
+
+
+def test_u6_a_key_is_forgotten_by_name(app: Lowkiq, queue_name: str) -> None:
+    """U-6: its id's own alone; what waits stays, and the next push counts again."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    jobs = [{"id": job_id, "payload": "v", "key": "evt"} for job_id in (1, 2, 3)]
+    worker.perform_async(jobs)
+
+    forgotten = app.actions(worker).forget_keys([(1, "evt"), (2, "evt"), (2, "other"), ("never", "evt")])
+
+    assert (2, [False, False, True]) == (forgotten, [one.repeated for one in worker.perform_async(jobs)])
+    assert 3 == app.metrics()[queue_name].length
+
+
+def test_u7_tests_forget_all_keys(app: Lowkiq, make_app: MakeApp, queue_name: str) -> None:
+    """U-7: those of the apps that are named, or of all apps of the process."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    jobs = [{"id": job_id, "key": "evt"} for job_id in range(4)]
+    worker.perform_async(jobs)
+
+    named = (forget_keys(make_app()), forget_keys(app))
+
+    assert (0, 4) == named
+    assert not any(one.repeated for one in worker.perform_async(jobs))
+
+
+def test_u8_a_deleted_job_stays_pushed(app: Lowkiq, queue_name: str) -> None:
+    """U-8: a key tells that the job was pushed, so deleting what waits forgets none; a merge needs nothing released."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async([{"id": 1, "payload": "v", "key": "evt"}])
+    app.actions(worker).delete([1])
+
+    (again,) = worker.perform_async([{"id": 1, "payload": "v", "key": "evt"}])
+    (without,) = worker.perform_async([{"id": 1, "payload": "v"}])
+
+    assert [(True, False), (False, False)] == [(one.repeated, one.merged) for one in (again, without)]

@@ -16,7 +16,7 @@ from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.push.client import Checker, Jobs, push_within
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.worker import HOME, FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -105,6 +105,7 @@ class Outbox:
             config.max_id_bytes,
             now=lambda: now,
             by_tenant=worker.tenants == HOME,
+            needs_score=worker.merge == LATEST,
         )
         by_shard = checker.check_all(jobs).by_shard
         new_jobs = sorted((new for shard in by_shard.values() for new in shard), key=lambda new: new.position)

@@ -14,6 +14,7 @@ from lowkiq_lambda.store.inspect.action_scripts import (
     SnapshotReply,
     action_scripts,
 )
+from lowkiq_lambda.store.inspect.forgetting import forget_keys, forget_marks
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.inspect.shard_actions import ShardActions
@@ -102,6 +103,20 @@ class Actions(ShardActions):
     def morgue_delete_all_jobs(self) -> int:
         """Delete everything in the morgue."""
         return self._to_all_buried("delete_buried")
+
+    def forget_keys(self, pushed: Iterable[tuple[object, str]]) -> int:
+        """Forget that jobs with these ids and keys, in pairs, were pushed: the next push of each counts again.
+
+        Returns how many were remembered. What waits or runs is left alone. Raises JobError for a bad id.
+        """
+        return forget_keys(self.reader, pushed)
+
+    def forget_marks(self, ids: Iterable[object]) -> int:
+        """Forget up to which score ids were done, in a queue with `merge = "latest"`: any score is accepted again.
+
+        Returns how many had been done. Raises JobError for a bad id, ValueError if the worker has another merge.
+        """
+        return forget_marks(self.reader, ids)
 
     def call_once(
         self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""

@@ -72,11 +72,15 @@ def scored(job: bytes, score: float) -> bytes:
     return bytes((job[0] | HAS_SCORE | IS_DEFAULT,)) + encode_score(score) + job[1:]
 
 
-def receipt(job_id: str, key: str, ttl: float) -> bytes:
-    """What a packed job has for its key: a digest, which is the id's own, and for how many seconds it is remembered."""
+def key_digest(job_id: str, key: str) -> bytes:
+    """By what a shard remembers a key: it is the id's own."""
     written = job_id.encode()
-    digest = sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
-    return digest + struct.pack(">d", ttl)
+    return sha1(b"%d:%b%b" % (len(written), written, key.encode()), usedforsecurity=False).digest()[:12]
+
+
+def receipt(job_id: str, key: str, ttl: float) -> bytes:
+    """What a packed job has for its key: its digest, and for how many seconds it is remembered."""
+    return key_digest(job_id, key) + struct.pack(">d", ttl)
 
 
 def header(packed_headers: bytes) -> bytes:
@@ -96,6 +100,8 @@ class EnqueueReply(ReplyShape, frozen=True):
     """Positions of jobs that met their id waiting, each with its perform_in behind it."""
     repeated: Any = ()
     """Positions of jobs that were applied before, each with the perform_in of their id behind it."""
+    superseded: Any = ()
+    """Positions of jobs that were not stored, as a newer payload of their id waits, or was done; as above."""
 
 
 class Chunk(NamedTuple):

@@ -17,7 +17,7 @@ import msgspec
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import TENANTS, ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import MARKS, TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards, settled
 from lowkiq_lambda.store.shard.scripts import StatusReply
 
@@ -27,6 +27,8 @@ HASH: Final = "crc32"
 HASH_OF_TENANT: Final = "crc32:tenant"
 LAYOUTS: Final = (LAYOUT, LAYOUT_WITH_TENANTS)
 HASHES: Final = (HASH, HASH_OF_TENANT)
+LATEST: Final = "latest"
+"""The merge by which of an id one payload waits, the latest; the others have no marks."""
 _MICROS: Final = 1_000_000
 _REPLACE: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end
@@ -51,6 +53,8 @@ class Declaration:
 def shards_of(queue_name: str, made_with: Mapping[str, Any], layout: Layout | None = None) -> QueueShards:
     """The shards of a queue that was made with this declaration."""
     features = (TENANTS,) if made_with["layout"] == LAYOUT_WITH_TENANTS else ()
+    if made_with["merge"] == LATEST:
+        features = (*features, MARKS)
     by_tenant = made_with["hash"] == HASH_OF_TENANT
     layout = layout or settled(made_with["shards_count"])
     refs = (

@@ -74,6 +74,7 @@ DUTIES: Final = "duties"
 TENANTS: Final = "tenants"
 TIMETABLE: Final = "timetable"
 LIMITS: Final = "limits"
+MARKS: Final = "marks"
 GATHERING: Final = "gathering"
 RECEIPTS: Final = "receipts"
 TRACKING: Final = "tracking"
@@ -86,6 +87,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     TENANTS: ("lines", "lanes", "served"),
     TIMETABLE: (TIMETABLE,),
     LIMITS: (LIMITS, "places", "line"),
+    MARKS: ("marks_even", "marks_odd"),
     GATHERING: (GATHERING,),
     RECEIPTS: (RECEIPTS,),
     TRACKING: ("refs", "rows", "items"),

@@ -202,6 +202,8 @@ class Pusher:
             results[job.position] = Pushed(id=job.id, shard=index, merged=True, perform_in=at)
         for job, at in chunk.named(enqueued.repeated):
             results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, repeated=True)
+        for job, at in chunk.named(enqueued.superseded):
+            results[job.position] = Pushed(id=job.id, shard=index, merged=False, perform_in=at, superseded=True)
         noted[chunk.shard] = enqueued.sooner or noted.get(chunk.shard, 0)
 
     def _notify(self, noted: dict[ShardRef, int]) -> None:

@@ -5,6 +5,7 @@
 --! with tracking items flown_arrivals end_items ended_tasks
 --! with headers drop_headers
 --! with journalling journalling
+--! with marks mark_done
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
 -- ARGV[5]       number of the call
@@ -51,6 +52,7 @@ if next_step ~= 'part' and next_step ~= 'more' then
     if has_tracking and is_tracked() then finish_items(arrivals_flown(call('HGETALL', flight)), 'd') end
     if call('EXISTS', errors, trouble) > 0 then rarely().clear(call('HKEYS', flight)) end
     if has_headers then drop_flown_headers() end
+    if has_marks then mark_done(call('HGETALL', flight)) end
     call('DEL', flight)
     call('HINCRBY', meta, 'done', left)
     if has_journalling then trace('done', {}) end

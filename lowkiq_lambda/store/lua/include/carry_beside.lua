@@ -1,6 +1,7 @@
---! keys receipts rows timetable served
+--! keys receipts rows timetable served marks_even marks_odd
 --! needs cargo shard
 --! with tracking items
+--! with marks marks
 -- What a shard has beside its jobs. Receipts and counts of revivals may be of any id, so all shards that receive get them.
 local PIECE, FOR_ALL = 1000, ''
 
@@ -56,3 +57,16 @@ local function carry_lanes()
 end
 
 local function drop_lane(_, lane) call('HDEL', served, lane) end
+
+-- {id, score}
+local function carry_marks()
+  for _, key in ipairs({marks_even, marks_odd}) do
+    each_field(key, function(id) load('mark', id, id, {id, marks_of({id})[1]}, 1) end)
+    if is_full() then return end
+  end
+end
+
+local function drop_mark(_, id)
+  call('HDEL', marks_even, id)
+  call('HDEL', marks_odd, id)
+end

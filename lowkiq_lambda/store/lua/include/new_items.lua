@@ -29,10 +29,11 @@ local function read_item(given, at, known)
   return {ref, given:sub(at + REF + 1, after - 1)}, after, false
 end
 
--- `number`: the arrival number, or false where another push had the job's key: the item went into that job.
-local function note_item(item, id, number)
+-- `number`: the arrival number, or false where another push had the job's key: the item went into that job; or `ended`
+-- says how else it has ended.
+local function note_item(item, id, number, ended)
   local ref, label = unpack(item)
-  local status, n = number and 'e' or 'm', #new_rows
+  local status, n = ended or number and 'e' or 'm', #new_rows
   local row = cmsgpack.pack({s = status, i = id, k = #label > 0 and label or nil, n = 0})
   new_rows[n + 1], new_rows[n + 2] = ref, row
   new_members[n + 1], new_members[n + 2] = 0, ref:sub(1, TASK) .. status .. ref:sub(TASK + 1)

@@ -4,6 +4,7 @@
 --! with tracking items mark_items end_items flown_arrivals
 --! with headers drop_headers
 --! with journalling journalling
+--! with marks mark_done
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -183,6 +184,7 @@ function settle_one.refused(id, record, outcome)
   enter('refused', {id})
   if has_tracking and is_tracked() then finish_refused(record, outcome) end
   if has_headers then drop_flown_headers({id}) end
+  if has_marks then mark_done({id, record}) end
   if call('EXISTS', errors, trouble) > 0 then clear({id}) end
 end
 
@@ -191,12 +193,13 @@ function settle_one.noted(_, record, outcome)
   for i = 3, #outcome do mark_items(arrivals_flown({'', record}), nil, error_text(outcome[i])) end
 end
 
-local function finish_done(ids)
+-- {id, record, ...}
+local function flown_of(ids)
   local window = {}
   for i, record in ipairs(call('HMGET', flight, unpack(ids))) do
     if record then window[#window + 1], window[#window + 2] = ids[i], record end
   end
-  finish_items(arrivals_flown(window), 'd')
+  return window
 end
 
 local function settle_named(merge, token, n, outcomes, morgue_limits)
@@ -218,7 +221,8 @@ local function settle_named(merge, token, n, outcomes, morgue_limits)
   if #done > 0 then
     -- Most ids that are done never had an error or a trouble, and no suspect is without one.
     if call('EXISTS', errors, trouble) > 0 then clear(done) end
-    if has_tracking and is_tracked() then finish_done(done) end
+    if has_tracking and is_tracked() then finish_items(arrivals_flown(flown_of(done)), 'd') end
+    if has_marks then mark_done(flown_of(done)) end
     if has_headers then drop_flown_headers(done) end
     counts.done = call('HDEL', flight, unpack(done))
     for _, id in ipairs(has_journalling and done or {}) do trace('done', {id}) end

@@ -1,6 +1,7 @@
 --! keys jobs since
 --! needs wait retry_counts flight started
 --! with tracking mark_items
+--! with marks put_latest
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
 -- `message`: what their items are told.
@@ -10,7 +11,15 @@ local function put_back(merge, id, t, entries, perform_in, retry_count, progress
   local record = call('HGET', jobs, id)
   local counts = counts_of(id, t, record)
   if retry_count >= 0 then counts[number_of_arrival(entries[1])] = retry_count end
-  if progress then keep_started(merge, id, entries, progress, record) end
+  if progress and has_marks then
+    if of_latest.keeps_started(id, entries, record) then
+      keep_started(merge, id, entries, progress, call('HGET', jobs, id))
+    else
+      counts[number_of_arrival(entries[1])] = nil
+    end
+  elseif progress then
+    keep_started(merge, id, entries, progress, record)
+  end
   for _, entry in ipairs(progress and {} or entries) do
     put_counted(counts, merge, id, entry, record)
     record = nil

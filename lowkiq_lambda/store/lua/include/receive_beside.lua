@@ -2,6 +2,7 @@
 --! needs receive_entries
 --! with tracking items
 --! with tenants lanes
+--! with marks mark_done
 -- What a shard has beside its jobs, as carry_beside.lua has it; a second copy changes nothing.
 
 local function receive_receipts(_, row)
@@ -39,3 +40,6 @@ local function receive_lane(_, row)
   if #(come.log or {}) > #(known.log or {}) then known.log = come.log end
   set_turn(lane, known)
 end
+
+-- What was pushed here meanwhile with a smaller score is superseded.
+local function receive_mark(_, row) mark_some({row[1]}, {row[2]}) end

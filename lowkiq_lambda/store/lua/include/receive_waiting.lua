@@ -1,5 +1,6 @@
 --! keys due jobs box since errors suspects failures gathering meta
 --! needs receive_entries records put wait flight started keep_error trouble retry_counts
+--! with marks put_latest
 -- What waited elsewhere, as carry_waiting.lua has it, joins what was pushed here since; a second copy changes nothing. What
 -- is known of the id is that of the row, as what is here is fresh, and may meet it only as a push meets what waits.
 local LATEST_OF = '\255'
@@ -51,7 +52,9 @@ local function receive_waiting(merge, row)
   end
   if row.started and not started_of(id) then
     local entries, progress = read_handed(row.started, 1)
-    keep_started(merge, id, entries, progress, record)
+    if not has_marks or of_latest.keeps_started(id, entries, record) then
+      keep_started(merge, id, entries, progress, call('HGET', jobs, id))
+    end
   end
   local longest = 0
   for _, entry in ipairs(row.entries) do

@@ -1,5 +1,6 @@
 --! keys jobs box retry trouble flight
 --! needs records put trouble flight exists started
+--! with marks put_latest
 -- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
 -- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `retry_counts` among the
@@ -49,14 +50,26 @@ local function note_counts(id, t, counts, in_flight)
   for i, arrival in ipairs(known) do t.retry_counts[2 * i - 1], t.retry_counts[2 * i] = arrival, counts[arrival] end
 end
 
--- As put does; where it unites two payloads, the one that is kept has the larger count.
+-- As put, whatever the merge; where one of two payloads is superseded, `kept` is nil.
+local function unite(merge, id, place, payload, record)
+  if has_marks then return of_latest.put(id, place, payload, record) end
+  return put(merge, id, place, payload, record)
+end
+
+-- As put does; where it unites two payloads, the one that is kept has the larger count. What is superseded takes its own
+-- along. Returns the place that is gone.
 local function put_counted(counts, merge, id, entry, record)
-  local gone, kept = put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), record)
+  local gone, kept = unite(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), record)
   if not gone then return end
+  if not kept then
+    counts[number_of_arrival(gone)] = nil
+    return gone
+  end
   local from, to = number_of_arrival(gone), number_of_arrival(kept)
   if from ~= to and counts[from] then
     counts[to], counts[from] = math.max(counts[from], counts[to] or -1), nil
   end
+  return gone
 end
 
 -- What is known of payloads in flight that have been the oldest, but are not now, or of those that wait, stays noted.
@@ -108,15 +121,17 @@ local function try_pushed(id, record, failed)
   counted_in_flight(id)
 end
 
--- A push onto what waits.
+-- A push onto what waits. Returns whether it was superseded.
 local function put_pushed(merge, id, entry, record, failed)
+  local place = entry:sub(1, PLACE)
   if not failed then
-    put(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), record)
-    return
+    local gone = unite(merge, id, place, entry:sub(PLACE + 1), record)
+    return has_marks and gone == place
   end
   local t = read_trouble(id)
   local counts = counts_of(id, t, true)
-  put_counted(counts, merge, id, entry, record)
+  local gone = put_counted(counts, merge, id, entry, record)
   note_counts(id, t, counts, counted_in_flight(id))
   write_trouble(id, t)
+  return has_marks and gone == place
 end

@@ -26,7 +26,7 @@ local function refusal(merges, is_push)
     unpack(call('HMGET', meta, 'least_version', 'now', 'closed', 'merge', 'in_use', 'receiving'))
   if least and version < tonumber(least) then return {'VERSION', least} end
   if closed or (merges and merge and merges ~= merge) then
-    if not closed and not ({min = 1, max = 1, never = 1})[merge] then error('DAMAGED merge') end
+    if not closed and not ({min = 1, max = 1, never = 1, latest = 1})[merge] then error('DAMAGED merge') end
     -- One that a move has closed tells what later pushes must not fall behind.
     return {'CLOSED', closed and closed ~= '1' and closed or nil}
   end

@@ -1,5 +1,6 @@
 --! keys box since retry
 --! needs wait put reading_step records shard trouble retry_counts flight started
+--! with marks put_latest
 -- Of an id with several payloads a claim takes a slice: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.
@@ -48,7 +49,7 @@ local function take_several(merge, id, perform_in, count, left, bytes, passes)
   -- What was taken of others in this window would be lost by an error.
   local is_sound, t, entries, size, more = pcall(next_slice, id, left, bytes, passes)
   if not is_sound or #entries == 0 then return nil end
-  take_slice(merge, id, entries)
+  if has_marks then entries, more = of_latest.last_of_box(id), false else take_slice(merge, id, entries) end
   if more then leave_rest(id, perform_in) end
   if t.retry_counts then count = take_counts(id, t, entries) elseif count >= 0 then call('ZREM', retry, id) end
   return flight_record(perform_in, count, entries), #entries, size, more

@@ -15,12 +15,12 @@ local KEYS_OF_A_SHARD = {
 }
 local TIMES = {
   'until', 'acquired_at', 'now', 'last_score', 'max_len', 'flight_since', 'woken_until', 'paused_until',
-  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at',
+  'ttl', 'journal_until', 'still_until', 'closed_at', 'refused_at', 'marks_since',
 }
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'buried', 'refused', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving',
+  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving', 'marks_turns',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -116,7 +116,7 @@ local function check_meta(ttl)
     local told = table_in(value)
     return told and type(told[1]) == 'number' and type(told[2]) == 'table' and (told[3] == nil or type(told[3]) == 'string')
   end, ttl)
-  check_field('merge', function(value) return value == 'min' or value == 'max' or value == 'never' end, ttl)
+  check_field('merge', function(value) return value == 'min' or value == 'max' or value == 'never' or value == 'latest' end, ttl)
   check_field('action', function(value)
     local told = table_in(value)
     return told and type(told[1]) == 'string' and type(told[2]) == 'table'

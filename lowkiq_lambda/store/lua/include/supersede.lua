@@ -1,10 +1,13 @@
---! keys meta
+--! keys meta headers_even headers_odd
 --! with tracking mark_items end_items
---! with headers drop_headers
--- Entries that never run, as a newer one of their id stands for them.
-local function supersede(entries)
+--! with journalling journalling
+-- Entries of an id that never run, as a newer one stands for them: {entry or place, ...}.
+local function supersede(id, entries)
   if #entries == 0 then return end
   call('HINCRBY', meta, 'superseded', #entries)
   if has_tracking then finish_items(arrivals_of(entries), 's') end
-  if has_headers then drop_headers_of(entries) end
+  for _, entry in ipairs(entries) do
+    for _, key in ipairs({headers_even, headers_odd}) do call('HDEL', key, entry:sub(9, 14)) end
+    if has_journalling then trace('superseded', {id, entry:sub(1, 14)}) end
+  end
 end

@@ -1,5 +1,5 @@
 --! keys due jobs box seen since retry errors trouble suspects groups morgue morgue_payloads morgue_errors meta failures texts
---! keys gathering receipts refs rows items headers_even headers_odd timetable lines lanes served
+--! keys gathering receipts refs rows items headers_even headers_odd timetable lines lanes served marks_even marks_odd
 --! needs mover cargo free_memory_first
 --! rarely carry_waiting carry_buried carry_beside moved_counters
 -- Drops what was received elsewhere, and reads what comes next, of a shard that this move has closed. Harmless to repeat:
@@ -19,6 +19,7 @@ local DROP = {
   item = rarely().drop_row,
   entry = rarely().drop_entry,
   lane = rarely().drop_lane,
+  mark = rarely().drop_mark,
   counters = rarely().drop_counters,
 }
 for i = 8, #ARGV, 3 do DROP[ARGV[i]](ARGV[i + 1], ARGV[i + 2]) end
@@ -26,6 +27,7 @@ for i = 8, #ARGV, 3 do DROP[ARGV[i]](ARGV[i + 1], ARGV[i + 2]) end
 if receipts then rarely().carry_receipts() end
 if timetable and not is_full() then rarely().carry_timetable() end
 if served and not is_full() then rarely().carry_lanes() end
+if marks_even and not is_full() then rarely().carry_marks() end
 if not is_full() then rarely().carry_waiting() end
 if not is_full() then rarely().carry_buried() end
 if rows and not is_full() then rarely().carry_rows() end
@@ -37,5 +39,6 @@ if gathering then call('UNLINK', gathering) end
 if refs then call('UNLINK', refs, items) end
 if headers_even then call('UNLINK', headers_even, headers_odd) end
 if lanes then call('UNLINK', lines, lanes, served) end
+if marks_even then call('UNLINK', marks_even, marks_odd) end
 call('HDEL', meta, 'in_use', 'morgue_bytes', 'had_started')
 return {'OK', {}, 1}

@@ -19,6 +19,7 @@ local RECEIVE = {
   item = rarely().receive_row,
   entry = rarely().receive_entry,
   lane = rarely().receive_lane,
+  mark = rarely().receive_mark,
 }
 for i = 6, #ARGV, 2 do RECEIVE[ARGV[i]](ARGV[5], cmsgpack.unpack(ARGV[i + 1])) end
 call('HSET', meta, 'now', latest_now)

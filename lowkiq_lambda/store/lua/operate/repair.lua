@@ -1,6 +1,6 @@
---! keys meta timetable lines gathering receipts refs headers_even headers_odd
+--! keys meta timetable lines gathering receipts refs headers_even headers_odd marks_even
 --! needs sound_meta shard shelf
---! rarely sound_ids sound_lanes sound_timetable sound_items
+--! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
 -- that is sound is changed.
@@ -19,6 +19,7 @@ local PARTS = {
 local RECORDS, BYTES = 2000, 4 * 1024 * 1024
 if lines then rarely().look_at_lanes(PARTS) end
 if refs then rarely().look_at_items(PARTS) end
+if marks_even then rarely().look_at_marks(PARTS) end
 if has_timetable then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'timetable', timetable, 'hash'}
   PARTS[#PARTS + 1], rarely().CHECKS.timetable = 'timetable', rarely().check_entry_record

@@ -6,6 +6,7 @@
 --! with tracking new_items
 --! with headers new_headers
 --! with journalling journalling
+--! with marks marks comes_before
 --! rarely retry_counts wait
 -- Adds payloads to the shard. A push that comes twice under one token is applied once.
 -- ARGV[4]    token of the push
@@ -18,7 +19,7 @@
 --   HAS_RECEIPT what include/receipts.lua reads, with HAS_HEADERS what include/new_headers.lua reads, and the payload. In
 --   a queue that gathers one more at the end, which include/gather.lua reads
 -- Returns {'OK', sooner, time, {position, perform_in, ...}} and, if there are any, {position, perform_in, ...} of jobs that
---   were applied before and are passed over: sooner is 0 unless the shard's earliest due time became
+--   were applied before and are passed over, and again of those that were superseded: sooner is 0 unless the shard's earliest due time became
 --   earlier, then 1, and 2 where the script has notified; time is that of new jobs that were given none; the list names
 --   the jobs that met their id waiting (positions from 0), with the time that holds. Or a refusal.
 -- Bits of the flags, as store/shard/pushing.py sets them.
@@ -62,6 +63,7 @@ for i = 1, count do ids[i] = ARGV[HEAD + 2 * i - 1] end
 local waiting = call('HMGET', jobs, unpack(ids))
 local records, times, again, first, repeated = {}, {}, {}, {}, {}
 local earliest, written = math.huge, 0
+local marks, superseded, below = has_marks and marks_of(ids), {}, 0
 local known = has_tracking and refs_with_rows(HEAD + 2)
 for i = 1, count do
   local id, given = ids[i], ARGV[HEAD + 2 * i]
@@ -86,13 +88,16 @@ for i = 1, count do
   if has_tracking and bit.band(flags, HAS_REF) ~= 0 then item, at, is_known = read_item(given, at, known) end
   if has_receipts and not is_known and bit.band(flags, HAS_RECEIPT) ~= 0 then is_known, at = has_receipt(given, at) end
   if has_headers and not is_known and bit.band(flags, HAS_HEADERS) ~= 0 then header, at = read_header(given, at) end
+  local is_below = marks and marks[i] and not is_known and comes_before(score, marks[i])
+  if is_below then is_known, header, below = true, nil, below + 1 end
   local number, payload = struct.pack('>I6', arrival + i), given:sub(at)
   if #payload > max_len then max_len = #payload end
-  if item then note_item(item, id, not is_known and number) end
+  if item then note_item(item, id, not is_known and number, is_below and 's') end
   if header then note_header(header, number) end
   if has_journalling and not is_known then trace('pushed', {id, score .. number}) end
   if is_known then
-    repeated[#repeated + 1] = {i - 1, id}
+    local passed_over = is_below and superseded or repeated
+    passed_over[#passed_over + 1] = {i - 1, id}
   elseif waiting[i] or first[id] then
     again[#again + 1] = {i - 1, id, score .. number .. payload, waiting[i]}
   else
@@ -138,12 +143,12 @@ if has_gathering then begin_gathering(times, fresh_text) end
 local met = {}
 for _, job in ipairs(again) do
   local id, record = job[2], job[4] or nil
-  rarely().put_pushed(merge, id, job[3], record, failed[id])
-  met[#met + 1] = job[1]
+  local is_older = rarely().put_pushed(merge, id, job[3], record, failed[id])
+  if is_older then superseded[#superseded + 1] = job else met[#met + 1] = job[1] end
   local perform_in = call('ZSCORE', due, id)
   -- Somebody deleted the times.
   if not perform_in then rarely().wait(id, now_text) end
-  if has_gathering and perform_in and not failed[id] then
+  if has_gathering and perform_in and not failed[id] and not is_older then
     -- A job with a time of its own puts nothing off.
     local is_planned = bit.band(ARGV[HEAD + 2 * job[1] + 2]:byte(1), HAS_PERFORM_IN) ~= 0
     local later = not is_planned and put_off(id, perform_in)
@@ -152,19 +157,22 @@ for _, job in ipairs(again) do
       perform_in, earliest = later, math.min(earliest, tonumber(later))
     end
   end
-  met[#met + 1] = perform_in or now_text
+  if not is_older then met[#met + 1] = perform_in or now_text end
 end
+if below > 0 then call('HINCRBY', meta, 'superseded', below) end
 local sooner = earliest < tonumber(head or math.huge) and 1 or 0
 -- That a server allows no message from a script must not undo the push.
 if sooner == 1 and channel ~= '' and type(redis.pcall('PUBLISH', channel, said)) == 'number' then sooner = 2 end
 local reply = {'OK', sooner, fresh_text, met}
-if #repeated > 0 then
+local function with_times(passed_over)
   local told = {}
-  for i, job in ipairs(repeated) do
+  for i, job in ipairs(passed_over) do
     told[2 * i - 1], told[2 * i] = job[1], call('ZSCORE', due, job[2]) or now_text
   end
-  reply[5] = told
+  return told
 end
+if #repeated > 0 or #superseded > 0 then reply[5] = with_times(repeated) end
+if #superseded > 0 then reply[6] = with_times(superseded) end
 if has_gathering then forget_gathering() end
 if has_journalling then write_trace(token) end
 

@@ -1,0 +1,52 @@
+"""Queues of merge = "latest", and held ids, whose shards are replaced (E-93, P3)."""
+
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import Notes, failing
+from tests.kit.looks import ids_of
+from tests.kit.workers import declare
+
+
+def test_marks_move_with_their_ids(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """P3: what was done in an old shard is not done again by an older version; and of what waits the newest runs."""
+    notes, old, new = Notes(), make_app(), make_app()
+    worker = declare(old, queue_name, notes, shards_count=2, merge="latest")
+    ids = [f"id {number}" for number in range(20)]
+
+    def version(score: int) -> list[dict[str, object]]:
+        return [{"id": one, "payload": score, "score": score} for one in ids]
+
+    worker.perform_async(version(5))
+    old.drain()
+    worker.perform_async(version(7))
+    old.reshard(worker, to=3)
+    clock.advance(60)
+    after = declare(new, queue_name, notes, shards_count=3, merge="latest")
+    below, between = after.perform_async(version(4)), after.perform_async(version(6))
+    notes.clear()
+    new.drain()
+
+    assert [True] * 40 == [one.superseded for one in [*below, *between]]
+    assert {one: [7] for one in ids} == {one: given for batch in notes.batches for one, given in batch.items()}
+
+
+def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
+    """E-79: no move frees a head, and it can be released where it is then."""
+    notes, old, new = Notes(failing(*"abcd")), make_app(), make_app()
+    fields = {"max_retry_count": 0, "dead_head": "hold"}
+    worker = declare(old, queue_name, notes, shards_count=2, **fields)
+    worker.perform_async([{"id": one, "payload": n, "score": n} for one in "abcd" for n in (1, 2)])
+    old.drain()
+
+    old.reshard(worker, to=3)
+    clock.advance(60)
+    after = declare(new, queue_name, notes, shards_count=3, **fields)
+    new.drain()
+    held = sorted(ids_of(new.queries(after).held()))
+    new.actions(after).release([*"abcd"], "skip")
+    notes.clear()
+    notes.then = None
+    new.drain()
+
+    assert ([*"abcd"], 0) == (held, new.metrics()[queue_name].held)
+    assert {one: [2] for one in "abcd"} == {one: given for batch in notes.batches for one, given in batch.items()}
