@@ -10,7 +10,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 Row = TypeVar("Row")
 Columns = Mapping[str, Callable[[Row], Any]]
 """The value to sort by, by the name of its column."""
-BY_TEXT: Final = frozenset({"name", "index", "shard", "owner"})
+BY_TEXT: Final = frozenset({"name", "index", "owner"})
 """Columns that people read upwards; of all others the largest value comes first."""
 
 
