@@ -116,6 +116,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/tasks", _page("task_list")),
         get(site, "/tasks/{id}", _page("tasks", "find")),
         get(site, "/task", _page("tasks", "one")),
+        get(site, "/processes", _page("processes")),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", _page("actions_ask")),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
@@ -131,6 +132,8 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
         get(site, "/actions/task", _page("tasks", "ask")),
         post(site, "/actions/task", _page("tasks", "act")),
+        get(site, "/actions/process", _page("processes", "ask")),
+        post(site, "/actions/process", _page("processes", "act")),
     ]
 
 

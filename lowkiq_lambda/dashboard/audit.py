@@ -39,6 +39,12 @@ def note_task(context: RequestContext, action: str, task_id: str, name: str, cha
     logger.info("%r: %s, task %s %r: %d changed", *fields.values(), extra=fields)
 
 
+def note_process(context: RequestContext, order: str, process_id: str) -> None:
+    """Logs that the visitor has given a process an order."""
+    fields = {"who": context.visitor_name, "action": order, "process_id": process_id}
+    logger.info("%r: %s, process %r", *fields.values(), extra=fields)
+
+
 def note_sign_in(outcome: SignIn, caller: Caller, account: str | None = None) -> None:
     """Logs an attempt to sign in, with the account if the password was right; never the password."""
     logger.log(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-MAIN: Final[Mapping[str, str]] = {"": "Overview", "tasks": "Tasks", "schedules": "Schedules"}
+MAIN: Final[Mapping[str, str]] = {"": "Overview", "tasks": "Tasks", "schedules": "Schedules", "processes": "Processes"}
 """By path, in the order of the header."""
 OF_QUEUE: Final[Mapping[str, str]] = {
     "queue": "Queue",

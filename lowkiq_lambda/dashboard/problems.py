@@ -23,6 +23,7 @@ Code: TypeAlias = Literal[
     "unknown_entry",
     "bad_entry",
     "unknown_task",
+    "unknown_process",
     "method_not_allowed",
     "shards_changed",
     "body_too_large",

@@ -11,6 +11,7 @@ from lowkiq_lambda.dashboard.api import (
     jobs,
     limits,
     openapi,
+    processes,
     prometheus,
     schedule_put,
     schedules,
@@ -68,6 +69,9 @@ OPERATIONS: Final[Sequence[Operation]] = (
     operation("GET", "/tasks/{id}", tasks.task),
     operation("GET", "/tasks/{id}/items", tasks.task_items),
     operation("POST", "/tasks/{id}/cancel", tasks.cancel),
+    operation("GET", "/processes", processes.processes),
+    operation("POST", "/process/quiet", processes.quiet),
+    operation("POST", "/process/stop", processes.stop),
 )
 
 

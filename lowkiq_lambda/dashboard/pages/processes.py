@@ -1,0 +1,84 @@
+"""The processes that drain, and the two orders for each."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.formatting import quoted
+from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
+from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, find, give
+from lowkiq_lambda.process_views import Doing, Process
+
+Order: TypeAlias = Literal["quiet", "stop"]
+ORDERS: Final[Mapping[str, Order]] = {"quiet": "quiet", "stop": "stop"}
+
+
+class DoingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread does. `ids`: the first ids, each with a link to its job, or None where there is no such page."""
+
+    doing: Doing
+    ids: tuple[tuple[str, str | None], ...]
+
+
+class ProcessRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A process with what it does. `may_quiet`, `may_stop`: whether the order would still change anything."""
+
+    process: Process
+    doing: tuple[DoingRow, ...]
+    may_quiet: bool
+    may_stop: bool
+
+
+def show(context: RequestContext) -> Response:
+    """The page, or its live region."""
+    rows = [*_rows(context)]
+    alive = [row.process for row in rows if not row.process.is_gone]
+    return context.render(
+        "processes_live.html" if context.is_partial else "processes.html",
+        rows=rows,
+        alive=len(alive),
+        threads=sum(process.threads for process in alive),
+        busy=sum(len(process.doing) for process in alive),
+        now=context.site.now(),
+    )
+
+
+def ask(context: RequestContext) -> Response:
+    """The confirmation page; nothing is changed yet."""
+    order, process = ORDERS.get(context.query.get("do", "")), find(context, context.query.get("id", ""))
+    if order is None:
+        return context.refuse(400, "The dashboard has no such action.")
+    if process is None:
+        return context.refuse(404, NO_PROCESS)
+    return context.render("actions_process.html", process=process, order=order)
+
+
+def act(context: RequestContext) -> Response:
+    """Gives the order, and redirects to the list."""
+    order = ORDERS.get(context.form.get("do", ""))
+    if order is None:
+        return context.refuse(400, "The dashboard has no such action.")
+    if not give(context, context.form.get("id", ""), order):
+        return context.refuse(404, NO_PROCESS)
+    return context.redirect("processes")
+
+
+def _rows(context: RequestContext) -> Iterator[ProcessRow]:
+    own = {worker.queue_name for worker in context.app.workers}
+    for process in context.app.processes():
+        hears = not process.is_gone
+        yield ProcessRow(
+            process=process,
+            doing=tuple(DoingRow(doing=doing, ids=tuple(_ids(context, own, doing))) for doing in process.doing),
+            may_quiet=hears and not process.quiet and not process.order,
+            may_stop=hears and process.state != "stopping" and process.order != "stop",
+        )
+
+
+def _ids(context: RequestContext, own: set[str], doing: Doing) -> Iterator[tuple[str, str | None]]:
+    for job_id in doing.ids:
+        has_page = doing.queue in own and len(quoted(job_id)) <= LONGEST_LINK
+        yield shown_id(job_id), context.link("job", queue=doing.queue, id=job_id) if has_page else None
