@@ -12,7 +12,9 @@ Side: TypeAlias = Literal[0, 1]
 OLD: Final = 0
 NEW: Final = 1
 Role: TypeAlias = Literal["absent", "receiving", "open", "still", "closed"]
-Script: TypeAlias = Literal["admit", "still", "seal", "carry", "receive", "drop", "open"]
+Order: TypeAlias = Literal[
+    "turn", "settle", "again", "admit", "still", "seal", "carry", "receive", "drop", "open", "note"
+]
 Guard: TypeAlias = Literal[
     "token before role",
     "receiving rests",
@@ -22,6 +24,7 @@ Guard: TypeAlias = Literal[
     "open waits",
     "epochs",
     "late pushes",
+    "reopening noted",
 ]
 """What keeps the promises: each can be left out, and then the model has to find what it prevents."""
 PAYLOADS: Final = 2
@@ -64,22 +67,29 @@ class ModelClient(NamedTuple):
     """Whether it waits for the answer to its last attempt."""
 
 
+class ModelLayout(NamedTuple):
+    """What the layout says: the epoch of the last move, and where the id lives."""
+
+    epoch: int = 1
+    home: Side = OLD
+
+
 class Mover(NamedTuple):
     """`rows`: what it has read from its source, and not dropped there yet."""
 
     epoch: int
-    next: Script = "admit"
+    next: Order = "admit"
     rows: tuple[Push, ...] = ()
 
     @property
     def source(self) -> Side:
-        """Movers of the second epoch walk back."""
-        return OLD if self.epoch == 1 else NEW
+        """Movers of the second epoch walk back, those of the third go forth again."""
+        return NEW if self.epoch == 2 else OLD
 
     @property
     def target(self) -> Side:
         """The other shard."""
-        return NEW if self.epoch == 1 else OLD
+        return OLD if self.epoch == 2 else NEW
 
 
 class ModelWorld(NamedTuple):
@@ -87,6 +97,7 @@ class ModelWorld(NamedTuple):
 
     shards: tuple[ModelShard, ModelShard]
     movers: tuple[Mover, ...]
+    layout: ModelLayout = ModelLayout()
     client: ModelClient = ModelClient()
     messages: frozenset[Message] = frozenset()
     settled: int = 0
@@ -111,11 +122,11 @@ def fault(world: ModelWorld) -> str | None:
 
 
 def fault_of_end(world: ModelWorld) -> str | None:
-    """P2: at the end all was pushed, all is done, nothing is left, and one shard has the id."""
+    """P2: at the end all was pushed, all is done, nothing is left, and one shard is open, as the layout says."""
     is_done = world.client.payload > PAYLOADS and world.settled == PAYLOADS
     is_empty = not any(shard.waiting or shard.flight for shard in world.shards)
-    is_one = sum(shard.role == "open" for shard in world.shards) == 1
-    return None if is_done and is_empty and is_one else "P2"
+    is_open = [side for side in (OLD, NEW) if world.shards[side].role == "open"]
+    return None if is_done and is_empty and is_open == [world.layout.home] else "P2"
 
 
 def recovered(shard: ModelShard) -> ModelShard:

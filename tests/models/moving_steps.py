@@ -11,13 +11,12 @@ from tests.models.moving import (
     Guard,
     Message,
     ModelClient,
-    ModelShard,
     ModelWorld,
     Push,
     Side,
     recovered,
 )
-from tests.models.moving_scripts import moves
+from tests.models.moving_orders import Call, moves
 
 Step: TypeAlias = tuple[str, ModelWorld]
 DRAINED: Final = ("open", "still")
@@ -105,17 +104,11 @@ def _of_holder(world: ModelWorld, side: Side, without: Guard | None) -> Iterator
 def _of_mover(world: ModelWorld, position: int, without: Guard | None) -> Iterator[Step]:
     mover = world.movers[position]
     others = (*world.movers[:position], *world.movers[position + 1 :])
-    if mover.epoch == 2 and not _has_moved(world.shards[NEW]):
-        return
     is_late = any(message.push.to == mover.target for message in world.messages)
     source, target = world.shards[mover.source], world.shards[mover.target]
-    for move in moves(mover, source, target, without, is_late=is_late):
+    for move in moves(Call(mover, source, target, world.layout, without, is_late)):
         shards = (move.source, move.target) if mover.source == OLD else (move.target, move.source)
         left = (*others, move.mover) if move.mover else others
         # In one order: movers of an epoch do the same, and nobody looks at which of them it is.
-        yield f"mover {mover.epoch}: {move.label}", world._replace(shards=shards, movers=tuple(sorted(left)))
-
-
-def _has_moved(new: ModelShard) -> bool:
-    """The way back begins when the group has moved."""
-    return new.role == "open" or new.epoch == 2
+        after = world._replace(shards=shards, movers=tuple(sorted(left)), layout=move.layout)
+        yield f"mover {mover.epoch}: {move.label}", after

@@ -10,8 +10,10 @@ from tests.models.moving import Guard, Mover, at_first, fault, fault_of_end
 from tests.models.moving_steps import steps
 
 FORTH: Final = (Mover(1), Mover(1))
-FORTH_AND_BACK: Final = (*FORTH, Mover(2), Mover(2))
-"""Two movers each way; those of the second epoch may begin while those of the first still stall somewhere."""
+TURNED: Final = (*FORTH, Mover(2, "turn"))
+"""Movers of the second epoch turn the move round while those of the first may still stall somewhere."""
+TURNED_TWICE: Final = (*TURNED, Mover(2, "turn"))
+FORTH_AGAIN: Final = (Mover(1), Mover(2, "turn"), Mover(3, "again"))
 
 
 def explored(movers: tuple[Mover, ...], without: Guard | None = None) -> Explored:
@@ -19,7 +21,7 @@ def explored(movers: tuple[Mover, ...], without: Guard | None = None) -> Explore
     return explore(at_first(movers), partial(steps, without=without), fault, fault_of_end)
 
 
-@pytest.mark.parametrize("movers", [FORTH, FORTH_AND_BACK])
+@pytest.mark.parametrize("movers", [FORTH, TURNED_TWICE, FORTH_AGAIN])
 def test_p1_p2_p3_no_order_of_steps_of_a_move_breaks_a_promise(movers: tuple[Mover, ...]) -> None:
     """Whoever stalls or dies, and however late a push arrives: one holder, nothing lost or repeated, order kept."""
     found = explored(movers)
@@ -36,9 +38,10 @@ def test_p1_p2_p3_no_order_of_steps_of_a_move_breaks_a_promise(movers: tuple[Mov
         ("seal waits", FORTH, "P1"),
         ("receive fenced", FORTH, "P3"),
         ("open waits", FORTH, "P3"),
-        ("drop fenced", FORTH_AND_BACK, "P3"),
-        ("epochs", FORTH_AND_BACK, "P2"),
-        ("late pushes", FORTH_AND_BACK, "P3"),
+        ("drop fenced", TURNED, "P3"),
+        ("epochs", FORTH_AGAIN, "P2"),
+        ("late pushes", FORTH_AGAIN, "P3"),
+        ("reopening noted", FORTH_AGAIN, "P2"),
     ],
 )
 def test_p1_p2_p3_without_any_of_its_guards_a_move_breaks_a_promise(

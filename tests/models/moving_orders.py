@@ -1,9 +1,9 @@
-"""The scripts that movers call, as the model has them: each looks at one shard and changes it, or answers OVER."""
+"""The orders of movers, as the model has them: each looks at a shard or the layout, and changes it or is refused."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from tests.models.moving import Guard, ModelShard, Mover, Push, Script, recovered
+from tests.models.moving import NEW, OLD, Guard, ModelLayout, ModelShard, Mover, Order, Push, recovered
 
 
 class Move(NamedTuple):
@@ -13,14 +13,16 @@ class Move(NamedTuple):
     mover: Mover | None
     source: ModelShard
     target: ModelShard
+    layout: ModelLayout
 
 
 class Call(NamedTuple):
-    """A mover before its step, and the two shards. `is_late`: a message to the target has not arrived."""
+    """A mover before its step, and what it may look at. `is_late`: a message to the target has not arrived."""
 
     mover: Mover
     source: ModelShard
     target: ModelShard
+    layout: ModelLayout
     without: Guard | None
     is_late: bool
 
@@ -32,26 +34,50 @@ class Call(NamedTuple):
         """Whether the shard has its role by an earlier epoch."""
         return shard.epoch < self.mover.epoch or self.without == "epochs"
 
-    def then(self, label: str, script: Script, rows: frozenset[Push] = frozenset(), **shards: ModelShard) -> Move:
-        """Go on with this script."""
-        after = Mover(self.mover.epoch, script, tuple(sorted(rows)))
-        return Move(label, after, shards.get("source", self.source), shards.get("target", self.target))
+    def then(self, label: str, order: Order, rows: frozenset[Push] = frozenset(), **shards: ModelShard) -> Move:
+        """Go on with this order."""
+        after = Mover(self.mover.epoch, order, tuple(sorted(rows)))
+        return self.over(label, **shards)._replace(mover=after)
 
-    def over(self, label: str, target: ModelShard | None = None) -> Move:
+    def over(self, label: str, **shards: ModelShard) -> Move:
         """The mover has no more to do."""
-        return Move(label, None, self.source, target or self.target)
+        return Move(label, None, shards.get("source", self.source), shards.get("target", self.target), self.layout)
 
 
-def moves(
-    mover: Mover, source: ModelShard, target: ModelShard, without: Guard | None, *, is_late: bool
-) -> Iterator[Move]:
+def moves(call: Call) -> Iterator[Move]:
     """What this mover may do next. None: it has to wait."""
-    yield from SCRIPTS[mover.next](Call(mover, source, target, without, is_late))
+    yield from ORDERS[call.mover.next](call)
+
+
+def _turn(call: Call) -> Iterator[Move]:
+    """Walk back what has moved. What has not is opened again, if it is not closed; else the first movers end it."""
+    old, epoch = call.target, call.mover.epoch
+    if call.layout.epoch == epoch:
+        yield call.then("turned already", "admit") if call.layout.home == NEW else call.over("settled already")
+    elif call.layout.home == NEW:
+        yield call.then("turn", "admit")._replace(layout=ModelLayout(epoch, NEW))
+    elif old.role in {"open", "still"}:
+        noted = old.epoch if call.without == "reopening noted" else epoch
+        yield call.then("reopen", "settle", target=old._replace(role="open", epoch=noted))
+
+
+def _settle(call: Call) -> Iterator[Move]:
+    """The layout follows if nobody has changed it since."""
+    if call.layout == ModelLayout(1, OLD):
+        yield call.over("settle")._replace(layout=ModelLayout(call.mover.epoch, OLD))
+    else:
+        yield call.then("settle refused", "turn")
+
+
+def _again(call: Call) -> Iterator[Move]:
+    """Another move forth, once the walk back has come to its end."""
+    if call.layout == ModelLayout(2, OLD):
+        yield call.then("begin again", "admit")._replace(layout=ModelLayout(call.mover.epoch, OLD))
 
 
 def _admit(call: Call) -> Iterator[Move]:
     target, epoch = call.target, call.mover.epoch
-    if target.role == "absent" or (target.role == "closed" and call.is_before(target)):
+    if target.role in {"absent", "receiving", "closed"} and (target.role == "absent" or call.is_before(target)):
         if not call.is_late or call.without == "late pushes":
             yield call.then("admit", "still", target=target._replace(role="receiving", epoch=epoch))
     elif target.epoch == epoch:
@@ -116,13 +142,25 @@ def _drop(call: Call) -> Iterator[Move]:
 
 def _open(call: Call) -> Iterator[Move]:
     if call.target.role == "receiving" and call.is_of(call.target):
-        yield call.over("open", call.target._replace(role="open"))
+        yield call.then("open", "note", target=call.target._replace(role="open"))
+    elif call.target.epoch == call.mover.epoch:
+        yield call.then("open again", "note")
     else:
-        yield call.over("open again")
+        yield call.over("open refused")
 
 
-ScriptOfModel: TypeAlias = Callable[[Call], Iterator[Move]]
-SCRIPTS: Final[Mapping[Script, ScriptOfModel]] = {
+def _note(call: Call) -> Iterator[Move]:
+    if call.layout.epoch == call.mover.epoch:
+        yield call.over("note")._replace(layout=ModelLayout(call.mover.epoch, call.mover.target))
+    else:
+        yield call.over("note refused")
+
+
+OrderOfModel: TypeAlias = Callable[[Call], Iterator[Move]]
+ORDERS: Final[Mapping[Order, OrderOfModel]] = {
+    "turn": _turn,
+    "settle": _settle,
+    "again": _again,
     "admit": _admit,
     "still": _still,
     "seal": _seal,
@@ -130,4 +168,5 @@ SCRIPTS: Final[Mapping[Script, ScriptOfModel]] = {
     "receive": _receive,
     "drop": _drop,
     "open": _open,
+    "note": _note,
 }
