@@ -29,11 +29,11 @@ Shard: TypeAlias = tuple[str, int]
 CONTEXT: Final = "lowkiq"
 SHOWN: Final = 20
 """So many ids a context names."""
-_UNSEEN: Final = {"buried": "a job went to the morgue", "retried": "a job failed"}
+_UNSEEN: Final = {"buried": "a job went to the morgue", "held": "a job is held", "retried": "a job failed"}
 """What is told of ids whose error was not seen here: of a process that crashed, or of a payload that cannot be read."""
 _FAILURES: Final[dict[Capture, frozenset[Outcome]]] = {
-    "burial": frozenset({"buried"}),
-    "failure": frozenset({"buried", "retried"}),
+    "burial": frozenset({"buried", "held"}),
+    "failure": frozenset({"buried", "held", "retried"}),
 }
 
 

@@ -201,16 +201,17 @@ def test_latest_goes_on_with_the_newest_alone(app: Lowkiq, queue_name: str, at_o
     assert (3, {}) == (counters(app, worker)["superseded"], left_behind(app, worker))
 
 
-@pytest.mark.parametrize(("dead_head", "runs", "morgue"), [("drop", [], 2_500), ("latest", [[2_499]], 1)])
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize(("dead_head", "runs"), [("drop", []), ("latest", [[2_499]])])
 def test_thousands_of_payloads_follow_their_head_in_slices(
-    app: Lowkiq, queue_name: str, dead_head: str, runs: list[list[int]], morgue: int
+    app: Lowkiq, queue_name: str, dead_head: str, runs: list[list[int]], concurrency: int
 ) -> None:
     """No call touches more than a thousand payloads; the handler sees none of them, and one failure is counted."""
-    worker, notes = with_dead_head(app, queue_name, dead_head, payloads=2_500)
+    worker, notes = with_dead_head(app, queue_name, dead_head, payloads=2_500, concurrency=concurrency)
 
     assert [[*range(1_000)], *runs] == [batch["a"] for batch in notes.batches]
     key = shard_of(app, worker, "a").key("morgue_payloads")
-    assert morgue == app.backend.client.zcard(key)
+    assert (2_500 if dead_head == "drop" else 1) == app.backend.client.zcard(key)
     assert ({}, (1, 1)) == (left_behind(app, worker), (counters(app, worker)["buried"], len(notes.buried)))
 
 

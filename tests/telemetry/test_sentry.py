@@ -116,6 +116,14 @@ def test_a_job_that_crashes_its_processes_is_told(
     assert (f"{queue_name}: a job went to the morgue", queue_name) == (event["message"], event["tags"]["queue"])
 
 
+def test_e79_a_job_that_is_held_is_told(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
+    """E-79: it has failed for the last time, as one that goes to the morgue."""
+    declare(app, queue_name, raising(), max_retry_count=0, dead_head="hold").perform_async(jobs_of("a"))
+    app.drain()
+    (event,) = sentry.events
+    assert ["a"] == event["contexts"]["lowkiq"]["ids"]
+
+
 def test_a_coroutine_handler_has_its_scope(sentry: SentToSentry, app: Lowkiq, queue_name: str) -> None:
     """On the loop, as around a plain one."""
 
