@@ -189,3 +189,29 @@ def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowki
     progress = app.actions(worker).call_once("delete", early[0], ["a"], 0)
 
     assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
+
+
+@pytest.mark.parametrize(("tracked", "held_ids"), [("head", []), ("behind", ["a"])])
+def test_cancelling_a_task_frees_an_id_only_with_its_head(
+    app: Lowkiq, queue_name: str, tracked: str, held_ids: list[str]
+) -> None:
+    """What the task has pushed is withdrawn; while the head is there, nothing that came after it runs."""
+    notes = Notes()
+    notes.then = failing_first(notes)
+    worker = declare(app, queue_name, notes, max_retry_count=0, dead_head="hold")
+    task = app.task("import")
+    for score, name in enumerate(("head", "behind", "other")):
+        job = {"id": "a", "payload": name, "score": score}
+        if name == tracked:
+            task.push(worker, [job])
+        else:
+            worker.perform_async([job])
+    app.drain()
+
+    task.cancel()
+    found = ids_of(app.queries(worker).held())
+    app.drain()
+
+    left = [name for name in ("head", "behind", "other") if name != tracked]
+    assert held_ids == found
+    assert [["head", "behind", "other"], *([] if held_ids else [left])] == [batch["a"] for batch in notes.batches]
