@@ -235,7 +235,7 @@ class Lowkiq(AppSchedules, AppOperations):
         return Budget(self._parts.clock, self.config.max_runtime if seconds is None else seconds, **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
-        drain = Drain(self.drainer, self.drainer.shards()).run(budget)
+        drain = Drain(self.drainer, self.drainer.shards).run(budget)
         for error in (*drain.exits.values(), *drain.errors.values()):
             raise error
         return dict(drain.counts)

@@ -79,3 +79,9 @@ class AppCore:
         if not queue.is_agreed:
             queue.ensure_declared(self.backend, self.config.codec_name, self.config.retry_for)
         return queue
+
+    def current_queue_of(self, worker: "type[Worker] | FunctionWorker") -> Queue:
+        """As `queue_of`, for who only reads: where the queue has been resharded, it has the shards that it has now."""
+        queue = self._queues.of(worker_of(worker))
+        queue.look_again(self.backend, self.config.codec_name, self.config.retry_for)
+        return queue

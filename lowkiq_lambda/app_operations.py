@@ -46,9 +46,7 @@ class AppOperations(AppCore):
         """
         only = None if worker is None else worker_of(worker).queue_name
         wanted = {name: queue for name, queue in self._queues.items() if only in {None, name}}
-        queues = {name: queue.shards for name, queue in wanted.items()}
-        declarations = [queue.declaration(self.config.codec_name) for queue in wanted.values()]
-        return self.inspector.overview(queues, declarations, span)
+        return self.inspector.overview(wanted, span)
 
     def find(self, text: str, limit: int = 100) -> "FoundIds":
         """An id in all queues of the app, and up to `limit` ids that begin with the text.
@@ -59,23 +57,23 @@ class AppOperations(AppCore):
         queues, skipped = dict[str, QueueShards](), list[str]()
         for worker in self.workers:
             try:
-                queues[worker.queue_name] = self.queue_of(worker).shards
+                queues[worker.queue_name] = self.current_queue_of(worker).shards
             except QueueMismatch:
                 skipped.append(worker.queue_name)
         return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
-        return self.inspector.queries(self.queue_of(worker).shards)
+        return self.inspector.queries(self.current_queue_of(worker).shards)
 
     def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
         """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
-        queue = self.queue_of(worker)
+        queue = self.current_queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
 
     def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
-        queue = self.queue_of(worker)
+        queue = self.current_queue_of(worker)
         return self.inspector.limits(queue.worker, queue.shards)
 
     def processes(self) -> "Processes":
@@ -98,7 +96,7 @@ class AppOperations(AppCore):
         self.limits(worker).keep()
 
     def _agreed_shards(self) -> dict[str, QueueShards]:
-        return {worker.queue_name: self.queue_of(worker).shards for worker in self.workers}
+        return {worker.queue_name: self.current_queue_of(worker).shards for worker in self.workers}
 
     def reshard(self, worker: "type[Worker] | FunctionWorker", *, to: int) -> None:
         """Give the worker's queue so many shards, while it is pushed to and drained (docs/resharding.md).
@@ -109,6 +107,7 @@ class AppOperations(AppCore):
         resharding = self.resharding(worker)
         resharding.begin(to)
         resharding.go_on(lambda *_: None)
+        self._queues.of(worker_of(worker)).doubt()
 
     def resharding(self, worker: "type[Worker] | FunctionWorker") -> "Resharding":
         """The moves of the worker's queue, step by step."""

@@ -167,3 +167,8 @@ class PushInterrupted(BackendError):
 
 class EmbeddedServerError(LowkiqError):
     """The embedded server cannot be started or reached: set LOWKIQ_REDIS_URL to use another server."""
+
+
+def is_of_move(error: object) -> bool:
+    """Whether it says only that the queue is being resharded: the jobs of the shard have left it, or not come yet."""
+    return isinstance(error, ShardMoving) or (isinstance(error, ShardClosed) and error.floors is not None)

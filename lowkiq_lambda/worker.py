@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict
+from weakref import WeakKeyDictionary
 
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import MorgueJob, Pushed, shard_for
@@ -177,9 +178,21 @@ def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
     raise DeclarationError(text)
 
 
+_resharded: Final[WeakKeyDictionary[type[Worker], Callable[[str], int]]] = WeakKeyDictionary()
+"""Which shard has an id, of workers whose queues have other shards than they declare."""
+
+
+def note_resharded(worker: type[Worker], number_for: Callable[[str], int]) -> None:
+    """The worker's queue has other shards than it declares."""
+    _resharded[worker] = number_for
+
+
 def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:
-    """The shard that has the id, by its number."""
-    return shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
+    """The shard that has the id, by its number, as far as this process knows."""
+    number_for = _resharded.get(worker if isinstance(worker, type) else type(worker))
+    return (
+        number_for(job_id) if number_for else shard_for(job_id, worker.shards_count, by_tenant=worker.tenants == HOME)
+    )
 
 
 def refuse_without_score(worker: type[Worker], what: str) -> None:

@@ -199,7 +199,7 @@ def test_p8_shards_that_are_visited_at_once_cost_no_call_more(app: Lowkiq, clock
     calls = []
     for more in (jobs(), jobs(1)):
         worker.perform_async(more)
-        drain = Drain(app.drainer, app.drainer.shards(), at_once=5)
+        drain = Drain(app.drainer, app.drainer.shards, at_once=5)
         # Not round trips: connections are made as they are needed.
         calls.append(cost_of(partial(drain.run, Budget(clock))).scripts)
 

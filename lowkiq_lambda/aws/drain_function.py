@@ -6,17 +6,18 @@ an invocation asks the server what time it is, and takes leases of its own.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
 from lowkiq_lambda.aws.environment import Environment, answering, environment, flushed
-from lowkiq_lambda.aws.events import selected
+from lowkiq_lambda.aws.events import UnknownShard, selected
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
 from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -75,7 +76,7 @@ def _drained(warm: Environment, event: object, context: Context) -> dict[str, An
         telemetry.cold_start()
     drainer = warm.app.drainer
     drainer.observer = telemetry
-    drain = Drain(drainer, selected(event, drainer.shards()), at_once=warm.app.config.threads_per_node)
+    drain = Drain(drainer, _selection(event, drainer), at_once=warm.app.config.threads_per_node)
     drain.on_first_probe = telemetry.started
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
@@ -116,6 +117,22 @@ def summary(drain: Drain) -> dict[str, Any]:
     }
 
 
+def _selection(event: object, drainer: Drainer) -> Callable[[], list[ShardRef]]:
+    """The shards that the event asks for, of those that there are when this is called. Raises BadEvent."""
+
+    def select() -> list[ShardRef]:
+        most = {shards[0].queue_name: shards.layout.most for shards in drainer.layout}
+        return selected(event, drainer.shards(), most)
+
+    try:
+        select()
+    except UnknownShard:
+        # The queue may have been given more than the code declares.
+        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.retry_for)
+        select()
+    return select
+
+
 def _seconds(context: Context, warm: Environment) -> float:
     remaining = context.get_remaining_time_in_millis() / 1_000
     if remaining <= warm.settings.reserve:
@@ -129,7 +146,7 @@ def _seconds(context: Context, warm: Environment) -> float:
 
 
 def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
-    if not warm.settings.linger:
+    if not (warm.settings.linger and drain.shards):
         drain.run(budget, Stay(warm.settings.stay))
         return
     from lowkiq_lambda.aws.linger import Linger  # noqa: PLC0415 - only where it is asked for
@@ -181,7 +198,7 @@ def _failed(drain: Drain) -> DrainFailed:
 
 
 def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
-    named = [f"shard {shard.index} of {shard.queue_name!r}: {headline(error)}" for shard, error in errors.items()]
+    named = [f"shard {shard.number} of {shard.queue_name!r}: {headline(error)}" for shard, error in errors.items()]
     more = f"; and {len(named) - _SHOWN} more" if named[_SHOWN:] else ""
     return "; ".join(named[:_SHOWN]) + more
 

@@ -1,7 +1,8 @@
 """What an event asks the drain function to drain.
 
-`{"shard": 3}` is shard 3 of every queue that has one: what a schedule for a shard sends. `{"queue": "SyncOrder"}` is a
-queue, both together one shard of it. Any other object, such as one from EventBridge, means all shards.
+`{"shard": 3}` is shard 3 of every queue that has one: what a schedule for a shard sends. While a queue is being
+resharded it has two of them, an old one and a new one. `{"queue": "SyncOrder"}` is a queue, both together one shard of
+it. Any other object, such as one from EventBridge, means all shards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,15 @@ class BadEvent(LowkiqError):
     """The event names nothing that can be drained: send `queue`, `shard`, both, or neither."""
 
 
-def selected(event: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
-    """Those of the app's shards that the event asks for. Raises BadEvent."""
+class UnknownShard(BadEvent):
+    """No queue that the event asks for has so many shards."""
+
+
+def selected(event: object, shards: Sequence[ShardRef], most: Mapping[str, int] | None = None) -> list[ShardRef]:
+    """Those of the app's shards that the event asks for. Raises BadEvent.
+
+    `most`: how many shards a queue has had or may get, by its name. A shard below that which it does not have is none.
+    """
     if not isinstance(event, Mapping):
         raise BadEvent(f"The event must be an object, such as {{}} or {{'shard': 3}}, not {_kind(event)}.")
     _check_names(event)
@@ -33,7 +41,7 @@ def selected(event: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
     if "queue" in event:
         chosen = _of_queue(event["queue"], shards)
     if "shard" in event:
-        chosen = _at_index(event["shard"], chosen, event.get("queue"))
+        chosen = _at_index(event["shard"], chosen, event.get("queue"), most or {})
     return chosen
 
 
@@ -64,14 +72,16 @@ def _of_queue(name: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
     return chosen
 
 
-def _at_index(index: object, shards: Sequence[ShardRef], queue: str | None) -> list[ShardRef]:
+def _at_index(
+    index: object, shards: Sequence[ShardRef], queue: str | None, announced: Mapping[str, int]
+) -> list[ShardRef]:
     if not isinstance(index, int) or isinstance(index, bool):
         raise BadEvent(f"The event's shard must be a whole number, not {_kind(index)}.")
     chosen = [shard for shard in shards if shard.index == index]
-    if not chosen:
+    most = max((max(shard.shards_count, announced.get(shard.queue_name, 0)) for shard in shards), default=0)
+    if not (chosen or 0 <= index < most):
         whose = "of any queue here" if queue is None else f"of {queue!r}"
-        most = max((shard.shards_count for shard in shards), default=0)
-        raise BadEvent(f"The event's shard {index} is not a shard {whose}: they count from 0 to {most - 1}.")
+        raise UnknownShard(f"The event's shard {index} is not a shard {whose}: they count from 0 to {most - 1}.")
     return chosen
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from lowkiq_lambda.aws.invoker import InvocationRefused
 from lowkiq_lambda.aws.tick import Tick, TickFailed
+from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -46,9 +47,8 @@ def start_drains(tick: Tick) -> dict[str, int]:
 
 def _due(tick: Tick) -> list[ShardRef]:
     """The shards that a drain can be started for, the most urgent first."""
-    shards = [shard for queue in tick.queues for shard in queue.shards]
     states: list[ProbeResult] = []
-    for state in probe_each(tick.app.backend, shards, tick.retry_for) if shards else []:
+    for state in _probed(tick, tick.queues):
         if isinstance(state, LowkiqError):
             tick.note(state)
         elif state.has_work:
@@ -56,6 +56,20 @@ def _due(tick: Tick) -> list[ShardRef]:
     weights = {queue.worker.queue_name: queue.worker.weight for queue in tick.queues}
     states.sort(key=lambda state: urgency(state.lag, weights[state.ref.queue_name]), reverse=True)
     return [state.ref for state in states]
+
+
+def _probed(tick: Tick, queues: Sequence[Queue]) -> list[ProbeResult | LowkiqError]:
+    """What there is to do in the shards of the queues, those too that a queue is seen to have since."""
+    shards = [shard for queue in queues for shard in queue.shards]
+    states = probe_each(tick.app.backend, shards, tick.retry_for) if shards else []
+    by_name = {queue.worker.queue_name: queue for queue in queues}
+    for shard, state in zip(shards, states, strict=True):
+        if isinstance(state, ProbeResult) and not state.is_open:
+            by_name[shard.queue_name].doubt_for(shard)
+    before = set(shards)
+    doubtful = [tick.app.queue_of(queue.worker) for queue in queues if not queue.is_agreed]
+    new = [shard for queue in doubtful for shard in queue.shards if shard not in before]
+    return [*states, *(probe_each(tick.app.backend, new, tick.retry_for) if new else [])]
 
 
 def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) -> list[ShardRef]:

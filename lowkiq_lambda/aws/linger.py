@@ -5,12 +5,14 @@ lost costs at most one poll.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.notifications import Heard, Notifications
 
 logger = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ class Linger:
 
     subscription: Notifications
     _has_warned: bool = False
+    _heard_of: Sequence[ShardRef] = ()
 
     def run(self, drain: Drain, budget: Budget) -> None:
         """Drain the shards until the budget is over."""
@@ -36,6 +39,9 @@ class Linger:
             drain.probe(budget)
             return True
         polls_at = max(drain.stale_at, drain.probed_at + drain.drainer.config.poll_interval)
+        if drain.shards is not self._heard_of:
+            self._heard_of = drain.shards
+            self.subscription.go_by(drain.shards)
         wakes_at = min(polls_at, drain.board.wait_until())
         for heard in self._hear(min(wakes_at - drain.drainer.clock.monotonic(), budget.remaining()), drain):
             drain.board.hear(heard)

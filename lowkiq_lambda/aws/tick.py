@@ -59,7 +59,7 @@ def _declared(tick: Tick) -> list[Queue]:
     queues = []
     for worker in tick.app.workers:
         try:
-            queues.append(tick.app.queue_of(worker))
+            queues.append(tick.app.current_queue_of(worker))
         except QueueMismatch as error:
             tick.note(error)
     return queues

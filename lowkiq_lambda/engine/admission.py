@@ -156,7 +156,7 @@ class Admission:
         except LowkiqError as error:
             # Nobody knows whether it was applied: what may run is known again when a visit enters.
             shard = self.session.shard
-            fields = {"queue": shard.queue_name, "shard": shard.index}
+            fields = {"queue": shard.queue_name, "shard": shard.number}
             logger.warning("a place could not be prolonged, so its visit ends: %s", error, extra=fields)
             self.lease.lose()
         else:

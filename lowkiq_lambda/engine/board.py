@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from lowkiq_lambda.clock import Clock, at_most
 from lowkiq_lambda.engine.shard_queue import CHECKS, Rests, ShardEntry, ShardQueue, ShardView, at
@@ -37,8 +37,10 @@ class ShardBoard:
         self, shards: Iterable[ShardRef], clock: Clock, poll_interval: float, rests: Rests, rng: Random | None = None
     ) -> None:
         """With `rng`, rests are up to a quarter shorter, so that many processes do not come at once."""
-        entries = [ShardEntry(shard, position) for position, shard in enumerate(dict.fromkeys(shards))]
-        self._entries = {entry.ref: entry for entry in entries}
+        self._shards = [*dict.fromkeys(shards)]
+        self._entries = {shard: ShardEntry(shard, position) for position, shard in enumerate(self._shards)}
+        """Those of shards that were dealt before, too: a visit to one may be under way."""
+        self._weights: Mapping[str, float] = {}
         self._clock = clock
         self._check_interval = poll_interval / CHECKS
         self._rests = rests
@@ -54,7 +56,7 @@ class ShardBoard:
     @property
     def shards(self) -> Sequence[ShardRef]:
         """The shards, in the order in which they were dealt."""
-        return list(self._entries)
+        return list(self._shards)
 
     @property
     def events(self) -> int:
@@ -73,8 +75,28 @@ class ShardBoard:
     def weigh(self, weights: Mapping[str, float]) -> None:
         """Before anything is taken: how much lag counts for the shards of these queues, by name; 1 for all others."""
         with self._changed:
+            self._weights = weights
             for entry in self._entries.values():
                 entry.weight = weights.get(entry.ref.queue_name, 1.0)
+
+    def deal_as(self, other: Self) -> None:
+        """From now on the board has the shards of that one, which is new."""
+        self.deal_anew(other.shards)
+
+    def deal_anew(self, shards: Iterable[ShardRef]) -> None:
+        """From now on the board has these shards. Visits to others come to their ends."""
+        with self._changed:
+            self._shards = [*dict.fromkeys(shards)]
+            gone = self._entries.keys() - set(self._shards)
+            self._put_aside(gone)
+            for position, shard in enumerate(self._shards):
+                entry = self._entries.setdefault(shard, ShardEntry(shard, position))
+                entry.ref, entry.position = shard, position
+                entry.weight = self._weights.get(shard.queue_name, 1.0)
+                if entry.rests_until == math.inf:
+                    entry.rests_until = -math.inf
+                    self._queue.put(entry)
+            self._changed.notify_all()
 
     def next(self, scheduler: Scheduler | None = None, *, beside: bool = False) -> ShardRef | None:
         """The shard to visit now, the most urgent where no scheduler chooses; None where none has work.
@@ -110,7 +132,7 @@ class ShardBoard:
     def views(self) -> list[ShardView]:
         """All shards, as dealt, with what they look like now."""
         now = self._clock.monotonic()
-        return [entry.view(now) for entry in self._entries.values()]
+        return [self._entries[shard].view(now) for shard in self._shards]
 
     def others_have_work(self) -> bool:
         """Whether a shard waits for its turn that nobody visits."""
@@ -239,15 +261,18 @@ class ShardBoard:
     def exclude(self, shards: Iterable[ShardRef]) -> None:
         """These are not visited any more."""
         with self._changed:
-            for entry in map(self._entries.__getitem__, shards):
-                entry.rests_until = math.inf
-                self._queue.put(entry)
+            self._put_aside(shards)
 
     def close(self) -> None:
         """Nothing is taken any more; a thread that waits returns."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def _put_aside(self, shards: Iterable[ShardRef]) -> None:
+        for entry in map(self._entries.__getitem__, shards):
+            entry.rests_until = math.inf
+            self._queue.put(entry)
 
     def _leave_out(self, refused: ShardEntry, until: float) -> None:
         """The limits of the queue let nothing begin: its other shards need not ask. Those rung meanwhile do."""

@@ -6,7 +6,7 @@ made at once and more than one shard is due, each of them has a thread, and the 
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -33,11 +33,16 @@ PATIENCE: Final = 5.0
 class Drain:
     """Fills while it runs; may run again, to go on."""
 
-    def __init__(self, drainer: Drainer, shards: Iterable[ShardRef], *, at_once: int = 1) -> None:
-        """`at_once`: how many shards are visited at the same time, at most."""
+    def __init__(self, drainer: Drainer, select: Callable[[], Sequence[ShardRef]], *, at_once: int = 1) -> None:
+        """`select`: those of the drainer's shards that are visited; asked again where a queue is being resharded.
+
+        `at_once`: how many shards are visited at the same time, at most.
+        """
         config = drainer.config
         self.drainer = drainer
-        self.shards: Sequence[ShardRef] = tuple(shards)
+        self._select = select
+        self._layout = drainer.layout
+        self.shards: Sequence[ShardRef] = tuple(select())
         self.board = ShardBoard(self.shards, drainer.clock, config.poll_interval, Rests.of_drain(config.poll_interval))
         self.board.weigh(drainer.weights)
         self.counts: Counter[str] = Counter()
@@ -70,6 +75,7 @@ class Drain:
         """Of which no further batch is predicted to fit."""
         self._patience = PATIENCE
         """What is left of it since the last progress."""
+        self._most_at_once = at_once
         self._at_once = max(1, min(at_once, len(self.shards)))
         self._visits: VisitsAtOnce[Visited] | None = None
 
@@ -112,6 +118,10 @@ class Drain:
         # Probing very many shards takes its time: nine tenths are for the work.
         interval = config.poll_interval / (1 if self.is_notified else CHECKS)
         self.stale_at = self.probed_at + max(interval, 9 * (self.probed_at - asked_at))
+        if self.drainer.layout != self._layout:
+            self._follow()
+            self.probe(budget)
+            return
         self._note_probe(found, asked)
         self.after_probe(self)
 
@@ -119,6 +129,16 @@ class Drain:
         """The shards that are worth a probe: all but those that just failed, or are visited."""
         failed = {shard for shard in self.errors if self.board.is_resting(shard)}
         return [shard for shard in self.shards if shard not in failed and shard not in self._under_way]
+
+    def _follow(self) -> None:
+        """Go over to the shards that there are now, as a queue has been resharded, or is."""
+        self._layout = self.drainer.layout
+        self.shards = tuple(self._select())
+        self._at_once = max(1, min(self._most_at_once, len(self.shards)))
+        self.board.deal_anew(self.shards)
+        for known in (self._work, self.reasons, self.errors, self.lags):
+            for shard in known.keys() - set(self.shards):
+                del known[shard]
 
     @property
     def is_busy(self) -> bool:

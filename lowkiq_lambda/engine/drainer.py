@@ -5,7 +5,8 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -20,12 +21,13 @@ from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.survivors import CRASHED, Survivors
 from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
 from lowkiq_lambda.error_text import loggable
-from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
 from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
 from lowkiq_lambda.worker import Worker, is_coroutine
@@ -131,6 +133,17 @@ class Drainer:
         return [shard for queue in self._queues.values() for shard in queue.shards]
 
     @property
+    def layout(self) -> list[QueueShards]:
+        """The shards of each queue, as far as is known: other ones once a queue is seen to be resharded."""
+        return [queue.shards for queue in self._queues.values()]
+
+    def learn(self, names: Iterable[str], retry_for: float) -> None:
+        """Find out which shards the queues have, where Redis can tell."""
+        for name in names:
+            with suppress(BackendError, QueueMismatch):
+                self._ensure_declared(self._queues[name], retry_for)
+
+    @property
     def weights(self) -> dict[str, float]:
         """How much the lag of queues counts, by name, where it is not 1."""
         workers = [queue.worker for queue in self._queues.values()]
@@ -180,6 +193,9 @@ class Drainer:
             # Closed, or opened for another merge: the declaration says which, and raises if it is not ours.
             queue.doubt()
             self._ensure_declared(queue, 0.0)
+            return DrainResult("empty")
+        except ShardMoving:
+            # Its jobs have not all come: whoever brings the last one says so.
             return DrainResult("empty")
         finally:
             with self._lock:
@@ -231,10 +247,11 @@ class Drainer:
             visit.abandon(seconds)
 
     def _noting_closed(self, states: list[Seen]) -> list[Seen]:
-        """The states; a shard that is not open puts its queue's declaration in doubt, and the next look reads it."""
-        for state in states:
-            if isinstance(state, ProbeResult) and not state.is_open:
-                self._queues[state.ref.queue_name].doubt()
+        """The states; where a shard is not open its queue's declaration is read anew, now or at the next look."""
+        closed = [state.ref for state in states if isinstance(state, ProbeResult) and not state.is_open]
+        for shard in closed:
+            self._queues[shard.queue_name].doubt_for(shard)
+        self.learn({shard.queue_name for shard in closed}, 0.0)
         return states
 
     def _ensure_declared(self, queue: Queue, retry_for: float) -> None:

@@ -121,7 +121,7 @@ class LeaseRenewer:
                 self._kept.discard(kept)
         except LowkiqError as error:
             # The next round tries again; trust ends by itself if none gets through.
-            fields = {"queue": kept.shard.queue_name, "shard": kept.shard.index}
+            fields = {"queue": kept.shard.queue_name, "shard": kept.shard.number}
             logger.warning("a lease could not be renewed: %s", error, extra=fields)
 
     def _ensure_thread(self) -> None:

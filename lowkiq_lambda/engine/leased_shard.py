@@ -169,7 +169,7 @@ class LeasedShard:
             return
         if acquired.recovered:
             fields = {**about(self.settings.worker, acquired.recovered_ids), "count": acquired.recovered}
-            left_by = {"shard": self.session.shard.index, "owner": acquired.recovered_from}
+            left_by = {"shard": self.session.shard.number, "owner": acquired.recovered_from}
             logger.warning("took over what another holder left in flight", extra=fields | left_by)
         outcome: Outcome = "held" if self.settings.worker.dead_head == "hold" else "buried"
         failed = len(acquired.buried)
@@ -185,7 +185,7 @@ class LeasedShard:
         if counts:
             event = SettledEvent(
                 queue_name=self.session.shard.queue_name,
-                shard=self.session.shard.index,
+                shard=self.session.shard.number,
                 token=self.session.token,
                 at=self.now(),
                 counts=counts,

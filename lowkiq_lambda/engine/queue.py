@@ -1,9 +1,11 @@
 """The queues of an app: their shards, and that Redis agrees with how they are declared."""
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from threading import Lock
+from typing import Final
 
 from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
@@ -17,11 +19,14 @@ from lowkiq_lambda.store.shard.declarations import (
     declare_anew,
     shards_of,
 )
-from lowkiq_lambda.store.shard.keys import GATHERING
+from lowkiq_lambda.store.shard.keys import GATHERING, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
-from lowkiq_lambda.worker import HOME, Worker
+from lowkiq_lambda.worker import HOME, Worker, note_resharded
 
 logger = logging.getLogger(__name__)
+
+KNOWN_FOR: Final = 10.0
+"""Seconds for which people see the shards that a queue had when its declaration was read."""
 
 
 class Queue:
@@ -34,6 +39,7 @@ class Queue:
         """Those that code declares, until Redis has told which the queue has."""
         self._is_declared = False
         self._is_doubtful = False
+        self._read_at = -math.inf
         self._says_disagreement = True
         self._lock = Lock()
 
@@ -56,9 +62,24 @@ class Queue:
         A full Redis that has none keeps nobody from draining and looking: nothing was pushed to such a queue, and
         nothing can be, so the next call tries again. Raises QueueMismatch, BackendError.
         """
-        if self.is_agreed:
-            return
+        if not self.is_agreed:
+            self._read(backend, codec, retry_for)
+
+    def look_again(self, backend: Backend, codec: str, retry_for: float) -> None:
+        """As `ensure_declared`, but what was read before counts for some seconds only.
+
+        Who pushes or drains is told by a shard that is not open that the queue has others; who only reads is not.
+        """
+        if not (self.is_agreed and backend.clock.monotonic() - self._read_at < KNOWN_FOR):
+            self._read(backend, codec, retry_for)
+
+    def learn(self, there: Registered) -> None:
+        """Somebody has read the declaration, and it agrees with this one."""
+        self._take_over(there)
+
+    def _read(self, backend: Backend, codec: str, retry_for: float) -> None:
         with self._lock:
+            self._read_at = backend.clock.monotonic()
             reopen, self._is_doubtful = self._is_doubtful, False
             try:
                 there = declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
@@ -76,6 +97,14 @@ class Queue:
     def doubt(self) -> None:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
         self._is_doubtful = True
+
+    def doubt_for(self, shard: ShardRef) -> None:
+        """As `doubt`, where that this shard is not open says anything new.
+
+        Of a queue that is being resharded those are not open whose jobs have moved away, or not come yet.
+        """
+        if shard not in self.shards.without_ids or not self.shards.layout.left:
+            self.doubt()
 
     def declare_anew(self, backend: Backend, codec: str, retry_for: float) -> QueueShards:
         """Open the shards where Redis agrees with the declaration, and learn which they are.
@@ -107,6 +136,7 @@ class Queue:
                 self.worker.shards_count,
             )
         self.shards = self._featured(shards)
+        note_resharded(self.worker, self.shards.number_for)
 
     def _featured(self, shards: QueueShards) -> QueueShards:
         return shards.with_features((GATHERING,)) if self.worker.gather else shards

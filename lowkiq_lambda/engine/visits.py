@@ -68,7 +68,7 @@ class VisitsAtOnce(Generic[Result]):
                 try:
                     end()
                 except BaseException as error:
-                    fields = {"queue": shard.queue_name, "shard": shard.index}
+                    fields = {"queue": shard.queue_name, "shard": shard.number}
                     logger.exception("another visit of the drain raised", extra=fields, exc_info=loggable(error))
 
     def _make(self, shard: ShardRef, visit: Callable[[], Result]) -> None:

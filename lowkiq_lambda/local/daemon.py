@@ -72,14 +72,12 @@ class Daemon:
         """
         config, drainer = self._app.config, self._app.drainer
         drainer.nonce_prefix = self._nonce_prefix
-        shards = drainer.shards()
+        shards, layout = drainer.shards(), drainer.layout
         if not shards:
             raise ConfigError("The app declares no worker: import the modules that declare them.")
         self._boards = self._dealer.boards(config, shards, self._clock, self._rng)
         for board in self._boards:
             board.weigh(drainer.weights)
-        if self._dealer.is_first:
-            self._warn_of_shards(config)
         last_words = partial(call_hook, "last_words", config.last_words)
         outage = Outage(self._clock, last_words)
         if is_embedded(config.redis_url):
@@ -91,6 +89,10 @@ class Daemon:
             drainer.probe(shards)
         except BackendUnavailable as error:
             outage.failed(PROBE, error, CHECK_URL)
+        if drainer.layout != layout:
+            self._deal_anew()
+        if self._dealer.is_first:
+            self._warn_of_shards(config)
         self._lifecycle = Lifecycle(config, drainer.begin, self._app.flush)
         self._lifecycle.alive = self._beating()
         supervisor = ThreadSupervisor(
@@ -192,13 +194,20 @@ class Daemon:
 
     def _warn_of_shards(self, config: Config) -> None:
         threads = config.threads_per_node * config.number_of_nodes * self._dealer.processes
-        for worker in self._app.workers:
-            if worker.shards_count > threads:
+        for name, queue in self._app.queues.items():
+            count = queue.shards.layout.after
+            if count > threads:
                 logger.warning(
                     "%s has more shards than there are threads: those above bring nothing but overhead",
-                    worker.queue_name,
-                    extra={"shards": worker.shards_count, "threads": threads},
+                    name,
+                    extra={"shards": count, "threads": threads},
                 )
+
+    def _deal_anew(self) -> None:
+        """Give the boards the shards that there are now."""
+        dealt = self._dealer.boards(self._app.config, self._app.drainer.shards(), self._clock, self._rng)
+        for board, like in dict(zip(self._boards, dealt, strict=True)).items():
+            board.deal_as(like)
 
     def _drains(self, config: Config, outage: Outage) -> Iterator[tuple[str, Runnable]]:
         for number, board in enumerate(self._boards):
@@ -225,6 +234,7 @@ class Daemon:
                 clock=self._clock,
                 rng=self._rng,
                 stopping=self._lifecycle.is_quiet,
+                deal_anew=self._deal_anew,
                 check=partial(_server_warnings, self._app) if self._dealer.is_first else tuple,
             ),
         )

@@ -62,7 +62,7 @@ class DrainThread:
             self.outage.failed(shard, error)
         elif isinstance(error, QueueMismatch):
             # The queue was declared anew since: what else is on the board is not to wait for another thread.
-            logger.error("shard %d of queue %r may not be drained here: %s", shard.index, shard.queue_name, error)
+            logger.error("shard %d of queue %r may not be drained here: %s", shard.number, shard.queue_name, error)
         else:
             logger.error("a shard cannot be drained", exc_info=error, extra=_named(shard))
             self._last_words(error)
@@ -79,4 +79,4 @@ class DrainThread:
 
 
 def _named(shard: ShardRef) -> dict[str, object]:
-    return {"queue": shard.queue_name, "shard": shard.index}
+    return {"queue": shard.queue_name, "shard": shard.number}

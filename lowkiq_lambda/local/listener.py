@@ -19,6 +19,7 @@ from lowkiq_lambda.errors import BackendError, BackendUnavailable, QueueMismatch
 from lowkiq_lambda.local.outage import Outage
 from lowkiq_lambda.store.server.faults import backoff
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.notifications import Notifications
 from lowkiq_lambda.store.shard.state import ProbeResult
 
@@ -43,10 +44,14 @@ class Listener:
     clock: Clock
     rng: Random
     stopping: Event
+    deal_anew: Callable[[], None]
+    """Gives the boards their shards where a queue is seen to be resharded."""
     check: Callable[[], Iterable[str]]
     """Asked once, as soon as Redis answers: what about the server should be known."""
     has_worked: bool = field(default=False, init=False)
-    _shards: dict[ShardRef, None] = field(default_factory=dict, init=False)
+    _left_out: set[str] = field(default_factory=set, init=False)
+    """Queues that may not be drained here."""
+    _layout: list[QueueShards] = field(default_factory=list, init=False)
     _to_probe: list[ShardRef] = field(default_factory=list, init=False)
     """What is left of the poll that is under way."""
     _is_deaf: bool = field(default=False, init=False)
@@ -55,8 +60,7 @@ class Listener:
     def __post_init__(self) -> None:
         """Know what to probe, and when."""
         self._probes_at = self._probed_at = self.clock.monotonic() - self.poll_interval
-        for board in self.boards:
-            self._shards.update(dict.fromkeys(board.shards))
+        self._layout = self.drainer.layout
 
     def run(self) -> None:
         """Listen and look until `stopping` is set."""
@@ -126,9 +130,12 @@ class Listener:
             self.has_worked = True
             self._tell(results, events)
             self._check_once()
+        if self.drainer.layout != self._layout:
+            self._follow()
 
     def _begin_poll(self) -> None:
-        self._to_probe = list(self._shards)
+        dealt = dict.fromkeys(shard for board in self.boards for shard in board.shards)
+        self._to_probe = [shard for shard in dealt if shard.queue_name not in self._left_out]
         self._probed_at = self.clock.monotonic()
         # Earlier by some chance, so that many daemons don't ask at once; never later than promised.
         self._probes_at = self._probed_at + self.poll_interval * self.rng.uniform(0.75, 1.0)
@@ -150,7 +157,14 @@ class Listener:
     def _leave_out(self, error: QueueMismatch) -> None:
         """One queue that may not be drained here must not keep the others from being looked at."""
         logger.error("queue %r is left out until this daemon is started anew: %s", error.queue_name, error)
-        for shard in [shard for shard in self._shards if shard.queue_name == error.queue_name]:
-            del self._shards[shard]
+        self._left_out.add(error.queue_name or "")
         self._to_probe.clear()
         self._probes_at = self._probed_at + self.poll_interval / CHECKS
+
+    def _follow(self) -> None:
+        """Look at the shards that there are now, as a queue has been resharded, or is."""
+        self._layout = self.drainer.layout
+        self.deal_anew()
+        self.subscription.go_by(shard for board in self.boards for shard in board.shards)
+        # What was pushed to others, nobody heard.
+        self._begin_poll()

@@ -230,7 +230,7 @@ class Redelivery:
     def _tell(self, shard: ShardRef, line: Line[Way], error: LowkiqError | None) -> None:
         if error is None or isinstance(error, BackendUnavailable) or type(error) is type(line.error):
             return
-        fields = {"queue": shard.queue_name, "shard": shard.index}
+        fields = {"queue": shard.queue_name, "shard": shard.number}
         logger.error("jobs that were kept cannot be delivered now: %s", error, extra=fields)
 
     def _lose(self, lost: Sequence[Lost[Way]], why: str) -> None:

@@ -6,16 +6,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, LowkiqError, QueueMismatch, ShardClosed
+from lowkiq_lambda.errors import (
+    BackendUnavailable,
+    DeclarationError,
+    LowkiqError,
+    QueueMismatch,
+    ShardClosed,
+    is_of_move,
+)
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.store.shard.timetables import AgendaReply, DeclaredEntry, MadeReply, agendas, with_timetable
-from lowkiq_lambda.worker import shard_index
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.engine.queue import Queue
     from lowkiq_lambda.schedules.timetable import Timetable
     from lowkiq_lambda.store.shard.keys import ShardRef
+    from lowkiq_lambda.store.shard.layout import QueueShards
 
 Key = tuple[str, str]
 """Queue and name of an entry."""
@@ -55,7 +62,7 @@ class AgendaReader:
     def __init__(self, app: "Lowkiq", timetable: "Timetable") -> None:
         self._app = app
         self._timetable = timetable
-        self._shards: dict[str, list[ShardRef]] = {}
+        self._shards: dict[str, tuple[QueueShards, list[ShardRef]]] = {}
 
     def candidates(self, problems: Problems) -> list[Candidate]:
         """The entries that are on. Raises BackendError where no shard can be asked."""
@@ -63,7 +70,7 @@ class AgendaReader:
         digests = self._digests(queues, problems)
         requests = [(shard, digests.get(shard, [])) for queue in queues.values() for shard in self.shards_of(queue)]
         replies = agendas(self._app.backend, requests)
-        if replies and all(isinstance(reply, BackendUnavailable) for reply in replies):
+        if replies and all(isinstance(reply, BackendUnavailable) and not is_of_move(reply) for reply in replies):
             raise next(reply for reply in replies if isinstance(reply, LowkiqError))
         declared: dict[Key, Candidate | None] = {}
         made: dict[Key, tuple[float, Candidate | None]] = {}
@@ -71,8 +78,11 @@ class AgendaReader:
             queue = queues[shard.queue_name]
             if isinstance(reply, LowkiqError):
                 if isinstance(reply, ShardClosed):
-                    queue.doubt()
-                problems.note(f"shard {shard.index} of {shard.queue_name!r}", reply)
+                    queue.doubt_for(shard)
+                if is_of_move(reply):
+                    # Its entries are on their way to another shard, or are there.
+                    continue
+                problems.note(f"shard {shard.number} of {shard.queue_name!r}", reply)
                 continue
             declared |= self._declared(queue, shard, entries, reply)
             for row in reply.made:
@@ -82,9 +92,9 @@ class AgendaReader:
     def shards_of(self, queue: "Queue") -> list["ShardRef"]:
         """The shards of a queue, with the key of their entries."""
         name = queue.worker.queue_name
-        if name not in self._shards:
-            self._shards[name] = with_timetable(queue.shards)
-        return self._shards[name]
+        if name not in self._shards or self._shards[name][0] is not queue.shards:
+            self._shards[name] = queue.shards, with_timetable(queue.shards)
+        return self._shards[name][1]
 
     def _queues(self, problems: Problems) -> dict[str, "Queue"]:
         queues = {}
@@ -102,7 +112,7 @@ class AgendaReader:
             queue = queues.get(entry.queue_name)
             if queue is None:
                 continue
-            shard = self.shards_of(queue)[shard_index(queue.worker, entry.id)]
+            shard = self.shards_of(queue)[queue.shards.number_for(entry.id)]
             try:
                 by_shard.setdefault(shard, []).append(DeclaredEntry(entry.name, entry.times.digest, entry.id))
             except DeclarationError as error:

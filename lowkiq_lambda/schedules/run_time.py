@@ -12,7 +12,6 @@ from lowkiq_lambda.schedules.records import RUN_NOW, ScheduleView, newest, views
 from lowkiq_lambda.store.inspect.entries import EntryRecord, EntryRow, EntryStore, NotedFiring
 from lowkiq_lambda.store.shard.codec import dump_json
 from lowkiq_lambda.store.shard.timetables import with_timetable
-from lowkiq_lambda.worker import shard_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +45,7 @@ class RunTimeEntries:
             raise _is_declared(entry)
         if status == "FULL":
             raise DeclarationError(
-                f"Shard {shard.index} of {entry.queue_name!r} has as many schedule entries as it may: remove some."
+                f"Shard {shard.number} of {entry.queue_name!r} has as many schedule entries as it may: remove some."
             )
         # Only now: between the two the entry may be there twice, but it is not lost. Nor is it lost by two calls at a
         # time: what the other one has made meanwhile is not among these.
@@ -124,7 +123,7 @@ class RunTimeEntries:
 
     @staticmethod
     def _shard_of(queue: "Queue", entry: ScheduleEntry) -> "ShardRef":
-        return with_timetable(queue.shards)[shard_index(queue.worker, entry.id)]
+        return with_timetable([queue.shards.home_of(entry.id)])[0]
 
 
 def _definition(entry: ScheduleEntry) -> bytes:

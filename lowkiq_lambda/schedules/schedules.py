@@ -197,7 +197,7 @@ class Schedules:
 
     def _queue_of(self, worker: AnyWorker) -> "Queue":
         self._queue_name(worker)
-        return self._app.queue_of(worker)
+        return self._app.current_queue_of(worker)
 
     def _scheduled(self, worker: AnyWorker) -> str:
         """The queue of a worker whose jobs may have planned times as scores. Raises DeclarationError."""

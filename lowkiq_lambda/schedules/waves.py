@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lowkiq_lambda.errors import LowkiqError, ShardClosed
+from lowkiq_lambda.errors import LowkiqError, ShardClosed, is_of_move
 from lowkiq_lambda.schedules.agenda import Candidate, Problems
 from lowkiq_lambda.schedules.misfire import MOST_MISSED
 from lowkiq_lambda.schedules.ticked import Fired, Ticked
@@ -66,7 +66,11 @@ class Waves:
         """Decide the first time of each plan; what is left of a plan whose entry did not get on is dropped."""
         firings = [plan.left.pop(0) for plan in plans]
         for plan, firing, reply in zip(plans, firings, self._fired(plans, firings), strict=True):
-            if isinstance(reply, LowkiqError):
+            if is_of_move(reply):
+                # The next look finds the entry where it is by then.
+                self._ticked.wait_at_most(LOOK_AGAIN)
+                plan.left.clear()
+            elif isinstance(reply, LowkiqError):
                 self._problems.note(plan.candidate.label, reply)
                 plan.has_failed = True
                 plan.left.clear()
@@ -90,6 +94,9 @@ class Waves:
         """An answer for each; shards that were flushed are opened, and asked again."""
         replies = fire(self._app.backend, firings)
         closed = [number for number, reply in enumerate(replies) if isinstance(reply, ShardClosed)]
+        for number in closed:
+            plans[number].candidate.queue.doubt_for(firings[number].shard)
+        closed = [number for number in closed if not is_of_move(replies[number])]
         for queue in {id(plans[number].candidate.queue): plans[number].candidate.queue for number in closed}.values():
             try:
                 queue.declare_anew(self._app.backend, self._app.config.codec_name, 0.0)
@@ -122,4 +129,4 @@ class Waves:
         if reply.sooner:
             self._sooner.add(firing.shard)
         if reply.sooner and reply.sooner != PUBLISHED:
-            self._unheard[firing.shard.queue_name].add(firing.shard.index)
+            self._unheard[firing.shard.queue_name].add(firing.shard.number)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.errors import ShardClosed, ShardMoving, is_of_move
 from lowkiq_lambda.store.inspect.action_scripts import ActionReply
 from lowkiq_lambda.store.inspect.actions import BYTES_AT_ONCE, PAYLOADS_AT_ONCE
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, notification_channel
@@ -31,7 +32,13 @@ def withdraw(items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], 
             while remaining() > 0 and (page := items.refs_in(shard, "enqueued", after, AT_ONCE)):
                 after = page[-1].number
                 looked += len(page)
-                _cancel(items, queue, shard.using((TRACKING,)), [*{one.id: None for one in page}])
+                try:
+                    _cancel(items, queue, shard.using((TRACKING,)), [*{one.id: None for one in page}])
+                except (ShardClosed, ShardMoving) as error:
+                    if not is_of_move(error):
+                        raise
+                    # The duty goes on where they are by then.
+                    break
     return looked
 
 
@@ -45,4 +52,4 @@ def _cancel(items: TaskItems, queue: Queue, shard: ShardRef, ids: Sequence[bytes
         done = ActionReply.of(reply)
         left, resume, is_sooner = left[done.finished :], done.resume, is_sooner or bool(done.is_sooner)
     if is_sooner:
-        backend.publish(notification_channel(shard.queue_name), str(shard.index))
+        backend.publish(notification_channel(shard.queue_name), str(shard.number))

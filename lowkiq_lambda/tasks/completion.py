@@ -4,7 +4,8 @@ An item is open or has ended, and its shard alone knows which; no call sees all 
 twice: if all items had ended in the first wave, and the second wave finds the very same, then there was a moment
 between the two at which no item was open. From then on only somebody who is no running item could push another one. A
 closed task takes none from such; and the record that the reader replaces is still the one that it read before both
-waves, so no queue and no item came to the task meanwhile. tests/tasks/test_model.py goes through all orders of this.
+waves, so no queue and no item came to the task meanwhile. Nor did a queue move to other shards (places.py).
+tests/tasks/test_model.py goes through all orders of this.
 """
 
 import logging
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
+from lowkiq_lambda.tasks.places import Places
 from lowkiq_lambda.tasks.record import COMPLETING
 from lowkiq_lambda.tasks.records import Stored, TaskRecords
 
@@ -32,8 +34,9 @@ ItemsOf = Callable[[Stored], TaskItems]
 class Completion:
     """Completes tasks of one app, as often as anybody looks at them."""
 
-    def __init__(self, app: "Lowkiq", records: TaskRecords, items_of: ItemsOf) -> None:
+    def __init__(self, app: "Lowkiq", records: TaskRecords, items_of: ItemsOf, places: Places) -> None:
         self._app = app
+        self._places = places
         self._records = records
         self._items_of = items_of
 
@@ -49,7 +52,7 @@ class Completion:
             return self._push_again(stored)
         items = self._items_of(stored)
         first = items.counts() if counts is None else counts
-        if first.open or first != items.counts():
+        if first.open or items.are_moving or first != items.counts() or not self._places.have_stayed(items.layouts):
             return stored
         return self._complete(stored)
 

@@ -9,8 +9,10 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
+from lowkiq_lambda.tasks.places import tracked
 from lowkiq_lambda.tasks.views import STATUSES, Item, Status
 
 LETTERS: Final = "".join(STATUSES)
@@ -91,16 +93,19 @@ class TaskItems:
 
     reader: ShardReader
     task: bytes
-    queues: Mapping[str, int]
-    """shards_count by name."""
+    layouts: Mapping[str, Layout]
+    """Of the queues, by name."""
     read_error: Callable[[bytes], str]
 
     @property
     def shards(self) -> list[ShardRef]:
         """All that may have any."""
-        return [
-            ShardRef(name, count, index, (TRACKING,)) for name, count in self.queues.items() for index in range(count)
-        ]
+        return [shard for name, layout in self.layouts.items() for shard in tracked(name, layout)]
+
+    @property
+    def are_moving(self) -> bool:
+        """Whether some of them may be on their way from one shard to another."""
+        return any(layout.is_moving for layout in self.layouts.values())
 
     def counts(self) -> ItemCounts:
         """How many there are, shard by shard, in one round trip for each node."""

@@ -13,6 +13,7 @@ from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.tasks.completion import Completion
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.paging import item_page
+from lowkiq_lambda.tasks.places import Places
 from lowkiq_lambda.tasks.record import MOST_ITEMS, TaskRecord, id_bytes
 from lowkiq_lambda.tasks.records import Stored, TaskRecords
 from lowkiq_lambda.tasks.running import runs_in
@@ -38,12 +39,13 @@ class TaskOperations:
         self._retry_for = retry_for
         self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
         self.records = TaskRecords(app.backend, retry_for)
-        self.completion = Completion(app, self.records, self.items_of)
+        self.places = Places(app, retry_for)
+        self.completion = Completion(app, self.records, self.items_of, self.places)
 
     def items_of(self, stored: Stored) -> TaskItems:
         """The items of a task, in all queues that it was pushed to."""
         reader = ShardReader(self.app.backend, self._retry_for)
-        return TaskItems(reader, id_bytes(stored.id), stored.record.queues, self._texts.read)
+        return TaskItems(reader, id_bytes(stored.id), self.places.layouts(stored.record.queues), self._texts.read)
 
     def register(self, task_id: str, queue_name: str, shards_count: int, count: int) -> int:
         """Give out numbers for so many items in that queue; the last of them. Raises TaskClosed."""

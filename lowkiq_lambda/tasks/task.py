@@ -56,7 +56,7 @@ class Task:
             return []
         # The numbers and the queue stand in the record before any job does: a reader that finds the task complete has
         # looked at all queues that could have any.
-        last = self._operations.register(self.id, queue.worker.queue_name, len(queue.shards), len(listed))
+        last = self._operations.register(self.id, queue.worker.queue_name, queue.shards.layout.before, len(listed))
         numbers = range(last - len(listed) + 1, last + 1)
         items = (ItemRef(self._raw, number, label) for number, label in zip(numbers, labels, strict=True))
         # A job that waited in this process would be no item yet: the task could be complete without it.

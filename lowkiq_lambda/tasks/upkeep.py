@@ -66,7 +66,11 @@ class Upkeep:
 
     def _verify(self, stored: Stored, remaining: Remaining) -> None:
         """What is open in a row must be an item of a job that is there: else a key was evicted, or deleted by hand."""
-        lost, is_through = self._operations.items_of(stored).verify(remaining)
+        items = self._operations.items_of(stored)
+        if not self._operations.places.have_stayed(items.layouts):
+            # What moves is in two shards, or in none, for a moment.
+            return
+        lost, is_through = items.verify(remaining)
         if lost:
             self._done["lost"] += lost
         if is_through:
@@ -75,6 +79,8 @@ class Upkeep:
     def _forget(self, stored: Stored, remaining: Remaining) -> None:
         """Marked first: from then on nothing is pushed to it."""
         if stored.record.expires_at > self._records.now():
+            return
+        if not self._operations.places.have_stayed(self._operations.items_of(stored).layouts):
             return
         marked = stored if stored.record.expired else self._records.swap(stored, stored.record.changed(expired=True))
         if marked and self._operations.items_of(marked).forget(FORGOTTEN_AT_ONCE, remaining):

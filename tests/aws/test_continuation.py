@@ -40,7 +40,7 @@ class Function:
     def drain(self, event: Mapping[str, Any], seconds: float = 3.0) -> Drain:
         """Drain what the event selects, for so long."""
         drainer = self.app.drainer
-        return Drain(drainer, selected(event, drainer.shards())).run(Budget(self.clock, seconds))
+        return Drain(drainer, lambda: selected(event, drainer.shards())).run(Budget(self.clock, seconds))
 
     def goes_on(self, event: Mapping[str, Any], drain: Drain) -> bool:
         """What the function does at its end."""
@@ -233,7 +233,7 @@ def test_a_held_shard_has_no_successor(function: Function, make_app: MakeApp, qu
     def compete(_batch: Batch) -> None:
         drain = function.drain({"queue": queue_name})
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))
-        drain = Drain(other.drainer, other.drainer.shards())
+        drain = Drain(other.drainer, other.drainer.shards)
         drain.counts["done"] = 1
         drain.run(Budget(function.clock, 0.0))
         results.append((drain.reason, function.goes_on({"queue": queue_name}, drain)))

@@ -368,7 +368,7 @@ def test_a_shard_that_is_visited_at_the_end_is_left(server_url: str, queue_name:
         first, second, late = (declare(app, f"{queue_name}-{n}", wait_or_tell) for n in range(3))
         first.perform_async([*overdue(["long"]), *jobs_of(["behind"], perform_in=time.time() - 0.5)])
         second.perform_async(overdue(["short"]))
-        drain = Drain(app.drainer, app.drainer.shards(), at_once=3)
+        drain = Drain(app.drainer, app.drainer.shards, at_once=3)
         drain.run(Budget(SystemClock(), 60.0, stopping=stop.is_set))
 
         assert (app.queue_of(first).shards, "stopping") == (drain.left, drain.reason)
@@ -378,7 +378,7 @@ def test_a_shard_is_left_for_want_of_time_where_another_of_its_queue_was(app: Lo
     """Its turn was over, and no further came as no batch of the queue fits: that is why it is left."""
     declare(app, queue_name, Notes(), shards_count=2)
     first, second = app.drainer.shards()
-    drain = Drain(app.drainer, [first, second], at_once=2)
+    drain = Drain(app.drainer, lambda: [first, second], at_once=2)
     for shard in (first, second):
         drain.board.notify([shard])
         drain.board.next()
@@ -415,7 +415,7 @@ def test_a_drain_may_go_on(app: Lowkiq, clock: ManualClock, queue_name: str) -> 
     crowd = Crowd(Gathering(3))
     worker = declare(app, queue_name, crowd, shards_count=3)
     worker.perform_async(jobs_of(ids_in(3)))
-    drain = Drain(app.drainer, app.drainer.shards(), at_once=3).run(Budget(clock, 60.0))
+    drain = Drain(app.drainer, app.drainer.shards, at_once=3).run(Budget(clock, 60.0))
     clock.advance(1)
     worker.perform_async(jobs_of(ids_in(3)))
     drain.run(Budget(clock, 60.0))

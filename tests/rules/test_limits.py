@@ -38,7 +38,7 @@ def visit(app: Lowkiq, worker: type[Worker], shard: int = 0, patience: float = 0
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.drainer, app.drainer.shards()).run(Budget(app.drainer.clock, seconds))
+    return Drain(app.drainer, app.drainer.shards).run(Budget(app.drainer.clock, seconds))
 
 
 class BeginTimes:

@@ -27,7 +27,7 @@ def visit(app: Lowkiq, worker: Any, shard: int = 0) -> DrainResult:
 
 def drain(app: Lowkiq, seconds: float = 60.0) -> Drain:
     """What a function does in one invocation, but for its waits."""
-    return Drain(app.drainer, app.drainer.shards()).run(Budget(app.drainer.clock, seconds))
+    return Drain(app.drainer, app.drainer.shards).run(Budget(app.drainer.clock, seconds))
 
 
 def test_x30_a_visitor_without_limits_in_its_code_obeys_those_that_are_set(app: Lowkiq, queue_name: str) -> None:

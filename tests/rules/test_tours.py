@@ -168,7 +168,7 @@ def test_p6_a_risky_shard_waits_for_a_minute_at_most(app: Lowkiq, clock: ManualC
     risk = Risk(app, clock, queue_name)
     healthy = declare(app, queue_name, risk.notes)
     healthy.perform_async(jobs_of("a"))
-    drain, budget = Drain(app.drainer, app.drainer.shards()), Budget(clock)
+    drain, budget = Drain(app.drainer, app.drainer.shards), Budget(clock)
     drain.board.put_off_risk(math.inf)
     drain.probe(budget)
     taken = list[str]()
@@ -218,7 +218,7 @@ def test_a_shard_out_of_reach_is_not_visited_before_a_probe_reaches_it(
 
     monkeypatch.setattr(drainer, "probe_each", without_one)
     monkeypatch.setattr(drainer, "visit", noted)
-    drain = Drain(drainer, drainer.shards())
+    drain = Drain(drainer, drainer.shards)
     drain.is_notified = True
     drain.run(Budget(clock, 60.0), wait)
 

@@ -83,8 +83,9 @@ def pause(context: RequestContext, params: Pause) -> Paused:
     """Pause the queue for a time or until it is resumed. Drains acquire none of its shards; clients can still push."""
     worker = worker_named(context, params.queue)
     seconds = None if isinstance(params.seconds, msgspec.UnsetType) else params.seconds
-    until = context.app.actions(worker).pause(seconds)
-    audit.note(context, "pause", params.queue, f"until {until:.0f}", worker.shards_count)
+    actions = context.app.actions(worker)
+    until = actions.pause(seconds)
+    audit.note(context, "pause", params.queue, f"until {until:.0f}", len(actions.reader.shards))
     return Paused(paused=True, until=None if seconds is None else until)
 
 
@@ -100,10 +101,10 @@ def resume(context: RequestContext, params: WholeQueue) -> Paused:
 def evict(context: RequestContext, params: Holder) -> Evicted:
     """Reject all further writes of a shard's holder. The shard is free when the lease ends."""
     worker = worker_named(context, params.queue)
-    if params.shard >= worker.shards_count:
+    actions = context.app.actions(worker)
+    if params.shard >= len(actions.reader.shards):
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_shard", "The queue has no shard of this number.")
-    shard = context.app.queue_of(worker).shards[params.shard]
-    evicted = context.app.actions(worker).evict(shard, params.token)
+    evicted = actions.evict(params.shard, params.token)
     audit.note(context, "evict", params.queue, f"holder {params.token} of shard {params.shard}", int(evicted))
     return Evicted(evicted)
 

@@ -89,7 +89,7 @@ def set_limits(context: RequestContext, params: LimitsParams) -> LimitsResponse:
         changes["rate"] = params.rate and Rate(params.rate.ids, per=params.rate.per)
     if changes:
         context.app.limits(worker).set(**changes)
-        audit.note(context, "set limits", params.queue, change_words(changes), worker.shards_count)
+        audit.note(context, "set limits", params.queue, change_words(changes), _shards(context, params.queue))
     return _response(context, worker)
 
 
@@ -97,8 +97,12 @@ def reset(context: RequestContext, params: WholeQueue) -> LimitsResponse:
     """Have the limits that code declares count again."""
     worker = worker_named(context, params.queue)
     context.app.limits(worker).reset()
-    audit.note(context, "reset limits", params.queue, "all shards", worker.shards_count)
+    audit.note(context, "reset limits", params.queue, "all shards", _shards(context, params.queue))
     return _response(context, worker)
+
+
+def _shards(context: RequestContext, queue: str) -> int:
+    return len(context.app.queues[queue].shards)
 
 
 def _response(context: RequestContext, worker: type[Worker]) -> LimitsResponse:

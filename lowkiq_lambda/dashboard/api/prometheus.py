@@ -8,7 +8,7 @@ from starlette.responses import Response
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.metrics import stream_totals
-from lowkiq_lambda.store.shard.declarations import agrees
+from lowkiq_lambda.store.inspect.overview import agreeing
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -77,7 +77,7 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
     reader, codec = ShardReader(app.backend, app.config.retry_for), app.config.codec_name
     with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
         return {
-            name: metrics if agrees(queue.declaration(codec), stored) else None
+            name: metrics if agreeing(queue, codec, stored) else None
             for (name, queue), stored, metrics in zip(app.queues.items(), declared, measured, strict=True)
         }
 

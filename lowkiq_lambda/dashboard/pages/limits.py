@@ -61,10 +61,10 @@ def act(context: RequestContext) -> Response:
     worker, do = context.worker_named(queue), form.get("do", "")
     if worker is None:
         return context.refuse(404, NO_QUEUE)
-    limits = context.app.limits(worker)
+    limits, shards = context.app.limits(worker), len(context.app.queues[queue].shards)
     if do == "reset":
         limits.reset()
-        audit.note(context, "reset limits", queue, "all shards", worker.shards_count)
+        audit.note(context, "reset limits", queue, "all shards", shards)
         return context.redirect("limits", queue=queue)
     if do != "set":
         return context.refuse(400, _NO_ACTION)
@@ -74,7 +74,7 @@ def act(context: RequestContext) -> Response:
         return context.redirect("actions/limits", queue=queue, do="set", **again)
     most, rate = _most(typed["places"]), _rate(typed["ids"], typed["per"])
     limits.set(max_running=most, rate=rate)
-    audit.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), worker.shards_count)
+    audit.note(context, "set limits", queue, change_words({"max_running": most, "rate": rate}), shards)
     return context.redirect("limits", queue=queue)
 
 

@@ -44,5 +44,5 @@ class DeadLeases:
             logger.warning("the leases that a child left end by themselves: %s", error)
             return
         if freed:
-            named = [f"{shard.queue_name} {shard.index}" for shard in freed]
+            named = [f"{shard.queue_name} {shard.number}" for shard in freed]
             logger.info("the leases that a child left are released", extra={"child": child.number, "shards": named})

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
@@ -54,6 +54,11 @@ class HelpingBoard(ShardBoard):
     def __init__(self, others: frozenset[ShardRef], *shards_and_more: Any) -> None:  # noqa: ANN401 - as ShardBoard has them
         super().__init__(*shards_and_more)
         self._others = others
+
+    def deal_as(self, other: Self) -> None:
+        """As for any board; others' shards are those of that one."""
+        self._others = other._others
+        super().deal_as(other)
 
     def notify(self, shards: Iterable[ShardRef]) -> None:
         """Somebody pushed: whose shard it is, visits it."""

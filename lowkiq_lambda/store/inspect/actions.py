@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.errors import BackendError, ShardClosed, ShardMoving
 from lowkiq_lambda.store.inspect.action_scripts import (
     ActionName,
     ActionProgress,
@@ -189,7 +189,12 @@ class Actions(ShardActions):
         script = self._scripts[act]
         args: list[Argument] = [secrets.token_bytes(12), self._merge, snapshot.arrival]
         args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *ids]
-        reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
+        try:
+            reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
+        except ShardClosed as error:
+            if error.floors is None:
+                raise
+            raise ShardMoving from None
         done = ActionReply.of(reply)
         if done.is_sooner:
             self.notify(snapshot.shard)

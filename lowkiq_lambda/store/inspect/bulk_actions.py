@@ -46,7 +46,7 @@ class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     def of(cls, snapshot: ShardSnapshot) -> Self:
         """To be kept."""
         return cls(
-            snapshot.shard.index,
+            snapshot.shard.number,
             snapshot.at,
             snapshot.arrival,
             snapshot.seen_at,
@@ -84,6 +84,8 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     handled: Count = 0
     changed: Count = 0
     begun: bool = False
+    layout: tuple[int, ...] = ()
+    """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
 
     @property
     def is_done(self) -> bool:
@@ -114,7 +116,13 @@ def prepare(
         total=sum(counts.values()),
         filter=filter,
         chosen=ids,
+        layout=_moved(actions),
     )
+
+
+def _moved(actions: Actions) -> tuple[int, ...]:
+    layout = actions.reader.shards.layout
+    return (layout.epoch, *sorted(layout.moved_groups)) if layout.epoch else ()
 
 
 def count(actions: Actions, action: BulkAction, go_on: Callable[[], bool]) -> tuple[int, bool]:
@@ -140,11 +148,12 @@ def steps(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
     """The action after each call that was made for it, until it is done.
 
     Raises BackendError (the last action that came goes on from there), ValueError where the queue's shards are others
-    by now.
+    by now, as it is resharded: then the action is to be begun again.
     """
     shards = actions.reader.shards
-    if action.shards_count != len(shards) or any(saved.index >= len(shards) for saved in action.snapshots):
-        raise ValueError("The queue has another number of shards than it had when the action began.")
+    is_other = action.shards_count != len(shards) or action.layout != _moved(actions)
+    if is_other or any(saved.index >= len(shards) for saved in action.snapshots):
+        raise ValueError("The queue has other shards than it had when the action began: begin it again.")
     if not action.begun:
         action = _begin(actions, action)
     while action.snapshots:
@@ -158,7 +167,7 @@ def _begin(actions: Actions, action: BulkAction) -> BulkAction:
         return msgspec.structs.replace(action, begun=True)
     shards = actions.reader.shards
     now = {
-        snapshot.shard.index: snapshot
+        snapshot.shard.number: snapshot
         for snapshot in actions.snapshots([shards[saved.index] for saved in action.snapshots])
     }
     snapshots = [

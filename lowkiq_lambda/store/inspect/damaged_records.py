@@ -2,6 +2,7 @@
 
 from itertools import chain
 
+from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
@@ -43,9 +44,8 @@ def damaged_records(reader: ShardReader, largest: int) -> list[DamagedRecord]:
 
 def delete_damaged(reader: ShardReader, last: int) -> int:
     """Delete what has a number up to `last` in each of the shards; how many records that were. Raises BackendError."""
-    backend, retry_for = reader.backend, reader.retry_for
-    replies = [backend.run("delete_damaged", shard, [last], retry_for=retry_for) for shard in reader.shards]
-    return sum(DeleteDamagedReply.of(reply).deleted for reply in replies)
+    replies = order_each(reader, "delete_damaged", reader.shards, lambda _: [last])
+    return sum(DeleteDamagedReply.of(reply).deleted for _, reply in replies)
 
 
 def _records(shard: ShardRef, reply: Reply) -> list[DamagedRecord]:
@@ -54,7 +54,7 @@ def _records(shard: ShardRef, reply: Reply) -> list[DamagedRecord]:
 
 def _record(shard: ShardRef, item: DamagedRecordReply) -> DamagedRecord:
     return DamagedRecord(
-        shard=shard.index,
+        shard=shard.number,
         number=int(item.number),
         at=float(item.at),
         key=_text(item.key),

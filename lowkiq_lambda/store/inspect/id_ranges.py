@@ -143,7 +143,7 @@ class IdsReply(ReplyShape, frozen=True):
 
 def list_positions(reader: ShardReader, listed: ListName, within: Range, limit: int) -> list[ListPosition]:
     """The first `limit` positions of the range (the last, if it is reversed). Raises BackendError."""
-    args = {shard: [listed, *_arguments(within, shard.index, limit)] for shard in reader.shards}
+    args = {shard: [listed, *_arguments(within, shard.number, limit)] for shard in reader.shards}
     positions = chain.from_iterable(reader.read("ids_by_value", args, _positions))
     return sorted(positions, reverse=within.reverse)[:limit]
 
@@ -151,7 +151,7 @@ def list_positions(reader: ShardReader, listed: ListName, within: Range, limit: 
 def _positions(shard: ShardRef, reply: Reply) -> list[ListPosition]:
     flat = IdsByValueReply.of(reply).ids_and_values
     pairs = zip(flat[::2], flat[1::2], strict=True)
-    return [ListPosition(float(value), shard.index, job_id.decode()) for job_id, value in pairs]
+    return [ListPosition(float(value), shard.number, job_id.decode()) for job_id, value in pairs]
 
 
 def at_once(ids: Sequence[str], start: int = 0) -> Sequence[str]:

@@ -55,7 +55,7 @@ def scan_ids(reader: ShardReader, search: IdScan, at_most: int) -> tuple[list[Li
         for shard, cursor, ids_read, ids in reader.read("scan_ids", args, _decoded):
             cursors[shard] = cursor
             total_read += ids_read
-            positions = (ListPosition(search.value, shard.index, job_id) for job_id in ids)
+            positions = (ListPosition(search.value, shard.number, job_id) for job_id in ids)
             matches.update(position for position in positions if search.wants(position))
         cursors = {shard: cursor for shard, cursor in cursors.items() if cursor != b"0"}
         if len(matches) > 4 * search.most:

@@ -9,11 +9,10 @@ from lowkiq_lambda.store.inspect.find_ids import find_ids
 from lowkiq_lambda.store.inspect.jobs import JobReader
 from lowkiq_lambda.store.inspect.limits import QueueLimits
 from lowkiq_lambda.store.inspect.metrics import in_total, numbers, queue_metrics, queue_totals
-from lowkiq_lambda.store.inspect.overview import overview
+from lowkiq_lambda.store.inspect.overview import SeenQueue, overview
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
-from lowkiq_lambda.store.shard.declarations import Declaration
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -41,11 +40,9 @@ class Inspector:
         """All counts, by queue name."""
         return dict(zip(queues, queue_metrics(self._reader, [*queues.values()]), strict=True))
 
-    def overview(
-        self, queues: Mapping[str, Sequence[ShardRef]], declarations: Sequence[Declaration], span: Span
-    ) -> AbstractContextManager[Overview]:
-        """All queues with their history, and the servers."""
-        return overview(self._reader, queues, declarations, span)
+    def overview(self, queues: Mapping[str, SeenQueue], span: Span) -> AbstractContextManager[Overview]:
+        """These queues with their history, and the servers."""
+        return overview(self._reader, queues, self._config.codec_name, span)
 
     def find(self, queues: Mapping[str, QueueShards], text: str, limit: int) -> FoundIds:
         """An id in all queues, and ids that begin with it."""

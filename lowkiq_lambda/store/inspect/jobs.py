@@ -85,9 +85,13 @@ def id_texts(ids: Iterable[object]) -> list[str]:
 
 def by_shard(ids: Iterable[str], shards: QueueShards) -> dict[ShardRef, Sequence[str]]:
     """The ids by the shard that has them."""
+    return _grouped(ids, shards.home_of)
+
+
+def _grouped(ids: Iterable[str], home_of: Callable[[str], ShardRef]) -> dict[ShardRef, Sequence[str]]:
     ids_of: defaultdict[ShardRef, list[str]] = defaultdict(list)
     for job_id in ids:
-        ids_of[shards.home_of(job_id)].append(job_id)
+        ids_of[home_of(job_id)].append(job_id)
     return {**ids_of}
 
 
@@ -123,7 +127,23 @@ class JobReader:
         self, where: JobList, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
     ) -> dict[str, View]:
         """The jobs that are there now, by id; with `failures`, each with its last ones."""
-        left = by_shard(ids, self.reader.shards)
+        texts = [*ids]
+        views = self._look_up(by_shard(texts, self.reader.shards), where, view, failures=failures)
+        missing = [job_id for job_id in texts if job_id not in views] if self.reader.shards.layout.is_moving else ()
+        if missing:
+            # They may be on their way, or have arrived since the layout was read.
+            elsewhere = _grouped(missing, self.reader.shards.other_home_of)
+            views |= self._look_up(elsewhere, where, view, failures=failures)
+        return views
+
+    def _look_up(
+        self,
+        left: dict[ShardRef, Sequence[str]],
+        where: JobList,
+        view: Callable[[JobReply], View],
+        *,
+        failures: bool,
+    ) -> dict[str, View]:
         views: dict[str, View] = {}
         while left:
             payloads, size = max(1, PAYLOADS_AT_ONCE // len(left)), max(1, BYTES_AT_ONCE // len(left))

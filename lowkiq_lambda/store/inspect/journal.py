@@ -32,7 +32,7 @@ def read_journals(
 def _entry(shard: ShardRef, stream_id: bytes, pairs: Sequence[bytes]) -> JournalEntry:
     fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
     return JournalEntry(
-        shard=shard.index,
+        shard=shard.number,
         number=int(stream_id.partition(b"-")[0]),
         kind=fields[b"kind"].decode(),
         at=float(fields[b"time"]),

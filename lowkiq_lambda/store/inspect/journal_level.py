@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
+from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import Argument
 
 JournalLevel: TypeAlias = Literal["trouble", "all"]
 LONGEST: Final = 86_400.0
@@ -17,7 +19,9 @@ def set_journal_level(reader: ShardReader, level: JournalLevel, seconds: float, 
         raise ValueError(f"The level of a journal is trouble or all, not {level!r}.")
     if not 0 < seconds <= LONGEST:
         raise ValueError(f"seconds must be more than 0 and at most {LONGEST:.0f}, not {seconds!r}.")
-    backend = reader.backend
-    for shard in shards:
-        until = backend.now(shard) + seconds if level == "all" else ""
-        backend.run("set_journal", shard, [until], retry_for=reader.retry_for)
+
+    def until(shard: ShardRef) -> list[Argument]:
+        return [reader.backend.now(shard) + seconds if level == "all" else ""]
+
+    for _ in order_each(reader, "set_journal", shards, until):
+        pass

@@ -9,6 +9,7 @@ from lowkiq_lambda.declared_limits import check_max_running, check_rate
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.limit_views import LimitsView, PlaceView, WaitView
 from lowkiq_lambda.rate import Rate
+from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.shard.admitting import visits_running
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -134,15 +135,14 @@ class QueueLimits:
     def _mark(self, change: int, mark: str) -> None:
         reader, marked = self._reader, 0
         try:
-            for shard in reader.shards:
-                args: list[Argument] = [change, mark]
-                StatusReply.of(reader.backend.run("mark_limited", shard, args, retry_for=reader.retry_for))
+            for _, reply in order_each(reader, "mark_limited", reader.shards, lambda _: [change, mark]):
+                StatusReply.of(reply)
                 marked += 1
         except BackendError as error:
             count = len(reader.shards)
             error.add_note(f"The change counts in {marked} of {count} shards: make it again to go on.")
             raise
-        everywhere = ",".join(str(shard.index) for shard in reader.shards)
+        everywhere = ",".join(str(shard.number) for shard in reader.shards)
         reader.backend.publish(notification_channel(self._queue.queue_name), everywhere)
 
     def _call(self, name: str, args: Sequence[Argument]) -> list[Any]:

@@ -259,4 +259,4 @@ class Queries:
 
 
 def _in_flight(shard: ShardRef, reply: Reply) -> list[ListPosition]:
-    return [ListPosition(0.0, shard.index, job_id.decode()) for job_id in IdsReply.of(reply).ids]
+    return [ListPosition(0.0, shard.number, job_id.decode()) for job_id in IdsReply.of(reply).ids]

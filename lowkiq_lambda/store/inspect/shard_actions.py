@@ -6,6 +6,7 @@ from lowkiq_lambda.store.inspect.action_scripts import PauseReply
 from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED
 from lowkiq_lambda.store.inspect.journal_level import JournalLevel, set_journal_level
+from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.inspect.tenant_pauses import pause_tenant
 from lowkiq_lambda.store.server.server_time import FOREVER
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
@@ -89,16 +90,15 @@ class ShardActions:
 
     def notify(self, shard: ShardRef) -> None:
         """Say that the shard has work sooner than before."""
-        self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.index))
+        self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
 
     def _shard(self, shard: ShardRef | int) -> ShardRef:
         return self.reader.shards[shard] if isinstance(shard, int) else shard
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
         reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
-        for shard in reader.shards:
-            paused = PauseReply.of(reader.backend.run("pause", shard, [until], retry_for=reader.retry_for))
-            if paused.due_at and not until:
+        for shard, reply in order_each(reader, "pause", reader.shards, lambda _: [until]):
+            if PauseReply.of(reply).due_at and not until:
                 self.notify(shard)
         return float(until or 0)
 

@@ -76,7 +76,7 @@ def shard_details(reader: ShardReader) -> list[ShardDetails]:
     return reader.read(
         "shard_details",
         dict.fromkeys(reader.shards, ()),
-        lambda shard, reply: _shard(shard.index, ShardDetailsReply.of(reply), backend.now(shard)),
+        lambda shard, reply: _shard(shard.number, ShardDetailsReply.of(reply), backend.now(shard)),
     )
 
 
@@ -93,7 +93,17 @@ def explain_in_each(reader: ShardReader, queues: Sequence[QueueShards], job_id: 
     def read(shard: ShardRef, reply: Reply) -> JobExplanation:
         return _explanation(reader, shard, job_id, reply)
 
-    return reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
+    explained = reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
+    for number, shards in enumerate(queues):
+        if shards.layout.is_moving and not _is_there(explained[number]):
+            # It may be on its way, or have arrived since the layout was read.
+            (other,) = reader.read("explain_job", {shards.other_home_of(job_id): (job_id,)}, read)
+            explained[number] = other if _is_there(other) else explained[number]
+    return explained
+
+
+def _is_there(job: JobExplanation) -> bool:
+    return job.in_flight or job.perform_in is not None or job.buried_at is not None
 
 
 def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply) -> JobExplanation:
@@ -101,7 +111,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply
     trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
     now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
     return JobExplanation(
-        shard=_shard(shard.index, job.shard, now),
+        shard=_shard(shard.number, job.shard, now),
         perform_in=perform_in,
         retry_count=float(job.retry_count or NEVER_FAILED),
         ahead=job.ahead,

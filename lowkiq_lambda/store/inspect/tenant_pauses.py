@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from lowkiq_lambda.store.inspect.action_scripts import PauseReply
+from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.inspect.tenants import shards_with_tenants
 from lowkiq_lambda.store.shard.keys import notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -17,9 +18,7 @@ def pause_tenant(reader: ShardReader, tenant: str, end_of: Callable[[float], Arg
     if not shards:
         raise ValueError("The worker declares no tenants.")
     until = end_of(reader.backend.now(shards[0]))
-    for shard in shards:
-        args = [tenant, until]
-        paused = PauseReply.of(reader.backend.run("pause_tenant", shard, args, retry_for=reader.retry_for))
-        if paused.due_at and not until:
-            reader.backend.publish(notification_channel(shard.queue_name), str(shard.index))
+    for shard, reply in order_each(reader, "pause_tenant", shards, lambda _: [tenant, until]):
+        if PauseReply.of(reply).due_at and not until:
+            reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
     return float(until or 0)

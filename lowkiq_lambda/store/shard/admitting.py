@@ -149,7 +149,7 @@ class PlaceSession:
             operation,
             self._nonce,
             self._calls + 1,
-            self.shard.index,
+            self.shard.number,
             self._ttl if ttl is None else ttl,
             "" if limits.places is None else limits.places,
             "" if limits.ids is None else limits.ids,
@@ -164,7 +164,7 @@ class PlaceSession:
     def _unless_gone(self, reply: Reply) -> Reply:
         if reply[0] == b"GONE":
             shard = self.shard
-            raise LeaseLost(f"A visit to shard {shard.index} of {shard.queue_name!r} has lost its place.")
+            raise LeaseLost(f"A visit to shard {shard.number} of {shard.queue_name!r} has lost its place.")
         return reply
 
 

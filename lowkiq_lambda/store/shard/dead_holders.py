@@ -29,7 +29,7 @@ def release_dead(backend: Backend, shards: Sequence[ShardRef], nonce_prefix: str
     ]
     by_channel: defaultdict[str, list[str]] = defaultdict(list)
     for shard in freed:
-        by_channel[notification_channel(shard.queue_name)].append(str(shard.index))
+        by_channel[notification_channel(shard.queue_name)].append(str(shard.number))
     for channel, indexes in by_channel.items():
         backend.publish(channel, ",".join(indexes))
     return freed

@@ -142,11 +142,6 @@ def registered(stored: object) -> Registered:
     return Registered(about, fields.generation, fields.changing, fields.nonce, fields.resharding, text)
 
 
-def agrees(declaration: Declaration, stored: object) -> bool:
-    """Whether the stored bytes hold this declaration; true as well if nothing is stored."""
-    return not isinstance(stored, bytes) or registered(stored).agrees(declaration)
-
-
 def declare(
     backend: Backend, shards: Sequence[ShardRef], declaration: Declaration, retry_for: float, *, reopen: bool = False
 ) -> Registered:

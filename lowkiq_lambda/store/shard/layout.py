@@ -56,6 +56,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         return self.before != self.after
 
     @property
+    def most(self) -> int:
+        """The largest count that the queue has, or that code may declare."""
+        return max(self.before, self.after, *self.accepts)
+
+    @property
     def groups(self) -> int:
         """How many groups of shards there are that no id leaves."""
         return gcd(self.before, self.after)
@@ -163,6 +168,11 @@ class QueueShards(list[ShardRef]):
         super().__init__(shards)
         self.layout: Final = layout
         self._digest: Final = digest_of_tenant if self and self[0].by_tenant else digest
+
+    @cached_property
+    def without_ids(self) -> frozenset[ShardRef]:
+        """Those whose ids have moved away, or not come yet, as far as the layout tells."""
+        return frozenset(self).difference(self[number] for number in self.layout.live)
 
     def number_for(self, job_id: str) -> int:
         """The number of the shard that has the id, as far as the layout tells."""

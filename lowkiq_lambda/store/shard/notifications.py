@@ -41,13 +41,15 @@ class Notifications:
         self._url = url
         self._timeout = timeout
         self._credentials = credentials
-        self._shards: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
-        for shard in shards:
-            self._shards[notification_channel(shard.queue_name).encode()][shard.index] = shard
+        self._shards = _by_channel(shards)
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._heard_at = 0.0
         self._asked_at: float | None = None
+
+    def go_by(self, shards: Iterable[ShardRef]) -> None:
+        """These are the shards of the queues from now on."""
+        self._shards |= _by_channel(shards)
 
     def open(self) -> None:
         """Subscribe, on a new connection; what is pushed from now on is heard. Raises BackendError."""
@@ -108,15 +110,15 @@ class Notifications:
         kind, channel, *said = message
         if kind != b"message" or channel not in self._shards:
             return Heard([])
-        indexes = said[0].removeprefix(_OFFER)
-        return Heard(list(self._named(channel, indexes)), is_offer=indexes != said[0])
+        numbers = said[0].removeprefix(_OFFER)
+        return Heard(list(self._named(channel, numbers)), is_offer=numbers != said[0])
 
-    def _named(self, channel: bytes, indexes: bytes) -> Iterator[ShardRef]:
-        """The shards of these indexes. Anybody may publish: what is no index of ours is passed over."""
+    def _named(self, channel: bytes, numbers: bytes) -> Iterator[ShardRef]:
+        """The shards of these numbers. Anybody may publish: what is no number of ours is passed over."""
         shards = self._shards[channel]
-        for index in indexes.split(b","):
-            if index.isdigit() and len(index) < _MAX_DIGITS and int(index) in shards:
-                yield shards[int(index)]
+        for number in numbers.split(b","):
+            if number.isdigit() and len(number) < _MAX_DIGITS and int(number) in shards:
+                yield shards[int(number)]
 
     def _check_silence(self) -> None:
         if self._subscription is None:
@@ -127,3 +129,11 @@ class Notifications:
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
             self._subscription.send_command("PING")
+
+
+def _by_channel(shards: Iterable[ShardRef]) -> dict[bytes, dict[int, ShardRef]]:
+    """The shards by their numbers, for each channel."""
+    by_channel: defaultdict[bytes, dict[int, ShardRef]] = defaultdict(dict)
+    for shard in shards:
+        by_channel[notification_channel(shard.queue_name).encode()][shard.number] = shard
+    return {**by_channel}

@@ -128,7 +128,7 @@ class _Change:
         )
 
     def _has_jobs(self, occupied: Sequence[ShardRef]) -> QueueMismatch:
-        indexes = ", ".join(str(shard.index) for shard in occupied)
+        indexes = ", ".join(str(shard.number) for shard in occupied)
         old = ", ".join(f"{name}={self.there.made_with[name]!r}" for name in _CHANGEABLE)
         return QueueMismatch(
             f"Queue {self._queue_name!r} still has jobs, waiting, in flight or in the morgue (shards {indexes}). Drain "

@@ -55,7 +55,7 @@ class Mender:
         try:
             damaged = self.repair(shard)
         except LowkiqError as error:
-            logger.warning("shard %s of %s could not be repaired: %s", shard.index, shard.queue_name, error)
+            logger.warning("shard %s of %s could not be repaired: %s", shard.number, shard.queue_name, error)
             return False
         if not damaged:
             self._in_vain[shard] = now
@@ -90,7 +90,7 @@ class Mender:
                 _tell(shard, *notes[at : at + 4])
             if step.damaged > len(notes) // 4:
                 more = step.damaged - len(notes) // 4
-                logger.warning("%s more damaged records: shard %s of %s", more, shard.index, shard.queue_name)
+                logger.warning("%s more damaged records: shard %s of %s", more, shard.number, shard.queue_name)
             if not part:
                 return damaged
 
@@ -100,6 +100,6 @@ def _tell(shard: ShardRef, key: bytes, field: bytes, why: bytes, kept: bytes) ->
     told = [part.decode(errors="backslashreplace") for part in (key, field, why)]
     logger.warning(
         "a damaged record was %s: %s of shard %s of %s, %r: %s",
-        *(became, told[0], shard.index, shard.queue_name, *told[1:]),
-        extra={"queue": shard.queue_name, "shard": shard.index, "key": told[0], "id": told[1], "became": became},
+        *(became, told[0], shard.number, shard.queue_name, *told[1:]),
+        extra={"queue": shard.queue_name, "shard": shard.number, "key": told[0], "id": told[1], "became": became},
     )

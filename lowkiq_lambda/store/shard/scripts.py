@@ -224,7 +224,7 @@ def accepted(reply: Reply, shard: ShardRef) -> Reply:
     if reply[0] == b"SKEW":
         raise BackendUnavailable("The server refused the time that it had just told.")
     if reply[0] == b"VERSION" and not reply[1].isdigit():
-        raise ShardDamaged(f"Shard {shard.index} of {shard.queue_name!r} has no sound least_version.")
+        raise ShardDamaged(f"Shard {shard.number} of {shard.queue_name!r} has no sound least_version.")
     if reply[0] == b"VERSION":
         raise QueueMismatch(
             f"Queue {shard.queue_name!r} may be written only by contract version {reply[1].decode()} or newer, "

@@ -239,7 +239,7 @@ def _errors_apart(outcomes: Sequence[OutcomeRecord]) -> tuple[list[list[Any]], l
 
 def _unless_lost(reply: Reply, shard: ShardRef) -> Reply:
     if reply[0] == b"LOST":
-        raise LeaseLost(f"Shard {shard.index} of {shard.queue_name!r} has another holder by now.")
+        raise LeaseLost(f"Shard {shard.number} of {shard.queue_name!r} has another holder by now.")
     return reply
 
 

@@ -106,6 +106,7 @@ class ShardStateReply(ReplyShape, frozen=True):
     seen_at: bytes
     ttl: bytes
     is_open: int
+    """-1: nobody may have its jobs."""
     risky: int
     in_use: bytes = b""
 
@@ -184,6 +185,8 @@ def _state(backend: Backend, shard: ShardRef, reply: Reply, now: float) -> Probe
         obstacle = "paused" if resumes_at > now else "held"
     elif work_at is None or work_at > _due_by(now, state.seen_at):
         obstacle = "empty"
+    if state.is_open < 0:
+        obstacle, work_at = "empty", None
     lag = age(now, times.waiting_since)
     next_at = None if work_at is None else max(work_at, free_at)
     return ProbeResult(
@@ -193,8 +196,8 @@ def _state(backend: Backend, shard: ShardRef, reply: Reply, now: float) -> Probe
         next_at=next_at,
         ready_in=-lag if obstacle is None else next_at and next_at - now,
         obstacle=obstacle,
-        is_open=bool(state.is_open),
-        risky=bool(state.risky),
+        is_open=state.is_open > 0,
+        risky=bool(state.risky) and state.is_open >= 0,
         held_until=times.held_until,
     )
 

@@ -123,7 +123,7 @@ def _arguments(firing: Firing) -> list[Argument]:
         return [*named, MISSED]
     channel = notification_channel(firing.shard.queue_name)
     skips = "1" if firing.skips else ""
-    return [*named, "push", firing.merge, skips, channel, firing.shard.index, job.id, job.packed]
+    return [*named, "push", firing.merge, skips, channel, firing.shard.number, job.id, job.packed]
 
 
 def _run(backend: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:

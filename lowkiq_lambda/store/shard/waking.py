@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.errors import LowkiqError, is_of_move
 from lowkiq_lambda.protocols import StartDrain
 from lowkiq_lambda.store.shard.asking import ask_each
 from lowkiq_lambda.store.shard.backend import Backend
@@ -21,11 +21,15 @@ _WOKEN: Final = b"WOKEN"
 
 
 class Woken(NamedTuple):
-    """The shards whose drains the caller must start now, in the order of the call; and the errors of the others."""
+    """The shards whose drains the caller must start now, in the order of the call; and the errors of the others.
+
+    `moving`: those that nobody may have now, as the queue is being resharded.
+    """
 
     nonce: str
     shards: list[ShardRef]
     errors: dict[ShardRef, LowkiqError]
+    moving: Collection[ShardRef] = ()
 
 
 def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for: float) -> Woken:
@@ -36,9 +40,10 @@ def wake(backend: Backend, shards: Sequence[ShardRef], window: float, retry_for:
     """
     nonce = secrets.token_hex(12)
     replies = ask_each(backend, "wake", shards, [nonce, window], retry_for)
+    moving = {shard for shard, reply in replies.items() if is_of_move(reply)}
     errors = {shard: reply for shard, reply in replies.items() if isinstance(reply, LowkiqError)}
-    woken = [shard for shard in shards if shard not in errors and _status(replies[shard]) == _WOKEN]
-    return Woken(nonce, woken, errors)
+    woken = [shard for shard in shards if _status(replies[shard]) == _WOKEN]
+    return Woken(nonce, woken, {shard: errors[shard] for shard in errors.keys() - moving}, moving)
 
 
 def unwake(backend: Backend, nonce: str, shards: Sequence[ShardRef], retry_for: float) -> dict[ShardRef, LowkiqError]:
@@ -67,7 +72,8 @@ class Waker:
         if not to_wake:
             return
         woken = wake(self._backend, to_wake, self._window, retry_for=0.0)
-        self._quiet_until |= {shard: now + self._window for shard in to_wake if shard not in woken.errors}
+        refused = {*woken.errors, *woken.moving}
+        self._quiet_until |= {shard: now + self._window for shard in to_wake if shard not in refused}
         for shard, error in woken.errors.items():
             logger.warning("Shard %s of %s was not woken: %s", shard.index, shard.queue_name, error)
         for shard in woken.shards:

@@ -3,15 +3,18 @@
 -- Returns for each {
 --   {earliest due (or turn of a tenant) or '', earliest since or '', flight since or '', lease until, milliseconds left on the lease key,
 --     paused until or ''},
---   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, else 0,
+--   ids in flight, the latest now that was seen or '', TTL of the lease or '', 1 if the shard is open, 0 if it is not, -1 if
+--   nobody may have its jobs, as it is closed or they have not all come (docs/resharding.md),
 --   1 if ids are in flight or suspect, else 0, and, if it uses any features that its queue does not declare, these}.
 local states = {}
 for _ in shards do
   -- Most shards have none of these, and a command costs more than what it reads.
   local rare = call('EXISTS', since, suspects, flight) > 0
   local in_flight = rare and call('HLEN', flight) or 0
-  local flight_since, held_until, paused_until, seen_at, ttl, closed, opened, in_use =
-    unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation', 'in_use'))
+  local flight_since, held_until, paused_until, seen_at, ttl, closed, opened, in_use, receiving, still_until =
+    unpack(call('HMGET', meta, 'flight_since', 'until', 'paused_until', 'now', 'ttl', 'closed', 'generation', 'in_use',
+      'receiving', 'still_until'))
+  if still_until and tonumber(still_until) > tonumber(paused_until or 0) then paused_until = still_until end
   states[#states + 1] = {
     {
       call('ZRANGE', lanes or due, 0, 0, 'WITHSCORES')[2] or '',
@@ -24,7 +27,7 @@ for _ in shards do
     in_flight,
     seen_at or '',
     ttl or '',
-    opened and not closed and 1 or 0,
+    (closed or receiving) and -1 or opened and 1 or 0,
     rare and (in_flight > 0 or call('EXISTS', suspects) == 1) and 1 or 0,
     in_use or nil,
   }

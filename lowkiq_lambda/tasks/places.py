@@ -1,0 +1,61 @@
+"""Where the items of tasks are: the shards of their queues, also of queues that are or have been resharded.
+
+A process may go by shards that a queue has no more: its items have moved to others, and it would find none that is
+open. So before a task counts as complete its queues' declarations are read once more. They are the same as before only
+if no move has begun since: each move begins by writing an epoch of its own there.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lowkiq_lambda.store.shard.declarations import read_registered
+from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from lowkiq_lambda.store.shard.layout import Layout, settled
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+
+
+class Places:
+    """What one app knows of the shards of queues, its own and those that it only has tasks in."""
+
+    def __init__(self, app: "Lowkiq", retry_for: float) -> None:
+        self._app = app
+        self._retry_for = retry_for
+        self._others: dict[str, Layout] = {}
+
+    def layouts(self, queues: Mapping[str, int]) -> dict[str, Layout]:
+        """The layouts of queues, as far as is known; each is given with the count that it had when it was pushed to."""
+        return {name: self._known(name, count) for name, count in queues.items()}
+
+    def have_stayed(self, layouts: Mapping[str, Layout]) -> bool:
+        """Whether the queues had these shards, and no others, from when that was known on. Raises BackendError."""
+        return all(self._is_settled(name, layout) for name, layout in layouts.items())
+
+    def _known(self, name: str, count: int) -> Layout:
+        queue = self._app.queues.get(name)
+        return queue.shards.layout if queue else self._others.get(name) or settled(count)
+
+    def _is_settled(self, name: str, known: Layout) -> bool:
+        there = read_registered(self._app.backend, name, self._retry_for)
+        if there is None or not there.is_readable:
+            return not known.is_moving
+        layout = there.shards(name).layout
+        queue = self._app.queues.get(name)
+        if queue is None:
+            self._others[name] = layout
+        elif there.agrees(queue.declaration(self._app.config.codec_name)):
+            queue.learn(there)
+        return not known.is_moving and (layout.before, layout.after, layout.epoch) == (
+            known.before,
+            known.after,
+            known.epoch,
+        )
+
+
+def tracked(name: str, layout: Layout) -> list[ShardRef]:
+    """The shards of a queue that has this layout, with the keys that have items."""
+    return [
+        ShardRef(name, home.shards_count, home.index, (TRACKING,), number=number)
+        for number, home in enumerate(layout.homes)
+    ]

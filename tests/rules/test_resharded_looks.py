@@ -1,0 +1,136 @@
+"""What people, tasks and schedules make of a queue that is resharded: nobody looks where its jobs were."""
+
+import pytest
+
+from lowkiq_lambda.engine.queue import KNOWN_FOR
+from lowkiq_lambda.errors import ShardMoving
+from lowkiq_lambda.store.inspect.bulk_actions import prepare, steps
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.firing import MINUTE, at_noon, fired
+from tests.kit.moving import Both, HandMade
+from tests.kit.servers import Server
+from tests.kit.workers import jobs_of
+
+IDS = [str(number) for number in range(20)]
+"""Ids of all shards."""
+
+
+@pytest.fixture
+def both(make_app: MakeApp, queue_name: str) -> Both:
+    """Two processes with one queue."""
+    return Both(make_app, queue_name)
+
+
+def test_a_reader_follows_within_seconds(both: Both, clock: ManualClock) -> None:
+    """Who only reads, and knows the old shards, finds all jobs in the new ones a little later, and in all lists."""
+    both.worker.perform_async(jobs_of(IDS))
+    assert len(IDS) == both.here.stats()["total"]["length"]
+    both.there.reshard(both.mover, to=6)
+    clock.advance(KNOWN_FOR)
+
+    queries = both.here.queries(both.worker)
+    assert sorted(IDS) == sorted(job.id for job in queries.fetch(IDS))
+    assert len(IDS) == len(queries.range_by_id()) == both.here.stats()["total"]["length"]
+    assert [0, 1, 2, 3, 4, 5] == [shard.index for shard in queries.shards()]
+    assert 6 == len(both.here.metrics()[both.name].shards)
+
+
+def test_an_overview_learns_of_the_new_shards(both: Both) -> None:
+    """The first page reads the declaration anyway: the next one shows the shards that the queue has."""
+    both.worker.perform_async(jobs_of(IDS))
+    both.there.reshard(both.mover, to=6)
+    seen = []
+    for _ in range(2):
+        with both.here.overview() as overview:
+            (queue,) = overview.queues
+            seen.append((queue.shards_count, queue.now.length, queue.mismatched))
+
+    assert [(4, 0, False), (6, len(IDS), False)] == seen
+
+
+def test_a_job_is_found_on_either_side_of_a_move(both: Both, server: Server) -> None:
+    """While its group moves, a job is looked up where it was and where it will be; an action says "try again"."""
+    both.worker.perform_async(jobs_of(IDS))
+    moving = HandMade(server, both.there, both.name)
+    moving.begin(8)
+    moving.close(1)
+    both.worker.perform_async(jobs_of(IDS, payload="new"))
+    both.here.drain()
+
+    queries = both.here.queries(both.worker)
+    assert 8 + 4 == len(queries.shards())
+    pushed_there = [job_id for job_id in IDS if both.here.queues[both.name].shards.home_of(job_id).index == 1]
+    found = {job.id: [one.payload for one in job.payloads] for job in queries.fetch(pushed_there)}
+    explained = [queries.explain(job_id).perform_in is not None for job_id in pushed_there]
+
+    assert pushed_there
+    assert [[""]] * len(pushed_there) == [found[job_id] for job_id in pushed_there]
+    assert all(explained)
+    with pytest.raises(ShardMoving):
+        both.here.actions(both.worker).delete(pushed_there)
+
+
+def test_an_operators_order_passes_over_shards_that_have_moved(both: Both, server: Server) -> None:
+    """A pause of a queue of which a group has moved reaches all shards that have ids."""
+    moving = HandMade(server, both.there, both.name)
+    moving.begin(8)
+    both.worker.perform_async(jobs_of(IDS))
+    both.here.drain()
+    moving.close(0)
+    moving.open(0)
+    both.here.drain()
+
+    both.here.actions(both.worker).pause()
+
+    paused = [shard.index for shard in both.here.queries(both.worker).shards() if shard.is_paused]
+    assert [1, 2, 3, *range(4, 12)] == paused
+
+
+def test_a_sweep_that_began_before_is_to_be_begun_again(both: Both, server: Server) -> None:
+    """A bulk action goes through lists of shards: where ids move between them meanwhile, it refuses to go on."""
+    moving = HandMade(server, both.there, both.name)
+    both.worker.perform_async(jobs_of(IDS))
+    moving.begin(8)
+    both.here.queue_of(both.worker).doubt()
+    actions = both.here.actions(both.worker)
+    action = prepare(actions, "expedite")
+    for group in (0, 1):
+        moving.close(group)
+        moving.open(group)
+    both.here.queue_of(both.worker).doubt()
+
+    with pytest.raises(ValueError, match="begin it again"):
+        next(steps(both.here.actions(both.worker), action))
+
+
+def test_a_task_is_not_complete_while_its_items_move(both: Both) -> None:
+    """A process that knows the old shards alone finds no open item there, and does not take that for the end."""
+    task = both.here.task("enrol")
+    with task:
+        task.push(both.worker, jobs_of(IDS))
+    both.there.reshard(both.mover, to=6)
+
+    states = [task.progress().state]
+    progress = task.progress()
+    both.here.drain()
+
+    assert ["closed", "closed"] == [*states, progress.state]
+    assert {"enqueued": len(IDS)} == {name: count for name, count in progress.counts.items() if count}
+    assert 1 == task.progress().counts["enqueued"]
+
+
+def test_entries_fire_from_the_shard_that_their_id_has_moved_to(both: Both, clock: ManualClock) -> None:
+    """No planned time fires twice or is lost, and a process that knows the old shards goes on with the new ones."""
+    at_noon(clock)
+    both.here.every(MINUTE, both.worker, id="nightly", name="sync")
+    both.here.schedules.tick()
+    at_noon(clock, MINUTE)
+    first = fired(both.here.schedules.tick())
+    both.there.reshard(both.mover, to=6)
+    at_noon(clock, 2 * MINUTE)
+    while_learning = fired(both.here.schedules.tick())
+    again = fired(both.here.schedules.tick())
+
+    assert [("sync", MINUTE, "pushed")] == first
+    assert [("sync", 2 * MINUTE, "merged")] == [*while_learning, *again]
