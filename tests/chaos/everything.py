@@ -24,7 +24,7 @@ OF_QUEUES = {
 }
 """The scripts that have keys of a limited queue."""
 OF_TENANTS = {"pause_tenant", "tenant_lanes"}
-APART = {"include", "duty", "schedule", "task"}
+APART = {"include", "duty", "schedule", "task", "move", "process"}
 OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS
 SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_FEW
 """Of each shard. Those of duties have a key of their app, those of schedules, tenants and tasks some that few have."""

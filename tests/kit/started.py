@@ -14,7 +14,7 @@ class Starter:
 
     def __init__(self, app: Lowkiq, worker: type[Worker], job_id: str, progress: JobProgress | bytes) -> None:
         shard = app.queue_of(worker).shards[shard_for(job_id, worker.shards_count)]
-        terms = LeaseSettings(60.0, "min", MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
+        terms = LeaseSettings(60.0, worker.merge, MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
         self._session = LeaseSession(app.backend, shard, uuid4().hex, terms)
         self._session.acquire("starter:1", LIMITS, RETRY_FOR)
         self._id = job_id

@@ -175,9 +175,10 @@ class MovingShards:
         ]
         self._all(calls)
 
-    def open(self, shard: ShardRef, counters: Sequence[Argument]) -> None:
+    def open(self, shard: ShardRef, counters: Sequence[bytes]) -> None:
         """Open a shard that has received all."""
-        self._each("open_received", [shard], [msgspec.msgpack.encode(counters)])
+        # As texts: Lua's msgpack knows no other strings.
+        self._each("open_received", [shard], [msgspec.msgpack.encode([part.decode() for part in counters])])
 
     def forget_counters(self, shards: Sequence[ShardRef]) -> None:
         """What these have counted, others count from now on."""

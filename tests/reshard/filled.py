@@ -1,0 +1,84 @@
+"""A queue that holds some of all that a queue can hold."""
+
+from random import Random
+from typing import Any
+
+from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Broken
+from tests.kit.started import Starter
+from tests.kit.workers import declare
+
+IDS = [f"id {number}" for number in range(30)]
+BEGUN = [f"begun {number}" for number in range(4)]
+FAR = 5_000.0
+
+
+class Trouble:
+    """A handler that does with an id as its name and the turn say."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+
+    def __call__(self, batch: Batch) -> None:
+        for job_id in batch:
+            if self._rng.random() < 0.4:
+                batch.fail(job_id, "broken" + "\nas ever" * self._rng.choice([0, 30]))
+        if self._rng.random() < 0.2:
+            raise Broken("in company")
+
+
+class FilledQueue:
+    """A queue of so many shards, with jobs in all states but those that tasks and schedules give them."""
+
+    def __init__(self, app: Lowkiq, queue_name: str, clock: ManualClock, shards_count: int, **fields: Any) -> None:
+        self.app = app
+        self.clock = clock
+        self._rng = Random(queue_name)
+        self.worker: type[Worker] = declare(
+            app,
+            queue_name,
+            Trouble(self._rng),
+            shards_count=shards_count,
+            max_retry_count=2,
+            batch_size=4,
+            **fields,
+        )
+        self.start()
+        for _ in range(4):
+            self.push()
+            clock.advance(self._rng.choice([1.0, 15.0]))
+            app.drain()
+        self.push()
+
+    @property
+    def shards(self) -> list[ShardRef]:
+        """Those that code declares."""
+        return [ShardRef(self.worker.queue_name, self.worker.shards_count, index) for index in range(self.worker.shards_count)]
+
+    def push(self) -> None:
+        """A payload or several for some of the ids."""
+        rng = self._rng
+        self.worker.perform_async(
+            [
+                {
+                    "id": rng.choice([*IDS, *BEGUN]),
+                    "payload": rng.choice([1, 2, 3, "x" * 60]),
+                    **({"score": rng.choice([1.0, 2.0, -5.0])} if rng.random() < 0.3 else {}),
+                    **({"perform_in": self.clock.time() + rng.choice([0.0, 50.0])} if rng.random() < 0.3 else {}),
+                }
+                for _ in range(40)
+            ]
+        )
+
+    def start(self) -> None:
+        """Some ids save progress, and wait to go on; one of them has been handed two payloads, and one has failed."""
+        for number, job_id in enumerate(BEGUN):
+            payloads = [1, 2] if number == 0 else [1]
+            self.worker.perform_async([{"id": job_id, "payload": payload} for payload in payloads])
+            starter = Starter(self.app, self.worker, job_id, b"so far")
+            if number == 1:
+                starter.fail(self.clock.time() + FAR)
+            else:
+                starter.put_off(self.clock.time() + FAR)
