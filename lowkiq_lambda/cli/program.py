@@ -40,6 +40,11 @@ _COMMANDS: Final = {
         "lowkiq_lambda.cli.run:command",
         "Run the daemon, which performs the jobs of an app; or the demo.",
     ),
+    "reshard": (
+        _MACHINE,
+        "lowkiq_lambda.cli.reshard:command",
+        "Give a queue another number of shards, while it is pushed to and drained.",
+    ),
     "redis": (_MACHINE, "lowkiq_lambda.cli.embedded:redis", "Print the URL of the embedded server."),
     "reset": (_MACHINE, "lowkiq_lambda.cli.embedded:reset", "Remove a queue from the embedded server."),
     "processes": (
@@ -62,6 +67,7 @@ _COMMANDS: Final = {
 }
 _OLDER: Final = {
     "python -m lowkiq_lambda.local": "lowkiq_lambda.cli.run",
+    "python -m lowkiq_lambda.reshard": "lowkiq_lambda.cli.reshard",
     "python -m lowkiq_lambda.aws.drain_schedules": "lowkiq_lambda.cli.drain_schedules.command",
     "python -m lowkiq_lambda.aws.schedules": "lowkiq_lambda.cli.drain_schedules.command",
 }

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
@@ -51,6 +52,31 @@ class Resharding:
             first = self._queue.shards([Home(layout.after, 0)])[0]
             epoch = next_generation(self._backend, first, there.generation)
             if self._swap(there, layout.begun(to, max(epoch, layout.epoch + 1))):
+                return self.layout
+
+    def ids_by_group(self, to: int) -> list[int]:
+        """How many ids wait or are buried in each group of a move to so many shards. Raises BackendError."""
+        layout = self.layout
+        move = layout if layout.is_moving else layout.begun(to, 0)
+        client, counts = self._backend.client, []
+        for group in range(move.groups):
+            keys = [shard.key(name) for shard in self._queue.shards(move.sources(group)) for name in ("due", "morgue")]
+            counts.append(sum(self._backend.retrying(self._retry_for, partial(client.zcard, key)) for key in keys))
+        return counts
+
+    def accept(self, count: int, *, is_accepted: bool = True) -> Layout:
+        """Let code declare so many shards beside those that the queue has, or end that; the layout.
+
+        Raises LowkiqError where the queue has so many, or is to have, and that cannot end.
+        """
+        while True:
+            there = self._there()
+            layout = _layout_of(there)
+            if not is_accepted and count in {layout.before, layout.after}:
+                raise LowkiqError(
+                    f"Queue {self._queue.name!r} has {count} shards: code has to be able to declare that."
+                )
+            if (count in layout.accepts) == is_accepted or self._swap(there, layout.accepting(count, is_accepted)):
                 return self.layout
 
     def abort(self, report: Report) -> Layout:

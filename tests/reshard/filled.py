@@ -1,14 +1,20 @@
 """A queue that holds some of all that a queue can hold."""
 
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
+
+import redis
 
 from lowkiq_lambda import Batch, Lowkiq, Worker
+from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken
 from tests.kit.started import Starter
+from tests.kit.stored import State
 from tests.kit.workers import declare
+from tests.reshard.held import held
 
 IDS = [f"id {number}" for number in range(30)]
 BEGUN = [f"begun {number}" for number in range(4)]
@@ -22,6 +28,7 @@ class Trouble:
         self._rng = rng
 
     def __call__(self, batch: Batch) -> None:
+        """Some fail by name, some batches as a whole."""
         for job_id in batch:
             if self._rng.random() < 0.4:
                 batch.fail(job_id, "broken" + "\nas ever" * self._rng.choice([0, 30]))
@@ -29,12 +36,18 @@ class Trouble:
             raise Broken("in company")
 
 
+Fill: TypeAlias = Callable[..., "FilledQueue"]
+
+
 class FilledQueue:
     """A queue of so many shards, with jobs in all states but those that tasks and schedules give them."""
 
-    def __init__(self, app: Lowkiq, queue_name: str, clock: ManualClock, shards_count: int, **fields: Any) -> None:
+    def __init__(
+        self, app: Lowkiq, queue_name: str, clock: ManualClock, admin: redis.Redis, shards_count: int, **fields: Any
+    ) -> None:
         self.app = app
         self.clock = clock
+        self.admin = admin
         self._rng = Random(queue_name)
         self.worker: type[Worker] = declare(
             app,
@@ -45,17 +58,28 @@ class FilledQueue:
             batch_size=4,
             **fields,
         )
-        self.start()
-        for _ in range(4):
-            self.push()
-            clock.advance(self._rng.choice([1.0, 15.0]))
-            app.drain()
-        self.push()
 
     @property
-    def shards(self) -> list[ShardRef]:
-        """Those that code declares."""
-        return [ShardRef(self.worker.queue_name, self.worker.shards_count, index) for index in range(self.worker.shards_count)]
+    def resharding(self) -> Resharding:
+        """Its moves."""
+        return self.app.resharding(self.worker)
+
+    def shards(self, count: int) -> list[ShardRef]:
+        """Those that it has, or would have, with so many."""
+        return [ShardRef(self.worker.queue_name, count, index) for index in range(count)]
+
+    def held(self, count: int | None = None) -> State:
+        """What lies in them; without a count, in those that code declares."""
+        return held(self.admin, self.shards(count or self.worker.shards_count))
+
+    def fill(self, rounds: int) -> None:
+        """Jobs start, come, fail and are buried."""
+        self.start()
+        for _ in range(rounds):
+            self.push()
+            self.clock.advance(self._rng.choice([1.0, 15.0]))
+            self.app.drain()
+        self.push()
 
     def push(self) -> None:
         """A payload or several for some of the ids."""

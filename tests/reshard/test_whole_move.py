@@ -4,14 +4,10 @@ from collections import defaultdict
 
 import pytest
 
-from lowkiq_lambda.store.shard.keys import ShardRef
-from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.servers import Server
 from tests.kit.workers import declare
-from tests.reshard.filled import FilledQueue
-from tests.reshard.held import held
+from tests.reshard.filled import Fill
 
 
 def performed(notes: Notes) -> dict[str, list[object]]:
@@ -40,16 +36,13 @@ def test_an_idle_queue_moves_and_each_id_keeps_its_order(make_app: MakeApp, queu
 
 @pytest.mark.parametrize("merge", ["min", "max", "never"])
 @pytest.mark.parametrize(("before", "after"), [(5, 12), (12, 3), (4, 6), (2, 4), (3, 1)])
-def test_all_that_a_queue_holds_lies_in_the_other_shards(  # noqa: PLR0917 - fixtures
-    make_app: MakeApp, queue_name: str, clock: ManualClock, server: Server, before: int, after: int, merge: str
-) -> None:
-    """E-94: what waits, has failed, is suspected, has begun or is buried is the same after a move; nothing stays behind."""
-    app = make_app()
-    filled = FilledQueue(app, queue_name, clock, before, merge=merge)
-    was = held(server.admin, filled.shards)
+def test_all_that_a_queue_holds_lies_in_the_other_shards(fill: Fill, before: int, after: int, merge: str) -> None:
+    """E-94: what waits, has failed, is suspected, has begun or is buried is the same, and nothing stays behind."""
+    filled = fill(before, merge=merge)
+    was = filled.held()
 
-    app.reshard(filled.worker, to=after)
+    filled.app.reshard(filled.worker, to=after)
 
-    assert was == held(server.admin, [ShardRef(queue_name, after, index) for index in range(after)])
-    left = {name: what for name, what in held(server.admin, filled.shards).items() if name != "counters"}
-    assert dict.fromkeys(left, {}) == left
+    assert was == filled.held(after)
+    left = {name: what for name, what in filled.held().items() if what}
+    assert {"counters": dict.fromkeys(was["counters"], 0)} == left

@@ -122,6 +122,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
         """The group is through."""
         return msgspec.structs.replace(self, moved=_ranges([*self.moved_groups, group]))
 
+    def accepting(self, count: int, is_accepted: bool) -> "Layout":  # noqa: FBT001 - what it is told
+        """Code may declare so many shards, or may not any more."""
+        kept = tuple(one for one in self.accepts if one != count)
+        return msgspec.structs.replace(self, accepts=_united(kept, count) if is_accepted else kept)
+
     def renewed(self, epoch: int) -> "Layout":
         """The same move, under another epoch."""
         return msgspec.structs.replace(self, epoch=epoch)

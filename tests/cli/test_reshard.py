@@ -1,0 +1,82 @@
+"""`lowkiq reshard`: the plan, the move, and who may declare what."""
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import closing_app
+from tests.kit.handlers import Notes
+from tests.kit.servers import Server
+from tests.kit.workers import declare, jobs_of
+
+MODULE: Final = "app_of_reshard"
+APP: Final = ("--app", f"{MODULE}:app")
+
+
+@pytest.fixture
+def app(server: Server, queue_name: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lowkiq]:
+    """What the command line finds, with 20 ids in a queue of 4 shards."""
+    module = ModuleType(MODULE)
+    with closing_app(Lowkiq(Config(redis_url=server.url), clock=clock)) as made:
+        worker = declare(made, queue_name, Notes(), shards_count=4)
+        worker.perform_async(jobs_of([f"id {number}" for number in range(20)]))
+        vars(module)["app"] = made
+        monkeypatch.setitem(sys.modules, MODULE, module)
+        yield made
+
+
+def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It tells the plan, moves group by group, finds nothing to do the second time, and is known by its worker too."""
+    words = ["reshard", queue_name, *APP]
+    codes = [main([*words, "--to", "6", "--dry-run"])]
+    plan = capsys.readouterr().out
+    codes += [main([*words, "--to", "6"]), main([*words, "--to", "6", "--dry-run"]), main(["reshard", "Noting", *APP])]
+    told = capsys.readouterr().out
+
+    assert [3, 0, 0, 0] == codes
+    assert plan.startswith("from 4 to 6 shards: 2 groups, 20 ids\ngroup 0: ")
+    assert "group 2 of 2: " in told
+    assert told.endswith("6 shards; code may declare 4 too\n" * 2)
+    assert 6 == app.resharding(app.workers[0]).layout.after
+
+
+def test_code_may_declare_a_count_before_and_not_for_ever(
+    app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--announce lets code be deployed before a move; --forget ends that, but never for what the queue has."""
+    words = ["reshard", queue_name, *APP]
+    codes = [
+        main([*words, "--announce", "--to", "8"]),
+        main([*words, "--forget", "8"]),
+        main([*words, "--forget", "4"]),
+    ]
+    told = capsys.readouterr()
+
+    assert [0, 0, 1] == codes
+    assert "4 shards; code may declare 8 too\n4 shards\n" == told.out
+    assert "has 4 shards: code has to be able to declare that" in told.err
+    assert () == app.resharding(app.workers[0]).layout.accepts
+
+
+def test_a_move_is_turned_round_by_a_command(app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What another process began, --abort ends; the queue has the shards that it had."""
+    app.resharding(app.workers[0]).begin(6)
+    words = ["reshard", queue_name, *APP]
+    codes = [main(words), main([*words, "--abort"])]
+
+    assert [0, 0] == codes
+    assert "on its way from 4 to 6 shards: 0 of 2 groups have moved\n4 shards" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--to", "6", "--abort"], ["--dry-run"], ["--forget", "4", "--to", "6"]])
+def test_orders_that_contradict_each_other_are_refused(app: Lowkiq, queue_name: str, words: list[str]) -> None:
+    """Nothing is begun by a command line that says two things."""
+    assert 2 == main(["reshard", queue_name, *APP, *words])
+    assert 2 == main(["reshard", "nobody's", *APP])
+    assert not app.resharding(app.workers[0]).layout.is_moving
