@@ -4,7 +4,7 @@ Each step may be repeated, and any number of processes may be at it at once: wha
 A process that dies leaves shards that tell the next one how far the group has come.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.clock import Clock
@@ -12,7 +12,7 @@ from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import Layout
-from lowkiq_lambda.store.shard.moving import MOST_ARRIVALS, Cargo, Floors, Load, MovingShards, Sealed, Told
+from lowkiq_lambda.store.shard.moving import MARGIN, MOST_ARRIVALS, Cargo, Floors, Load, MovingShards, Sealed, Told
 
 STILL: Final = 30.0
 """Seconds for which nobody takes a shard that is about to be closed: by itself it is over then."""
@@ -56,33 +56,39 @@ class GroupMove:
 
     def run(self) -> Moved | Postponed:
         """Move it. Raises Overtaken, BackendError, and LowkiqError where it cannot move at all."""
-        told = self._shards.tell(self._sources)
-        if postponed := self._prepare(told):
+        if postponed := self._prepare():
             return postponed
         began = self._clock.monotonic()
         if not self._hold_still(self._shards.tell(self._sources, STILL)):
             return Postponed(0.0, "its shards are held by batches that run long")
         # In this order, so that of a group whose first shard is not closed none is (Resharding.turn).
         sealed = [self._seal(shard) for shard in self._sources]
+        # Pushes and operators may have come since the shards were asked.
+        self._shards.prepare(self._targets, *self._asked(margin=0))
         rows = self._carry([one.floors for one in sealed])
         self._open(sealed)
         seconds = self._clock.monotonic() - began
         self._shards.forget_counters(self._sources)
         return Moved(rows, seconds)
 
-    def _prepare(self, told: Sequence[Told]) -> Postponed | None:
-        floors = Floors.over([one.floors for one in told])
+    def _prepare(self) -> Postponed | None:
+        floors, settings = self._asked()
         if floors.arrival >= MOST_ARRIVALS:
             raise LowkiqError(
                 f"Queue {self._queue.name!r} has moved to fewer shards too often: its arrival numbers would not fit. "
                 "Drain it, and call app.redeclare."
             )
+        seconds = self._shards.prepare(self._targets, floors, settings)
+        return Postponed(seconds, "its new shards were closed too short a time ago") if seconds else None
+
+    def _asked(self, margin: int = MARGIN) -> tuple[Floors, Mapping[bytes, bytes]]:
+        """What later pushes must not fall behind, and what operators have set: the latest of all shards."""
+        told = self._shards.tell(self._sources)
         settings: dict[bytes, bytes] = {}
         for one in told:
             for name, value in one.settings.items():
                 settings[name] = max(settings.get(name, value), value, key=float)
-        seconds = self._shards.prepare(self._targets, floors, settings)
-        return Postponed(seconds, "its new shards were closed too short a time ago") if seconds else None
+        return Floors.over([one.floors for one in told], margin), settings
 
     def _hold_still(self, told: Sequence[Told]) -> bool:
         """Wait until nobody holds a shard that is to be closed; False where that takes long, and nothing is closed."""
@@ -105,9 +111,8 @@ class GroupMove:
 
     def _carry(self, floors: Sequence[Floors]) -> int:
         """Carry all that the closed shards have. The arrival numbers of each are counted on from those before it."""
-        bases = [sum(one.arrival for one in floors[:number]) for number in range(len(floors))]
         left: list[tuple[ShardRef, int, Sequence[Load]]] = [
-            (shard, base, ()) for shard, base in zip(self._sources, bases, strict=True)
+            (shard, base, ()) for shard, base in zip(self._sources, _bases(floors), strict=True)
         ]
         rows = 0
         while left:
@@ -144,8 +149,17 @@ class GroupMove:
         counted: list[list[bytes]] = [[] for _ in self._targets]
         for number, one in enumerate(sealed):
             counted[number % len(counted)] += one.counters
+        bases = _bases([one.floors for one in sealed])
+        shifts = {
+            f"{shard.index} of {shard.shards_count}": base for shard, base in zip(self._sources, bases, strict=True)
+        }
         for shard, counters in zip(self._targets, counted, strict=True):
-            self._shards.open(shard, counters)
+            self._shards.open(shard, counters, shifts)
+
+
+def _bases(floors: Sequence[Floors]) -> list[int]:
+    """What is added to the arrival numbers of each shard, so that they begin behind those of the one before it."""
+    return [sum(one.arrival for one in floors[:number]) for number in range(len(floors))]
 
 
 Report = Callable[[int, int, Moved | Postponed], object]

@@ -148,7 +148,7 @@ def test_a_mover_of_an_earlier_move_has_nothing_to_say(fill: Fill) -> None:
         lambda: stale.tell(sources, 30.0),
         lambda: stale.carry([(sources[0], 0, ())]),
         lambda: stale.receive([(targets[0], ())]),
-        lambda: stale.open(targets[0], ()),
+        lambda: stale.open(targets[0], (), {}),
         lambda: stale.reopen(sources),
     ]
     for call in calls:

@@ -36,7 +36,7 @@ class Floors(NamedTuple):
     token: bytes
 
     @classmethod
-    def over(cls, several: Sequence["Floors"], margin: int = MARGIN) -> "Floors":
+    def over(cls, several: Sequence["Floors"], margin: int) -> "Floors":
         """Those of a shard that takes up the ids of several."""
         return cls(
             sum(one.arrival for one in several) + margin,
@@ -175,10 +175,15 @@ class MovingShards:
         ]
         self._all(calls)
 
-    def open(self, shard: ShardRef, counters: Sequence[bytes]) -> None:
-        """Open a shard that has received all."""
+    def open(self, shard: ShardRef, counters: Sequence[bytes], bases: Mapping[str, int]) -> None:
+        """Open a shard that has received all. `bases`: what was added to the arrival numbers of each old shard."""
+        sources = [{"from": source, "base": base} for source, base in bases.items()]
         # As texts: Lua's msgpack knows no other strings.
-        self._each("open_received", [shard], [msgspec.msgpack.encode([part.decode() for part in counters])])
+        self._each(
+            "open_received",
+            [shard],
+            [msgspec.msgpack.encode(told) for told in ([part.decode() for part in counters], sources)],
+        )
 
     def forget_counters(self, shards: Sequence[ShardRef]) -> None:
         """What these have counted, others count from now on."""

@@ -1,8 +1,9 @@
 --! keys meta
---! needs mover free_memory_first
+--! needs mover free_memory_first journal
 -- Opens a shard that has received all that a move brings it; what is counted comes with it, once. Harmless to repeat.
 -- ARGV[4]  epoch
 -- ARGV[5]  msgpack of {counter, count, ...}
+-- ARGV[6]  msgpack of {{from = a shard, base = what was added to the arrival numbers of what came from there}, ...}
 -- Returns {'OK'}; {'OVER'}; or a refusal.
 local refused, last = outdated()
 if refused then return refused end
@@ -11,4 +12,6 @@ free_memory_first()
 if call('HDEL', meta, 'receiving') == 0 then return {'OK'} end
 local counts = cmsgpack.unpack(ARGV[5])
 for i = 1, #counts, 2 do call('HINCRBY', meta, counts[i], counts[i + 1]) end
+for _, each in ipairs(cmsgpack.unpack(ARGV[6])) do enter('moved', each) end
+write_journal(ARGV[4])
 return {'OK'}

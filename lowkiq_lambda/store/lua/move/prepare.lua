@@ -1,5 +1,5 @@
 --! keys due jobs box suspects flight morgue morgue_payloads meta
---! needs shard mover floors free_memory_first
+--! needs shard mover floors free_memory_first in_use
 -- Makes a shard receive what a move brings it: from then on it takes pushes. Harmless to repeat, and to call again with
 -- larger floors, also once the shard is open.
 -- ARGV[4]   epoch
@@ -26,8 +26,13 @@ if last ~= epoch then
 end
 free_memory_first()
 raise_floors(ARGV[5], ARGV[6], ARGV[7])
-if last == epoch then return {'OK'} end
-call('HDEL', meta, 'closed', 'closed_at', 'refused_at', 'still_until', 'in_use', 'action', 'quiet', 'recovery')
-call('HSET', meta, 'receiving', ARGV[4], 'generation', ARGV[4], 'merge', merge)
-for field, value in pairs(cmsgpack.unpack(ARGV[9])) do call('HSET', meta, field, value) end
+if last ~= epoch then
+  call('HDEL', meta, 'closed', 'closed_at', 'refused_at', 'still_until', 'in_use', 'action', 'quiet', 'recovery')
+  call('HSET', meta, 'receiving', ARGV[4], 'generation', ARGV[4], 'merge', merge)
+elseif merge == '' or call('HEXISTS', meta, 'receiving') == 0 then
+  return {'OK'}
+end
+local set = cmsgpack.unpack(ARGV[9])
+if set.journal_until then note_use('journalling', true) end
+for field, value in pairs(set) do call('HSET', meta, field, value) end
 return {'OK'}

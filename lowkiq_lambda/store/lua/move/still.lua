@@ -7,8 +7,8 @@
 --   default score, token, {field of meta that operators have set, value or '', ...}}; {'OVER'}; or a refusal.
 local refused, last = outdated()
 if refused then return refused end
-local closed, receiving, held_until, paused_until, limited =
-  unpack(call('HMGET', meta, 'closed', 'receiving', 'until', 'paused_until', 'limited'))
+local closed, receiving, held_until, paused_until, limited, journal_until =
+  unpack(call('HMGET', meta, 'closed', 'receiving', 'until', 'paused_until', 'limited', 'journal_until'))
 local sealed = closed and last == epoch
 if receiving or (closed and not sealed) then return OVER end
 local seconds = tonumber(ARGV[5])
@@ -18,5 +18,5 @@ if seconds > 0 and not sealed then
 end
 local arrival, last_score, token = floors_now()
 local held = string.format('%.6f', held_for(tonumber(held_until or 0)))
-local set = {'paused_until', paused_until or '', 'limited', limited or ''}
+local set = {'paused_until', paused_until or '', 'limited', limited or '', 'journal_until', journal_until or ''}
 return {sealed and 'SEALED' or 'OK', held, arrival, last_score, token, set}
