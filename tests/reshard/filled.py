@@ -1,6 +1,8 @@
 """A queue that holds some of all that a queue can hold."""
 
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from random import Random
 from typing import Any, TypeAlias
 
@@ -13,6 +15,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken
 from tests.kit.started import Starter
 from tests.kit.stored import State
+from tests.kit.tracking import TaskOfTests
 from tests.kit.workers import declare
 from tests.reshard.held import held
 
@@ -40,7 +43,7 @@ Fill: TypeAlias = Callable[..., "FilledQueue"]
 
 
 class FilledQueue:
-    """A queue of so many shards, with jobs in all states but those that tasks and schedules give them."""
+    """A queue of so many shards, with jobs in all states."""
 
     def __init__(
         self, app: Lowkiq, queue_name: str, clock: ManualClock, admin: redis.Redis, shards_count: int, **fields: Any
@@ -58,6 +61,9 @@ class FilledQueue:
             batch_size=4,
             **fields,
         )
+
+        self.task = TaskOfTests(self.worker, admin)
+        self._pushed = 0
 
     @property
     def resharding(self) -> Resharding:
@@ -81,19 +87,26 @@ class FilledQueue:
             self.app.drain()
         self.push()
 
-    def push(self) -> None:
-        """A payload or several for some of the ids."""
-        rng = self._rng
-        self.worker.perform_async(
-            [
-                {
-                    "id": rng.choice([*IDS, *BEGUN]),
-                    "payload": rng.choice([1, 2, 3, "x" * 60]),
-                    **({"score": rng.choice([1.0, 2.0, -5.0])} if rng.random() < 0.3 else {}),
-                    **({"perform_in": self.clock.time() + rng.choice([0.0, 50.0])} if rng.random() < 0.3 else {}),
-                }
-                for _ in range(40)
-            ]
+    def push(self, *, plain: bool = False) -> None:
+        """A payload or several for some of the ids; unless they are `plain`, some are items of a task or have a key."""
+        self.worker.perform_async([self._job(plain=plain) for _ in range(40)])
+
+    def _job(self, *, plain: bool) -> dict[str, Any]:
+        rng, at = self._rng, self.clock.time()
+        self._pushed += 1
+        more: list[dict[str, Any]] = [
+            {"score": rng.choice([1.0, 2.0, -5.0])},
+            {"perform_in": at + rng.choice([0.0, 50.0])},
+            {"headers": {"trace": str(self._pushed)}},
+        ]
+        if not plain:
+            more.append(
+                {"item": self.task.ref(str(self._pushed))} if rng.random() < 0.5 else {"key": str(rng.random())}
+            )
+        return reduce(
+            or_,
+            (one for one in more if rng.random() < 0.3),
+            {"id": rng.choice([*IDS, *BEGUN]), "payload": rng.choice([1, 2, 3, "x" * 60])},
         )
 
     def start(self) -> None:

@@ -1,12 +1,19 @@
 """What a queue holds, whatever shards it lies in: equal where nothing was lost, or added, or has changed its order."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import redis
 
-from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.keys import FEATURES, HEADERS, RECEIPTS, ShardRef
 from tests.kit.stored import Entry, State, stored
+from tests.kit.tracking import check_items
+
+Place: TypeAlias = tuple[str, str, int]
+
+ARRIVAL = 6
+"""Bytes: other fields tell that a move has brought headers."""
+KINDS = ("waiting", "flight", "morgue", "troubles", "progress", "items", "headers", "receipts")
 
 
 def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
@@ -14,7 +21,7 @@ def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
 
     Entries are told without their arrival numbers, which a move shifts, in the order that these give them.
     """
-    together: dict[str, Any] = {name: {} for name in ("waiting", "flight", "morgue", "troubles", "progress")}
+    together: dict[str, Any] = {name: {} for name in KINDS}
     counters: dict[str, int] = {}
     for shard in shards:
         state = stored(client, shard)
@@ -34,11 +41,44 @@ def held(client: redis.Redis, shards: Sequence[ShardRef]) -> State:
                 together["troubles"][name, job_id] = _proving_nothing(what) if name == "trouble" else what
         together["flight"] |= state["flight"]
         together["progress"] |= state["progress"]
+        places = _places(state)
+        together["items"] |= check_items(client, shard)
+        together["headers"] |= _by_place(_headers(client, shard), places)
+        together["receipts"] |= _receipts(client, shard)
         for name, count in state["counters"].items():
             counters[name] = counters.get(name, 0) + count
     # The group of a suspect that failed in company may be all that it had.
     troubles = {name: what for name, what in together["troubles"].items() if what != {}}
     return {**together, "troubles": troubles, "counters": counters}
+
+
+def _places(state: State) -> dict[int, Place]:
+    """Which entry of which id has an arrival number: the first that waits, the second, and so on, or is buried."""
+    entries = [("waits", job_id, [*waits[0], *waits[5]]) for job_id, waits in state["waiting"].items()]
+    entries += [("buried", job_id, buried[2]) for job_id, buried in state["morgue"].items()]
+    return {
+        entry.arrival: (where, job_id, sorted(one.arrival for one in of_id).index(entry.arrival))
+        for where, job_id, of_id in entries
+        for entry in of_id
+    }
+
+
+def _receipts(client: redis.Redis, shard: ShardRef) -> dict[bytes, float]:
+    found: Any = client.zrange(shard.using((RECEIPTS,)).key("receipts"), 0, -1, withscores=True)
+    return dict(found)
+
+
+def _headers(client: redis.Redis, shard: ShardRef) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    for name in FEATURES[HEADERS]:
+        kept: Any = client.hgetall(shard.using((HEADERS,)).key(name))
+        found |= {int.from_bytes(field): packed for field, packed in kept.items() if len(field) == ARRIVAL}
+    return found
+
+
+def _by_place(headers: dict[int, bytes], places: dict[int, Place]) -> dict[Place, bytes]:
+    """The headers of entries that are there: those of others go with their day."""
+    return {places[arrival]: packed for arrival, packed in headers.items() if arrival in places}
 
 
 def _told(entry: Entry) -> tuple[float, str]:

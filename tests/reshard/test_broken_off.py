@@ -17,7 +17,7 @@ REST = 120.0
 SCRIPTS_OF_A_MOVE = 7
 
 
-class Killed(BaseException):
+class MoverKilled(BaseException):
     """The process is gone."""
 
 
@@ -35,10 +35,10 @@ class Arrows:
         def counted(*args: Any, **more: Any) -> Any:
             self.left -= 1
             if self.left == 0 and not self.after:
-                raise Killed
+                raise MoverKilled
             answer = call(*args, **more)
             if self.left == 0:
-                raise Killed
+                raise MoverKilled
             return answer
 
         return counted
@@ -69,7 +69,7 @@ def test_a_mover_may_die_before_and_after_each_call(fill: Fill, monkeypatch: pyt
     for arrow in arrows.each():
         filled = fill(before, f"-{arrow}-{arrows.after}", rounds=0)
         was = filled.held()
-        with suppress(Killed), arrows.aimed_at(arrow):
+        with suppress(MoverKilled), arrows.aimed_at(arrow):
             filled.app.reshard(filled.worker, to=after)
             deaths -= 1
         deaths += 1

@@ -39,11 +39,11 @@ def test_a_second_copy_changes_nothing_whatever_was_pushed_meanwhile(
     receive, rng, copies = MovingShards.receive, Random(merge), []
 
     def twice(shards: MovingShards, brought: Sequence[tuple[ShardRef, Sequence[Load]]]) -> None:
-        filled.push()
+        filled.push(plain=True)
         receive(shards, brought)
         brought_before.extend(brought)
         if rng.random() < PUSHED_BETWEEN:
-            filled.push()
+            filled.push(plain=True)
         targets = {shard for shard, _ in brought_before}
         once = {shard: content(filled.admin, shard) for shard in targets}
         receive(shards, brought_before)

@@ -3,8 +3,8 @@
 --! with tracking items
 --! with headers headers
 -- What comes with payloads, before these are put, as they may join others. A second copy must not join twice: of items
--- their rows tell that they were received, of headers what is left under their arrival numbers.
-local RECEIVED = '\0\0'
+-- their rows tell that they were received, of headers a field that no arrival number is.
+local RECEIVED = 'r'
 
 -- Those of {ref, row, ...} that are not there yet are written. Returns {ref = true, ...} of them.
 local function receive_rows(given)
@@ -40,9 +40,9 @@ end
 
 local function receive_headers(given)
   for i = 1, #given, 2 do
-    local arrival = given[i]
-    if call('HEXISTS', headers_even, arrival) + call('HEXISTS', headers_odd, arrival) == 0 then
-      write_headers({arrival, given[i + 1]})
+    local mark = RECEIVED .. given[i]
+    if call('HEXISTS', headers_even, mark) + call('HEXISTS', headers_odd, mark) == 0 then
+      write_headers({given[i], given[i + 1], mark, ''})
     end
   end
   note_use('headers', true)
@@ -51,14 +51,4 @@ end
 local function receive_what_entries_have(row)
   if row.rows then receive_refs(row.refs, receive_rows(row.rows)) end
   if row.headers then receive_headers(row.headers) end
-end
-
--- After these were put: what has joined others leaves a note under its own arrival number.
-local function note_received(row)
-  for i = 1, row.headers and #row.headers or 0, 2 do
-    local arrival = row.headers[i]
-    if call('HEXISTS', headers_even, arrival) + call('HEXISTS', headers_odd, arrival) == 0 then
-      write_headers({arrival, RECEIVED})
-    end
-  end
 end

@@ -70,6 +70,5 @@ local function receive_waiting(merge, row)
   t.retry_counts = nil
   note_counts(id, t, counts)
   write_trouble(id, t)
-  if row.headers then note_received(row) end
   if longest > tonumber(call('HGET', meta, 'max_len') or 0) then call('HSET', meta, 'max_len', longest) end
 end
