@@ -80,8 +80,8 @@ class Resharding:
                 return self.layout
 
     def abort(self, report: Report) -> Layout:
-        """Turn round: what has moved walks back; the layout. A queue that does not move stays as it is."""
-        while (there := self._there()).is_moving:
+        """Turn round: what has moved walks back; the layout. A queue that does not move, or walks back, goes on so."""
+        while (there := self._there()).is_moving and not _layout_of(there).is_returning:
             with suppress(Overtaken):
                 if self._turn(there, Layout.turned_back, report):
                     break

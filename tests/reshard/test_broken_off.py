@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.errors import LowkiqError, ShardClosed
 from lowkiq_lambda.reshard.resharding import Resharding
-from lowkiq_lambda.store.shard.moving import MovingShards, Overtaken
+from lowkiq_lambda.store.shard.moving import MovingShards, Overtaken, raise_floors
+from lowkiq_lambda.testing import ManualClock
 from tests.reshard.filled import Fill
 
 NEVER = -1
@@ -115,6 +116,7 @@ def test_a_move_that_is_turned_round_walks_back(fill: Fill) -> None:
     began = filled.clock.time()
     layout = resharding.abort(lambda *_: None)
     assert (6, 4, [0]) == (layout.before, layout.after, layout.left)
+    assert layout == resharding.abort(lambda *_: None), "an order that is given twice is one order"
     assert resharding.go_on(lambda *_: None)
 
     assert filled.clock.time() - began >= REST
@@ -157,6 +159,24 @@ def test_a_mover_of_an_earlier_move_has_nothing_to_say(fill: Fill) -> None:
 
     assert not told.is_sealed
     assert was == filled.held()
+
+
+def test_who_pushes_may_be_several_moves_behind(fill: Fill, clock: ManualClock) -> None:
+    """The floors that a shard told which an earlier move has closed raise those of a shard of the next move too."""
+    filled = fill(2, rounds=0)
+    filled.app.reshard(filled.worker, to=3)
+    with pytest.raises(ShardClosed) as told:
+        filled.app.backend.run("pause", filled.shards(2)[0], [""], retry_for=0.0)
+    clock.advance(REST + 1)
+    filled.app.reshard(filled.worker, to=4)
+    assert told.value.floors is not None
+    epoch, arrival, _, token = told.value.floors.split()
+    later = b"%b %b %d %b" % (epoch, arrival, clock.time() + 5, token)
+
+    assert raise_floors(filled.app.backend, filled.shards(4), later, 1.0)
+
+    scores = [float(filled.admin.hget(shard.key("meta"), "last_score") or 0) for shard in filled.shards(4)]
+    assert [int(clock.time() + 5)] * 4 == scores
 
 
 def test_a_second_move_is_refused_while_one_is_under_way(fill: Fill) -> None:

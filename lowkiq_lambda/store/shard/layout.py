@@ -39,6 +39,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
     `before`, `after`: the old count and the new one, the same while no move is on. `epoch`: the generation of the last
     move. `moved`: ranges of groups, both ends in them. `accepts`: the counts that code may declare. `counts`: those
     that the queue has had, the newest last. `at`, `by`: when (Unix seconds) and by whom the layout was written.
+    `is_returning`: the move was turned round.
     """
 
     before: Count
@@ -49,6 +50,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
     counts: tuple[Count, ...] = ()
     at: float = 0.0
     by: str = ""
+    is_returning: bool = False
 
     @property
     def is_moving(self) -> bool:
@@ -138,13 +140,15 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
     def turned_back(self, epoch: int) -> "Layout":
         """The way back, as a move of its own: the groups that had not moved are where they belong already."""
         return msgspec.structs.replace(
-            self, before=self.after, after=self.before, epoch=epoch, moved=_ranges(self.left)
+            self, before=self.after, after=self.before, epoch=epoch, moved=_ranges(self.left), is_returning=True
         )
 
     def ended(self) -> "Layout":
         """All groups are through: what is left is the new count."""
         counts = (*(count for count in (self.counts or (self.before,)) if count != self.after), self.after)
-        return msgspec.structs.replace(self, before=self.after, moved=(), counts=counts[-COUNTS_KEPT:])
+        return msgspec.structs.replace(
+            self, before=self.after, moved=(), is_returning=False, counts=counts[-COUNTS_KEPT:]
+        )
 
 
 def settled(shards_count: int) -> Layout:

@@ -4,15 +4,21 @@
 -- larger floors, also once the shard is open.
 -- ARGV[4]   epoch
 -- ARGV[5..7]  floors: arrival number, default score, token
--- ARGV[8]   merge; or '' where only the floors are raised, of a shard that is receiving already or has been
+-- ARGV[8]   merge; or '' where only the floors are raised, of a shard that this move or a later one has given an order
 -- ARGV[9]   msgpack of fields of meta that operators have set, to their values
 -- Returns {'OK'}; {'SOON', seconds} where the shard was closed too short a time ago; {'JOBS'} where it has any; {'OVER'};
 --   or a refusal.
 local REST = 120
+local merge = ARGV[8]
 local refused, last = outdated()
+if refused == OVER and merge == '' then
+  -- Who pushes may be several moves behind; a push that is no more welcome here is told so itself.
+  free_memory_first()
+  raise_floors('0', ARGV[6], ARGV[7])
+  return {'OK'}
+end
 if refused then return refused end
 if is_sealed(last) then return OVER end
-local merge = ARGV[8]
 if last ~= epoch then
   if merge == '' then return OVER end
   local closed, closed_at, refused_at, receiving =
