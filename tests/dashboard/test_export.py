@@ -12,6 +12,8 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.dashboard.pages import export
+from lowkiq_lambda.store.inspect import queries
+from lowkiq_lambda.store.inspect.id_scan import scan_ids
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
 from tests.kit.handlers import FailingHandler
@@ -114,6 +116,16 @@ def test_a_part_for_the_gateway_is_small(worker: Any, browser: Browser, monkeypa
     assert 250 == len(file_of(browser, worker, "waiting", "json").json["jobs"])
     browser.app = behind_gateway
     assert 100 == len(file_of(browser, worker, "waiting", "json").json["jobs"])
+
+
+def test_a_file_says_that_jobs_are_missing(worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a list is too long to be put into the order of its ids, as its page does."""
+    worker.perform_async([{"id": number} for number in range(600)])
+    monkeypatch.setattr(queries, "scan_ids", lambda reader, search, _at_most: (scan_ids(reader, search, 1)[0], True))
+
+    assert file_of(browser, worker, "waiting", "json", by="id").json["cut"]
+    assert file_of(browser, worker, "waiting", by="id").text.endswith('so jobs are missing"\r\n')
+    assert not file_of(browser, worker, "waiting", "json").json["cut"]
 
 
 def test_payloads_of_a_file_are_masked(worker: Any, make_browser: MakeBrowser) -> None:

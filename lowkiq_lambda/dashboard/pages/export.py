@@ -97,18 +97,19 @@ def _content(  # noqa: PLR0913, PLR0917 - a list, and a file of it
     file: ExportFile,
 ) -> Iterator[str]:
     most = MOST_BYTES_OF_GATEWAY if "aws.event" in context.request.scope else MOST_BYTES
-    ends_at, size = time.monotonic() + SECONDS, 0
+    ends_at, size, cut = time.monotonic() + SECONDS, 0, False
     name, of_list = worker.queue_name, context.query["list"]
     yield file.begin(name, of_list, listed.columns)
     for page in pages:
         text = "".join(file.line(_line(listed.time, row)) for row in rows_of(context, worker, page))
+        cut |= page.cut
         size += len(text.encode(errors="replace"))
         if page.next is not None and (size >= most or time.monotonic() >= ends_at):
             rest = {"queue": name, "list": of_list, "format": file.name, **query.fields(), "after": page.next}
-            yield text + file.end(context.link("export", **rest).removeprefix(context.root))
+            yield text + file.end(context.link("export", **rest).removeprefix(context.root), cut=cut)
             return
         yield text
-    yield file.end(None)
+    yield file.end(None, cut=cut)
 
 
 def _line(time_name: str, row: JobRow) -> Line:

@@ -16,9 +16,14 @@ Line: TypeAlias = Mapping[str, Value]
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take them, too
 """A spreadsheet takes a cell that begins so for a formula, and performs it."""
 
+_CUT: Final = "cut: the list is too long to be read whole, so jobs are missing"
+
 
 class ExportFile(Protocol):
-    """A file: its beginning, its lines, and its end with a link to the rest of the list, if there is one."""
+    """A file: its beginning, its lines, and its end with a link to the rest of the list, if there is one.
+
+    `cut`: the list is so long that its order was made of a part of it, so jobs are missing.
+    """
 
     name: str
     media_type: str
@@ -29,12 +34,12 @@ class ExportFile(Protocol):
     def line(self, values: Line) -> str:
         """One job."""
 
-    def end(self, rest: str | None) -> str:
+    def end(self, rest: str | None, *, cut: bool) -> str:
         """The text behind the lines."""
 
 
 class CsvFile:
-    """RFC 4180. The last line of a file that is not the last begins with “more:”."""
+    """RFC 4180. A last line that begins with “more:” leads to the rest, one with “cut:” says that jobs are missing."""
 
     name = "csv"
     media_type = "text/csv; charset=utf-8"
@@ -48,13 +53,13 @@ class CsvFile:
         """The values, none of which a spreadsheet takes for a formula."""
         return _row([unformulated(visible(value)) if isinstance(value, str) else value for value in values.values()])
 
-    def end(self, rest: str | None) -> str:
-        """Where the list goes on."""
-        return "" if rest is None else _row([f"more: {rest}"])
+    def end(self, rest: str | None, *, cut: bool) -> str:
+        """Where the list goes on, and whether jobs are missing."""
+        return ("" if rest is None else _row([f"more: {rest}"])) + (_row([_CUT]) if cut else "")
 
 
 class JsonFile:
-    """One object; `next` is the link to the rest of the list, or null."""
+    """One object; `next` is the link to the rest of the list, or null; `cut`: jobs are missing."""
 
     name = "json"
     media_type = "application/json"
@@ -73,9 +78,9 @@ class JsonFile:
         self._comma = ","
         return text
 
-    def end(self, rest: str | None) -> str:
+    def end(self, rest: str | None, *, cut: bool) -> str:
         """The link."""
-        return f'\n],"next":{_json(rest)}}}\n'
+        return f'\n],"cut":{_json(cut)},"next":{_json(rest)}}}\n'
 
 
 FILES: Final[Mapping[str, type[CsvFile] | type[JsonFile]]] = {"csv": CsvFile, "json": JsonFile}

@@ -1,9 +1,10 @@
 """Ids that somebody looks for in all queues at once: four round trips for each node, whatever the queues hold."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from lowkiq_lambda.store.inspect.id_ranges import IdsReply
+from lowkiq_lambda.store.inspect.id_ranges import IdsReply, SearchableList
 from lowkiq_lambda.store.inspect.id_search import IdSearchReply
 from lowkiq_lambda.store.inspect.shard_details import explain_in_each
 from lowkiq_lambda.store.shard.keys import ShardRef
@@ -43,31 +44,43 @@ def _exact(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> I
             yield FoundId(shards[0].queue_name, job_id, tuple(place for place, is_there in is_at.items() if is_there))
 
 
+class _IdsFound(NamedTuple):
+    """Ids of a shard, and whether some were not read."""
+
+    ids: list[bytes]
+    cut: bool = False
+
+
 def _beginning(
     reader: ShardReader, shards: Sequence[ShardRef], prefix: str
 ) -> tuple[dict[tuple[str, str], list[Place]], bool]:
     """The places of ids by queue and id, and whether some ids were not read."""
-    places: dict[tuple[str, str], list[Place]] = {}
-    cut = False
+    count = max(READ_AT_LEAST, READ_AT_MOST // len(shards))
 
-    def note(shard: ShardRef, place: Place, ids: Sequence[bytes]) -> None:
-        for job_id in ids:
-            places.setdefault((shard.queue_name, job_id.decode()), []).append(place)
+    def listed(where: SearchableList) -> list[_IdsFound]:
+        args = (where, "0", count, prefix, "")
+        return reader.read("search_ids", dict.fromkeys(shards, args), _of_list)
 
-    def in_flight(shard: ShardRef, reply: Reply) -> None:
-        note(shard, "flight", [job_id for job_id in IdsReply.of(reply).ids if job_id.startswith(prefix.encode())])
+    found: list[tuple[Place, list[_IdsFound]]] = [
+        ("waiting", listed("waiting")),
+        ("flight", reader.read("in_flight_ids", dict.fromkeys(shards, ()), _of_flight)),
+        ("morgue", listed("morgue")),
+    ]
+    places: defaultdict[tuple[str, str], list[Place]] = defaultdict(list)
+    for place, of_shards in found:
+        for shard, (ids, _) in zip(shards, of_shards, strict=True):
+            for job_id in map(bytes.decode, ids):
+                known = places[shard.queue_name, job_id] if job_id.startswith(prefix) else [place]
+                # A scan may tell an id twice, and two shards may have it while a queue moves.
+                if place not in known:
+                    known.append(place)
+    return places, any(one.cut for _, of_shards in found for one in of_shards)
 
-    def listed(place: Place) -> None:
-        def read(shard: ShardRef, reply: Reply) -> bool:
-            step = IdSearchReply.of(reply)
-            note(shard, place, sorted(set(step.ids)))
-            return step.cursor != b"0"
 
-        nonlocal cut
-        count = max(READ_AT_LEAST, READ_AT_MOST // len(shards))
-        cut |= any(reader.read("search_ids", dict.fromkeys(shards, (place, "0", count, prefix, "")), read))
+def _of_list(_shard: ShardRef, reply: Reply) -> _IdsFound:
+    step = IdSearchReply.of(reply)
+    return _IdsFound(step.ids, cut=step.cursor != b"0")
 
-    listed("waiting")
-    reader.read("in_flight_ids", dict.fromkeys(shards, ()), in_flight)
-    listed("morgue")
-    return places, cut
+
+def _of_flight(_shard: ShardRef, reply: Reply) -> _IdsFound:
+    return _IdsFound(IdsReply.of(reply).ids)
