@@ -12,6 +12,8 @@ from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from lowkiq_lambda.audit.auditor import AuditReport
+    from lowkiq_lambda.journal_views import Recovered
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.inspect.actions import Actions
     from lowkiq_lambda.store.inspect.limits import QueueLimits
@@ -84,6 +86,24 @@ class AppOperations(AppCore):
         from lowkiq_lambda.store.inspect.processes import Processes  # noqa: PLC0415 - for people
 
         return Processes(self.backend, self.config.retry_for)
+
+    def recovered(self, worker: "type[Worker] | FunctionWorker", limit: int = 100) -> "list[Recovered]":
+        """What holders that died, stopped or were evicted left in flight and others put back, the newest first.
+
+        Raises QueueMismatch, BackendError.
+        """
+        from lowkiq_lambda.store.inspect.recovered import recovered  # noqa: PLC0415 - for people
+
+        return recovered(self.actions(worker).reader, limit)
+
+    def audit(self, worker: "type[Worker] | FunctionWorker") -> "AuditReport":
+        """Judge what the journals of the worker's queue have of all that happened, as `lowkiq audit` does.
+
+        `actions(worker).journal("all")` has them record it. Raises QueueMismatch, BackendError.
+        """
+        from lowkiq_lambda.audit.auditor import Auditor  # noqa: PLC0415 - for people
+
+        return Auditor(self.actions(worker).reader).report()
 
     def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.

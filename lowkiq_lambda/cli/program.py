@@ -47,6 +47,11 @@ _COMMANDS: Final = {
     ),
     "redis": (_MACHINE, "lowkiq_lambda.cli.embedded:redis", "Print the URL of the embedded server."),
     "reset": (_MACHINE, "lowkiq_lambda.cli.embedded:reset", "Remove a queue from the embedded server."),
+    "audit": (
+        _MACHINE,
+        "lowkiq_lambda.cli.audit:command",
+        "Judge a queue by its journals: order, and that nothing is lost.",
+    ),
     "processes": (
         _MACHINE,
         "lowkiq_lambda.cli.processes:command",

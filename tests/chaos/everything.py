@@ -4,6 +4,7 @@ from pathlib import Path
 
 import lowkiq_lambda.store
 from lowkiq_lambda.store.inspect.jobs import JobReader
+from lowkiq_lambda.store.inspect.journal import read_places
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.store.shard.backend import Backend
@@ -50,6 +51,8 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_search("a", "no")
     queries.shards()
     queries.explain("a")
+    queries.biography("a")
+    read_places(reader, shard, ["a"])
     queries.tenants()
     queue_metrics(ShardReader(connected, retry_for=0.0), [[shard]])
     probe(connected, [shard], 0.0)

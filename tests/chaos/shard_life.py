@@ -113,6 +113,7 @@ class ShardLife:
         yield Step("release_dead", self._release_dead)
         yield self._take()
         yield Step("quiet", lambda: self.operator.quiet(self._shard, self._holder.token))
+        yield Step("set_journal", lambda: self.operator.journal("trouble"))
         yield Step("evict", lambda: self.operator.evict(self._shard, self._holder.token))
         self._die()
         yield self._take()

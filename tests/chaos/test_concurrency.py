@@ -6,6 +6,7 @@ import pytest
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.shard.keys import JOURNALLING
 from lowkiq_lambda.store.shard.scripts import script
 from tests.chaos.scenario import Scenario
 from tests.chaos.steps import (
@@ -106,7 +107,9 @@ def test_p1_a_lost_reply_of_a_claim_beside_starts_nothing_twice(many: Scenario, 
     """P1: the repeat is answered with all that is in flight, of which most runs already."""
     many = msgspec.structs.replace(many, url=fault_proxy.url)
     push(many, numbered(IDS, 1))
-    with disturbed(many, [10], lambda: fault_proxy.drop_reply_after(script("settle").sha.encode())) as app:
+    with disturbed(
+        many, [10], lambda: fault_proxy.drop_reply_after(script("settle", (JOURNALLING,)).sha.encode())
+    ) as app:
         assert {"done": 60} == app.drain()
     fault_proxy.wait_dropped()
 
@@ -121,7 +124,7 @@ def test_p2_a_claim_beside_whose_reply_never_comes_loses_nothing(
     push(many, numbered(IDS, 1))
 
     def leave() -> None:
-        fault_proxy.drop_reply_after(script("settle").sha.encode(), times=1_000)
+        fault_proxy.drop_reply_after(script("settle", (JOURNALLING,)).sha.encode(), times=1_000)
 
     with disturbed(away, [10], leave) as app, pytest.raises(BackendError):
         app.drainer.visit(app.drainer.shards()[0], Budget(SystemClock(), 30.0))

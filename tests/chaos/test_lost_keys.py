@@ -6,6 +6,8 @@ from lowkiq_lambda.store.shard.keys import SHARD_KEYS, ShardRef
 from tests.chaos.shard_life import ShardLife
 from tests.kit.servers import Server
 
+pytestmark = pytest.mark.unaudited("keys are deleted by hand")
+
 STEPS = 24
 
 

@@ -11,6 +11,7 @@ import pytest
 from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.keys import JOURNALLING
 from lowkiq_lambda.store.shard.lease_replies import Acquired
 from lowkiq_lambda.store.shard.scripts import script
 from lowkiq_lambda.store.shard.session import LeaseSession
@@ -45,8 +46,9 @@ def strikes_of(server: Server, scenario: Scenario) -> int:
 
 def drop_replies(server: Server, proxy: FaultProxy, name: str) -> None:
     """From now on nobody hears what became of the calls of a script."""
-    server.admin.script_load(script(name).source)
-    proxy.drop_reply_after(script(name).sha.encode(), times=10_000)
+    code = script(name, (JOURNALLING,))
+    server.admin.script_load(code.source)
+    proxy.drop_reply_after(code.sha.encode(), times=10_000)
 
 
 def make_suspect(scenario: Scenario) -> None:

@@ -7,6 +7,8 @@ from operator import attrgetter
 from typing import Literal
 
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, id_text
+from lowkiq_lambda.journal_views import Biography
+from lowkiq_lambda.store.inspect.biography import biography
 from lowkiq_lambda.store.inspect.damaged_records import damaged_records
 from lowkiq_lambda.store.inspect.filtered_list import filtered_ids
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
@@ -26,6 +28,7 @@ from lowkiq_lambda.store.inspect.jobs import JobList, JobReader, JobReply, View,
 from lowkiq_lambda.store.inspect.paging import check_limit, position_after, probe_limit
 from lowkiq_lambda.store.inspect.shard_details import explain_job, shard_details
 from lowkiq_lambda.store.inspect.tenants import tenants_of
+from lowkiq_lambda.store.inspect.whereabouts import whereabouts
 from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.scripts import Reply
@@ -207,6 +210,18 @@ class Queries:
     def explain(self, job_id: object) -> JobExplanation:
         """Why the id runs, or does not run yet. Raises JobError for an invalid id."""
         return explain_job(self._jobs.reader, id_text(job_id))
+
+    def biography(self, job_id: object) -> Biography:
+        """What is known of an id: its pushes, claims and ends, as far as the journal has them, and where it is now.
+
+        Raises JobError for an invalid id.
+        """
+        text, reader = id_text(job_id), self._jobs.reader
+        jobs: list[JobView | MorgueJob] = [*self.processing_fetch([text]), *self.fetch([text])]
+        jobs += self.morgue_fetch([text])
+        failures = next((job.failures for job in jobs if job.failures), ())
+        (now,) = whereabouts(reader, [text]).values()
+        return biography(reader, reader.shards.homes_ever(text), text, now, failures)
 
     def damaged(self, largest: int = 64 * 1024) -> list[DamagedRecord]:
         """Records that were set aside as unreadable, by shard, the oldest first: `largest` bytes of each."""

@@ -199,6 +199,22 @@ class QueueShards(list[ShardRef]):
         """The same shards, which use these features too."""
         return QueueShards([replace(shard, features=(*shard.features, *features)) for shard in self], self.layout)
 
+    def with_left(self) -> list[ShardRef]:
+        """The shards of earlier counts, which have journals and no jobs, and then all that there are."""
+        return [*(self._left(count, index) for count in self._earlier() for index in range(count)), *self]
+
+    def homes_ever(self, job_id: str) -> list[ShardRef]:
+        """The shards that the id may have been in, the one that has it last."""
+        home, number = self.home_of(job_id), self._digest(job_id)
+        counts = dict.fromkeys((*self._earlier(), self.layout.before, self.layout.after))
+        return [*(self._left(count, number % count) for count in counts if count != home.shards_count), home]
+
+    def _earlier(self) -> list[int]:
+        return [count for count in self.layout.counts if count not in {self.layout.before, self.layout.after}]
+
+    def _left(self, shards_count: int, index: int) -> ShardRef:
+        return replace(self[0], shards_count=shards_count, index=index, number=index)
+
 
 def only(shard: ShardRef) -> QueueShards:
     """That shard alone, for who reads no others."""

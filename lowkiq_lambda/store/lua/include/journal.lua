@@ -36,11 +36,12 @@ do
     return told
   end
 
-  -- A job's way must not hang on the log of it: a stream that can't be written to (its numbers were lost with meta) is
-  -- begun anew.
+  -- A job's way must not hang on the log of it: a stream that takes no entry (its numbers were lost with meta) is begun
+  -- anew, and a key of another type is left to `repair`.
   local function append(...)
     local number = call('HINCRBY', meta, 'journal_seq', 1)
-    if type(redis.pcall('XADD', journal, 'MAXLEN', '~', MOST_ENTRIES, number .. '-0', ...)) == 'table' then
+    local added = redis.pcall('XADD', journal, 'MAXLEN', '~', MOST_ENTRIES, number .. '-0', ...)
+    if type(added) == 'table' and call('TYPE', journal).ok == 'stream' then
       call('UNLINK', journal)
       redis.pcall('XADD', journal, number .. '-0', ...)
     end

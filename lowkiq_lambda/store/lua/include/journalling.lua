@@ -22,8 +22,10 @@ end
 
 -- The end of a script that traces; as `write_journal`.
 local function write_trace(token, n)
+  local ends = not is_traced() and uses('journalling')
+  if ends then enter('level', {level = 'trouble', was = 'all'}) end
   write_journal(token, n)
-  if is_traced() then return end
+  if not ends then return end
   note_use('journalling', false)
   call('HDEL', meta, 'journal_until')
 end

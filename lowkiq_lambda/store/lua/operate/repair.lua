@@ -1,5 +1,5 @@
 --! keys meta timetable lines gathering receipts refs headers_even headers_odd marks_even
---! needs sound_meta shard shelf
+--! needs sound_meta shard shelf journal
 --! rarely sound_ids sound_lanes sound_timetable sound_items sound_marks
 -- Looks through the shard for what no script could have written: sets it aside with its bytes, or puts it right, where
 -- the rest of the shard tells how. A step of that; harmless to repeat, at any time, and beside a holder, as nothing
@@ -64,4 +64,8 @@ while part ~= '' and looked < RECORDS do
 end
 local longest = rarely().longest_payload()
 if longest > (tonumber(call('HGET', meta, 'max_len')) or 0) then call('HSET', meta, 'max_len', longest) end
+if found > 0 then
+  enter('repaired', {count = found, arrival = tonumber(call('HGET', meta, 'arrival') or 0)})
+  write_journal()
+end
 return {'OK', part, cursor, recounts and '1' or '', found, notes}

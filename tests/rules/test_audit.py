@@ -1,0 +1,169 @@
+"""The audit by journals: a sound queue has no violation, and each seeded fault has one (P1, P2, P3, P4)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from hashlib import sha1
+from random import Random
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import Batch, Failed, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.store.shard import backend
+from lowkiq_lambda.store.shard.scripts import Script, script
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare
+
+IDS = ["a", "b", "c"]
+MUTANTS: dict[str, tuple[str, str, str]] = {
+    "put: of two equal payloads the wrong one stays": (
+        "account",
+        "'t' .. touched .. kept .. payload)",
+        "'t' .. touched .. gone .. payload)",
+    ),
+    "put: a third payload is not stored": ("account", "  box_add(merge, prefix, place, payload)\nend", "end"),
+    "put: a second payload replaces the first": (
+        "account",
+        "    box_add(merge, box_prefix(id), old_place, old_payload)\n",
+        "",
+    ),
+    "claim: what is claimed waits on": (
+        "delivery",
+        "if all then call('DEL', jobs) else call('HDEL', jobs, unpack(ids)) end",
+        "",
+    ),
+    "claim: the second payload comes first": (
+        "order",
+        "'LIMIT', 0, math.min(step, most - #entries))",
+        "'LIMIT', 1, math.min(step, most - #entries))",
+    ),
+    "outcomes: what was delivered loses its newer payloads": (
+        "account",
+        "for _, entry in ipairs(progress and {} or entries) do",
+        "for _, entry in ipairs(progress and {} or {entries[1]}) do",
+    ),
+    "outcomes: the newest payload dies first": (
+        "order",
+        "oldest = table.remove(entries, 1)",
+        "oldest = table.remove(entries)",
+    ),
+    "outcomes: what is done stays in flight": (
+        "account",
+        "    call('DEL', flight)\n    call('HINCRBY', meta, 'done', left)",
+        "    call('HINCRBY', meta, 'done', left)",
+    ),
+    "recovery: every other id is lost": (
+        "account",
+        "for i = 1, #left, 2 do\n    local id, record",
+        "for i = 1, #left, 4 do\n    local id, record",
+    ),
+    "acquire: tokens go back": (
+        "tokens",
+        "math.max(tonumber(last_token or 0) + 1, math.floor(now * 1000000))",
+        "2 ^ 52 - math.floor(now * 1000)",
+    ),
+    "requeue: it stays in the morgue as well": (
+        "account",
+        "  forget(id, members_of(id, old))\n  if not progress",
+        "  if not progress",
+    ),
+    "delete: nothing is deleted of several": ("account", "    box_remove(merge, prefix, place, payload)\n", ""),
+}
+"""By what is wrong: the rule that does not hold any more, and a text of the scripts with what it is replaced by."""
+
+
+def scripts_with(old: str, new: str) -> Callable[..., Script]:
+    """The scripts of the engine that is broken so."""
+
+    @cache
+    def change(name: str, groups: tuple[str, ...] = ()) -> Script:
+        source = script(name, groups).source.replace(old, new)
+        sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+        return msgspec.structs.replace(script(name, groups), source=source, sha=sha)
+
+    return change
+
+
+def live(app: Lowkiq, clock: ManualClock, worker: type[Worker], mortal: Mortal, rng: Random) -> None:
+    """Some days in the life of a queue: pushes, drains that die or not, and what operators do."""
+    actions = app.actions(worker)
+    for _ in range(40):
+        worker.perform_async(
+            [
+                {"id": rng.choice(IDS), "payload": rng.randrange(6), "score": rng.randrange(4)}
+                for _ in range(rng.randrange(5))
+            ]
+        )
+        step = rng.randrange(12)
+        if step < 5:
+            app.drain()
+        elif step < 8:
+            mortal.die_before(rng.choice(["settle", "start", "acquire"]))
+            mortal.drain()
+            outlive(app, clock, worker)
+        elif step == 8:
+            actions.kill_failed_jobs(IDS)
+        elif step == 9:
+            actions.morgue_queue_up(IDS)
+        elif step == 10:
+            actions.delete([rng.choice(IDS)])
+        else:
+            actions.morgue_delete([rng.choice(IDS)])
+        clock.advance(rng.choice([0.5, 20.0]))
+
+
+def disturbed(rng: Random) -> Notes:
+    """A handler that fails at random, in each of the ways that there are."""
+
+    def handle(batch: Batch) -> None:
+        fate = rng.randrange(5)
+        if fate == 0:
+            raise ValueError("broken")
+        for job_id in batch:
+            if fate == 1:
+                batch.fail(job_id, "failed")
+            elif fate == 2 and rng.randrange(2):
+                batch.fail(job_id, Failed("not qualified"))
+
+    return Notes(handle)
+
+
+@pytest.mark.parametrize("merge", ["min", "max", "never"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sound_queue_has_no_violation(
+    app: Lowkiq, clock: ManualClock, queue_name: str, merge: str, seed: int
+) -> None:
+    """P1, P2, P3, P4: whatever happens to it, all is told and nothing contradicts itself."""
+    rng, mortal = Random(seed), Mortal(app)
+    worker = declare(app, queue_name, disturbed(rng), merge=merge, batch_size=2, max_retry_count=1)
+    app.actions(worker).journal("all", seconds=86_400)
+    live(app, clock, worker, mortal, rng)
+
+    report = app.audit(worker)
+    assert [] == [*map(str, report.violations)]
+    assert report.events > 30
+    assert report.since is not None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_each_seeded_fault_is_found(
+    app: Lowkiq, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch, mutant: str
+) -> None:
+    """P1, P2, P3, P4: an engine that is broken in one line shows a violation of the rule that the line serves."""
+    rule, old, new = MUTANTS[mutant]
+    monkeypatch.setitem(vars(backend), "script", scripts_with(old, new))
+    found = set[str]()
+    for seed in range(8):
+        rng, mortal = Random(seed), Mortal(app)
+        worker = declare(app, f"{queue_name}{seed}", disturbed(rng), batch_size=2, max_retry_count=1)
+        app.actions(worker).journal("all", seconds=86_400)
+        with suppress(LowkiqError):
+            live(app, clock, worker, mortal, rng)
+        found |= {violation.rule for violation in app.audit(worker).violations}
+        if rule in found:
+            break
+
+    assert rule in found

@@ -1,0 +1,148 @@
+"""The recovered list and the biography of an id: what became of jobs whose holder is gone (C-16, X-41, X-42, X-43)."""
+
+import pytest
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes, failing
+from tests.kit.workers import declare, jobs_of
+
+
+@pytest.fixture
+def notes() -> Notes:
+    """The test's handler."""
+    return Notes()
+
+
+def test_c16_x43_what_a_dead_holder_left_is_listed(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """C-16, X-43: whose it was and since when, and where each id is now: no lost job is overlooked."""
+    mortal = Mortal(app)
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
+    worker.perform_async(jobs_of("abc"))
+    began = clock.time()
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = failing("b")
+    app.drain()
+    worker.perform_async([{"id": "c", "perform_in": clock.time() + 60}])
+
+    (recovered,) = app.recovered(worker)
+    assert ("died", ["a", "b", "c"], 0) == (recovered.how, sorted(recovered.ids), recovered.more)
+    assert {"a": "gone", "b": "morgue", "c": "waiting"} == recovered.now
+    assert ([], [], 0) == (recovered.struck, recovered.buried, recovered.shard)
+    assert recovered.owner
+    assert recovered.token > 0
+    assert recovered.held_since is not None
+    assert began <= recovered.held_since <= recovered.at
+
+
+def test_x41_a_third_strike_is_listed_with_what_it_buried(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """X-41: nothing is guessed from timers: an ended lease is a fact, and so is who ran alone under it."""
+    mortal = Mortal(app)
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    for _ in range(5):
+        mortal.drain()
+        outlive(app, clock, worker)
+
+    newest, *_, oldest = app.recovered(worker)
+    assert ((["a"], ["a"]), ([], [])) == ((newest.struck, newest.buried), (oldest.struck, oldest.buried))
+    assert {"a": "morgue"} == newest.now
+
+
+def test_x42_what_was_recovered_can_be_hurried_or_deleted(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """X-42: the ids of the list are what the actions take; those that are done by now are left alone."""
+    mortal = Mortal(app)
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes, batch_size=2)
+    worker.perform_async(jobs_of("ab"))
+    mortal.drain()
+    outlive(app, clock, worker)
+    app.actions(worker).pause(60)
+    notes.then = failing("a", "b")
+    clock.advance(61)
+    app.drain()
+    (recovered,) = app.recovered(worker)
+
+    assert 1 == app.actions(worker).perform_jobs_now([job_id for job_id in recovered.ids if job_id == "a"])
+    assert 1 == app.actions(worker).delete([job_id for job_id in recovered.ids if job_id == "b"])
+    assert {"a": "waiting", "b": "gone"} == app.recovered(worker)[0].now
+
+
+def test_an_evicted_holder_and_one_that_stopped_are_told_apart(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """What is put back after an eviction is the operator's doing, and no crash."""
+
+    def evict(batch: Batch) -> None:
+        app.actions(worker).evict(0, batch.token)
+
+    notes.then = evict
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+    notes.then = None
+    outlive(app, clock, worker)
+    app.drain()
+
+    assert ["evicted"] == [recovered.how for recovered in app.recovered(worker)]
+
+
+def test_a_biography_tells_what_happened_to_an_id(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """Pushes and what they joined, claims with their token, outcomes, and from when on that is complete."""
+    worker = declare(app, queue_name, notes, batch_size=2)
+    before = app.queries(worker).biography("a")
+    app.actions(worker).journal("all")
+    worker.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 1}, {"id": "b"}])
+    notes.then = failing("a")
+    app.drain()
+    clock.advance(100)
+    notes.then = None
+    app.drain()
+    worker.perform_async(jobs_of("a"))
+
+    life = app.queries(worker).biography("a")
+    assert ("gone", [], None, None) == (before.now, before.events, before.since, before.trouble_since)
+    assert [
+        ("pushed", [1]),
+        ("pushed", [2]),
+        ("joined", [1, 2]),
+        ("claimed", [1]),
+        ("retried", []),
+        ("claimed", [1]),
+        ("done", []),
+        ("pushed", [4]),
+    ] == [(event.kind, event.arrivals) for event in life.events]
+    assert life.events[3].token == life.events[4].token != life.events[5].token
+    assert ("waiting", 1) == (life.now, life.events[3].payloads)
+    assert life.since is not None
+    assert life.since <= life.events[0].at
+
+
+def test_a_biography_tells_of_deaths_and_of_failures(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """Where only trouble is written: recoveries, the morgue, and the last errors."""
+    mortal = Mortal(app)
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker.perform_async(jobs_of("a"))
+    mortal.drain()
+    outlive(app, clock, worker)
+    notes.then = failing("a")
+    app.drain()
+
+    life = app.queries(worker).biography("a")
+    assert ["recovered", "dead"] == [event.kind for event in life.events]
+    assert ("morgue", 1, None) == (life.now, len(life.failures), life.since)
