@@ -1,6 +1,6 @@
 """What people do with the queues of an app: they look at them, and change them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import msgspec
 
@@ -10,15 +10,19 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
 
     from lowkiq_lambda.audit.auditor import AuditReport
     from lowkiq_lambda.journal_views import Recovered
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.inspect.actions import Actions
+    from lowkiq_lambda.store.inspect.id_filter import Wanted
     from lowkiq_lambda.store.inspect.limits import QueueLimits
     from lowkiq_lambda.store.inspect.processes import Processes
     from lowkiq_lambda.store.inspect.queries import Queries
+    from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions
+    from lowkiq_lambda.store.inspect.redriving import RedrivePreview
     from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
 
 
@@ -72,6 +76,50 @@ class AppOperations(AppCore):
         """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
         queue = self.current_queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
+
+    @overload
+    def redrive(
+        self,
+        worker: "type[Worker] | FunctionWorker",
+        ids: "Collection[object] | None" = None,
+        *,
+        filter: "Wanted | None" = None,
+        dry_run: Literal[False] = False,
+        **options: "Unpack[RedriveOptions]",
+    ) -> int: ...
+    @overload
+    def redrive(
+        self,
+        worker: "type[Worker] | FunctionWorker",
+        ids: "Collection[object] | None" = None,
+        *,
+        filter: "Wanted | None" = None,
+        dry_run: Literal[True],
+        **options: "Unpack[RedriveOptions]",
+    ) -> "Iterator[RedrivePreview]": ...
+    def redrive(
+        self,
+        worker: "type[Worker] | FunctionWorker",
+        ids: "Collection[object] | None" = None,
+        *,
+        filter: "Wanted | None" = None,  # noqa: A002 - it is one
+        dry_run: bool = False,
+        **options: "Unpack[RedriveOptions]",
+    ) -> "int | Iterator[RedrivePreview]":
+        """Have buried ids wait again: `ids`, or those that `filter` wants, its fields by name ({}: all).
+
+        `order`: "score" (the default) puts each payload where its score belongs, "unless_newer" leaves it buried where
+        a newer one of its id waits or is in flight, "last" puts it behind all. The first id is due at `start` (Unix
+        seconds; default: now), and `rate` of them in each second from then on (default 100; None: all at once).
+        Returns how many ids wait again; with `dry_run`, which changes nothing, what would become of each.
+        `actions(worker).bury` takes back what is not due yet. Raises QueueMismatch, JobError for a bad id, ValueError,
+        and BackendError, with a note that says how to go on.
+        """
+        from lowkiq_lambda.store.inspect import redriving  # noqa: PLC0415 - for people
+
+        actions = self.actions(worker)
+        action = redriving.begin(actions, ids, filter, options)
+        return redriving.previews(actions, action) if dry_run else redriving.carry_out(actions, action)
 
     def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""

@@ -57,6 +57,11 @@ _COMMANDS: Final = {
         "lowkiq_lambda.cli.processes:command",
         "List the processes that drain and what they do; have one be quiet, or stop.",
     ),
+    "redrive": (
+        _MACHINE,
+        "lowkiq_lambda.cli.redrive:command",
+        "Have jobs of the morgue wait again, so many a second; or tell what would become of them.",
+    ),
     "schedules": (
         _MACHINE,
         "lowkiq_lambda.cli.schedules.command:command",

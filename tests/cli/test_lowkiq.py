@@ -11,7 +11,7 @@ import pytest
 from lowkiq_lambda.cli import main
 
 ROOT: Final = Path(__file__).parents[2]
-COMMANDS: Final = ("run", "redis", "reset", "processes", "schedules", "invoke", "drain-schedules", "costs")
+COMMANDS: Final = ("run", "redis", "reset", "processes", "redrive", "schedules", "invoke", "drain-schedules", "costs")
 
 WITHOUT: Final = """
 import sys
@@ -70,6 +70,9 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "shop.jobs:app", "shop.other:app"], "There are too many arguments: shop.other:app."),
         (["run", "shop"], "'shop' names no app: expected MODULE:APP, such as shop.jobs:app."),
         (["processes", "shop.jobs:app", "--stop", "a", "--quiet", "a"], "--quiet and --stop are two orders"),
+        (["redrive", "Greet", "shop.jobs:app"], "Give --ids or --filter"),
+        (["redrive", "Greet", "shop.jobs:app", "--filter", "error"], "--filter error is refused"),
+        (["redrive", "Greet", "shop.jobs:app", "--ids", "a", "--rate", "0"], "--rate 0 is refused"),
         (["reset"], "QUEUE is missing: lowkiq reset [OPTIONS] QUEUE."),
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),

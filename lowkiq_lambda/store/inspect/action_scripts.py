@@ -11,11 +11,21 @@ TICK: Final = 2.0**-21
 """Seconds between times that differ only to keep an order: floats of this century are exact down to this."""
 
 ActionName: TypeAlias = Literal[
-    "expedite", "kill", "delete_failed", "delete", "requeue", "delete_buried", "release", "release_skipping"
+    "expedite",
+    "kill",
+    "bury",
+    "delete_failed",
+    "delete",
+    "requeue",
+    "redrive",
+    "delete_buried",
+    "release",
+    "release_skipping",
 ]
-"""`expedite`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `delete_failed`: waiting
-ids that have failed are deleted. `delete`: waiting ids are deleted. `requeue`: buried ids wait again. `delete_buried`:
-buried ids are deleted. `release`: held ids are due, with their heads; `release_skipping`: without them."""
+"""`expedite`: waiting ids become due. `kill`: waiting ids that have failed go to the morgue. `bury`: ids that are not
+due yet go there. `delete_failed`: waiting ids that have failed are deleted. `delete`: waiting ids are deleted.
+`requeue`: buried ids are due again. `redrive`: they wait again, each until its turn. `delete_buried`: buried ids are
+deleted. `release`: held ids are due, with their heads; `release_skipping`: without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,8 @@ class ShardSnapshot:
 class ActionScript:
     """A script, and the arguments that only this script takes.
 
-    `details` gives them from the snapshot and the number of ids of its shard that were changed before.
+    `details` gives them from the snapshot and the number of ids of its shard that were changed before; those of `bury`
+    and `redrive` end with what the action itself says.
     """
 
     script: str
@@ -92,12 +103,14 @@ def action_scripts(morgue_limits: tuple[int, int, float]) -> Mapping[ActionName,
     """The script of each action; `morgue_limits`: ids, bytes and seconds that the morgue keeps."""
     return {
         "expedite": ActionScript("expedite", _due_times),
-        "kill": ActionScript("kill", lambda _snapshot, _changed: morgue_limits),
+        "kill": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "failed", ""]),
+        "bury": ActionScript("kill", lambda _snapshot, _changed: [*morgue_limits, "later"]),
         "release": ActionScript("release", lambda _snapshot, _changed: ["retry", *morgue_limits]),
         "release_skipping": ActionScript("release", lambda _snapshot, _changed: ["skip", *morgue_limits]),
         "delete_failed": ActionScript("delete", lambda _snapshot, _changed: ["failed"]),
         "delete": ActionScript("delete", lambda _snapshot, _changed: [""]),
-        "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial]),
+        "requeue": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial, "score", "", 0]),
+        "redrive": ActionScript("requeue", lambda snapshot, _changed: [snapshot.newest_burial]),
         "delete_buried": ActionScript("delete_morgue", lambda snapshot, _changed: [snapshot.newest_burial]),
     }
 

@@ -3,8 +3,9 @@
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
+from lowkiq_lambda.error_text import text_to_bytes
 from lowkiq_lambda.errors import BackendError, ShardClosed, ShardMoving
 from lowkiq_lambda.store.inspect.action_scripts import (
     ActionName,
@@ -15,6 +16,7 @@ from lowkiq_lambda.store.inspect.action_scripts import (
     action_scripts,
 )
 from lowkiq_lambda.store.inspect.forgetting import forget_keys, forget_marks
+from lowkiq_lambda.store.inspect.id_filter import IdFilter, Wanted, filter_by, filter_ids
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.inspect.shard_actions import ShardActions
@@ -29,6 +31,13 @@ BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST, _MOST = Bound.of("-inf"), Bound.of("+inf")
 
 
+class ActionCall(NamedTuple):
+    """An action, and what it says itself where its script wants that."""
+
+    name: ActionName
+    more: Sequence[Argument] = ()
+
+
 class Actions(ShardActions):
     """What `app.actions(worker)` returns. Each method returns how many ids it changed.
 
@@ -36,9 +45,16 @@ class Actions(ShardActions):
     where Redis cannot serve: a note on it tells how many ids were changed, and a second call goes on from there.
     """
 
-    def __init__(self, reader: ShardReader, merge: str, morgue_limits: tuple[int, int, float]) -> None:
+    def __init__(
+        self,
+        reader: ShardReader,
+        merge: str,
+        morgue_limits: tuple[int, int, float],
+        dump_error: Callable[[str], bytes] = text_to_bytes,
+    ) -> None:
         super().__init__(reader)
-        self._merge = merge
+        self.merge = merge
+        self._dump_error = dump_error
         self._scripts = action_scripts(morgue_limits)
 
     def delete(self, ids: Iterable[object]) -> int:
@@ -80,6 +96,32 @@ class Actions(ShardActions):
         snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
         return self._to_listed("kill", snapshots, "retry", lambda _snapshot: Range(_LEAST, _MOST))
 
+    def bury(
+        self,
+        ids: Iterable[object] | None = None,
+        *,
+        filter: Wanted | None = None,  # noqa: A002 - it is one
+        error: str,
+    ) -> int:
+        """Send what is not due yet to the morgue, with this error: ids, or those that a filter wants of what waits.
+
+        It takes back a redrive, as far as its time has not come. What is held is left alone. Raises JobError for a bad
+        id, ValueError if not one of the two is given.
+        """
+        if (ids is None) == (filter is None):
+            raise ValueError("Give ids, or a filter.")
+        told = self._dump_error(error)
+        if ids is not None:
+            return self._to_ids("bury", ids, told)
+        wanted = filter_by(filter or {})
+        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.waiting]
+        parts = (
+            (snapshot, filter_ids(self.reader._replace(shards=only(snapshot.shard)), "waiting", wanted, part))
+            for snapshot in snapshots
+            for part in self._listed(snapshot.shard, "due", _later(snapshot, wanted))
+        )
+        return self._carry_out(ActionCall("bury", [told]), parts)
+
     def delete_all_failed_jobs(self) -> int:
         """Delete what waits and has failed."""
         snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
@@ -119,10 +161,19 @@ class Actions(ShardActions):
         return forget_marks(self.reader, ids)
 
     def call_once(
-        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes = b""
+        self,
+        act: ActionName,
+        snapshot: ShardSnapshot,
+        ids: Sequence[str],
+        changed: int,
+        resume: bytes = b"",
+        *more: Argument,
     ) -> ActionProgress:
-        """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id."""
-        return self._call(act, snapshot, at_once(ids), changed, resume)
+        """One call for ids of the snapshot's shard, after `changed` changes there; it may not reach the last id.
+
+        `more`: what the action itself says, where its script wants that.
+        """
+        return self._call(ActionCall(act, more), snapshot, at_once(ids), changed, resume)
 
     def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """The shards before the first change."""
@@ -134,10 +185,11 @@ class Actions(ShardActions):
         counts = shape.waiting, shape.failed, shape.buried
         return ShardSnapshot(shard, self.reader.backend.now(shard), int(shape.arrival), float(shape.seen_at), *counts)
 
-    def _to_ids(self, act: ActionName, ids: Iterable[object]) -> int:
+    def _to_ids(self, act: ActionName, ids: Iterable[object], *more: Argument) -> int:
         of_shard = by_shard(id_texts(ids), self.reader.shards)
         snapshots = self.snapshots(list(of_shard))
-        return self._carry_out(act, ((snapshot, of_shard[snapshot.shard]) for snapshot in snapshots))
+        parts = ((snapshot, of_shard[snapshot.shard]) for snapshot in snapshots)
+        return self._carry_out(ActionCall(act, more), parts)
 
     def _to_all_buried(self, act: ActionName) -> int:
         snapshots = [snapshot for snapshot in self.snapshots() if snapshot.buried]
@@ -153,7 +205,7 @@ class Actions(ShardActions):
         parts = (
             (snapshot, ids) for snapshot in snapshots for ids in self._listed(snapshot.shard, listed, within(snapshot))
         )
-        return self._carry_out(act, parts)
+        return self._carry_out(ActionCall(act), parts)
 
     def _listed(self, shard: ShardRef, listed: ListName, within: Range) -> Iterator[list[str]]:
         """The ids of a list in parts. Ids that leave the list meanwhile make none of the others missed."""
@@ -162,7 +214,7 @@ class Actions(ShardActions):
             yield [place.id for place in places]
             within = within._replace(after=places[-1])
 
-    def _carry_out(self, act: ActionName, parts: Iterable[tuple[ShardSnapshot, Sequence[str]]]) -> int:
+    def _carry_out(self, act: ActionCall, parts: Iterable[tuple[ShardSnapshot, Sequence[str]]]) -> int:
         changed: Counter[ShardRef] = Counter()
         try:
             for snapshot, ids in parts:
@@ -174,7 +226,7 @@ class Actions(ShardActions):
         return changed.total()
 
     def _calls(
-        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: Counter[ShardRef]
+        self, act: ActionCall, snapshot: ShardSnapshot, ids: Sequence[str], changed: Counter[ShardRef]
     ) -> Iterator[int]:
         """How many ids each call changed, until all ids are finished."""
         start, resume = 0, b""
@@ -184,11 +236,11 @@ class Actions(ShardActions):
             yield more
 
     def _call(
-        self, act: ActionName, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes
+        self, act: ActionCall, snapshot: ShardSnapshot, ids: Sequence[str], changed: int, resume: bytes
     ) -> ActionProgress:
-        script = self._scripts[act]
-        args: list[Argument] = [secrets.token_bytes(12), self._merge, snapshot.arrival]
-        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *ids]
+        script = self._scripts[act.name]
+        args: list[Argument] = [secrets.token_bytes(12), self.merge, snapshot.arrival]
+        args += [PAYLOADS_AT_ONCE, BYTES_AT_ONCE, resume, *script.details(snapshot, changed), *act.more, *ids]
         try:
             reply = self.reader.backend.run(script.script, snapshot.shard, args, retry_for=self.reader.retry_for)
         except ShardClosed as error:
@@ -199,3 +251,9 @@ class Actions(ShardActions):
         if done.is_sooner:
             self.notify(snapshot.shard)
         return ActionProgress(done.changed, done.finished, done.resume)
+
+
+def _later(snapshot: ShardSnapshot, wanted: IdFilter) -> Range:
+    """What is due after the look, as far as the filter wants it."""
+    least = max(Bound.of(wanted.least), Bound(snapshot.at, exclusive=True))
+    return Range(least, Bound.of(wanted.most))

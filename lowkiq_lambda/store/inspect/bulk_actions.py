@@ -22,12 +22,13 @@ from lowkiq_lambda.store.inspect.id_ranges import (
     list_positions,
 )
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
+from lowkiq_lambda.store.inspect.redrive_terms import RedriveTerms
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
-_OF_MORGUE: Final = frozenset({"requeue", "delete_buried"})
+_OF_MORGUE: Final = frozenset({"requeue", "redrive", "delete_buried"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
 
 
@@ -86,6 +87,7 @@ class BulkAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     begun: bool = False
     layout: tuple[int, ...] = ()
     """Of a queue that is or has been resharded: the last move, and the groups that had moved."""
+    redrive: RedriveTerms | None = None
 
     @property
     def is_done(self) -> bool:
@@ -179,7 +181,8 @@ def _begin(actions: Actions, action: BulkAction) -> BulkAction:
 
 def _act(actions: Actions, action: BulkAction) -> BulkAction:
     snapshot = action.snapshots[0].snapshot(actions.reader.shards)
-    done = actions.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume)
+    more = [] if action.redrive is None else action.redrive.arguments(action.changed)
+    done = actions.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *more)
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],
@@ -197,6 +200,15 @@ def _find(actions: Actions, action: BulkAction) -> BulkAction:
         return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
     handled = action.handled + step.listed - len(step.ids)
     return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
+
+
+def listed_ids(actions: Actions, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
+    """The ids that the action would find, in its order; only read. Raises BackendError."""
+    for saved in action.snapshots:
+        snapshot, after = saved.snapshot(actions.reader.shards), None
+        while step := _fetch(actions, msgspec.structs.replace(action, after=after), snapshot):
+            yield snapshot.shard, step.ids
+            after = step.after
 
 
 class _Listed(NamedTuple):

@@ -1,7 +1,7 @@
 """An operator's filter for lists that are too long to be shown."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -42,6 +42,19 @@ class IdFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 ALL: Final = IdFilter()
 """Everything."""
+
+
+Wanted: TypeAlias = IdFilter | Mapping[str, str]
+"""A filter, or its fields by name: `{"error": "timeout"}`; `{}` is everything."""
+
+
+def filter_by(wanted: Wanted) -> IdFilter:
+    """The filter. Raises ValueError for a field that it has not, or a bound that is none."""
+    try:
+        return wanted if isinstance(wanted, IdFilter) else msgspec.convert(dict(wanted), IdFilter)
+    except msgspec.ValidationError as error:
+        names = ", ".join(field.name for field in msgspec.structs.fields(IdFilter))
+        raise ValueError(f"The filter cannot work: {error}. It has {names}.") from error
 
 
 def filter_ids(reader: ShardReader, where: SearchableList, wanted: IdFilter, ids: Sequence[str]) -> list[str]:

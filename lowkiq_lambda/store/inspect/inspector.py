@@ -57,7 +57,7 @@ class Inspector:
         """The actions on the queue that has these shards, and merges payloads by that rule."""
         config = self._config
         morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
-        return Actions(self._reader._replace(shards=shards), merge, morgue_limits)
+        return Actions(self._reader._replace(shards=shards), merge, morgue_limits, config.dump_error)
 
     def limits(self, worker: type[Worker], shards: QueueShards) -> QueueLimits:
         """The limits of the worker's queue, which has these shards."""

@@ -1,12 +1,13 @@
 --! keys since suspects
 --! needs shard wait trouble retry_counts held_head
--- Makes a waiting id due now, whatever it waited for; with what it is still suspected of. An id whose head is held stays
--- where it is, unless the head is gone. Returns whether the id is due.
-local function make_due(id)
+-- Makes a waiting id due now, or at a time, whatever it waited for; with what it is still suspected of. An id whose head
+-- is held stays where it is, unless the head is gone. Returns whether the id is due.
+local function make_due(id, at)
+  at = at or now
   local t = read_trouble(id)
   if t.h and head_of(id, t) then return false end
-  wait(id, now)
-  call('ZADD', suspects, 'XX', now, id)
+  wait(id, at)
+  call('ZADD', suspects, 'XX', at, id)
   call('ZREM', since, id)
   t.blamed, t.h, t.head = nil, nil, nil
   keep_counts(id, t, true)

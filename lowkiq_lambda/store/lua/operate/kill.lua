@@ -1,16 +1,20 @@
---! keys errors
---! needs shard action texts withdraw bury journal
+--! keys due errors
+--! needs shard action texts withdraw bury far journal
 --! with tracking mark_items
--- Sends what waits under ids that have failed to the morgue, with their last error.
--- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13..] ids.
---   What remains of an id starts anew. Or a refusal.
+-- Sends what waits under ids to the morgue.
+-- ARGV[4..9] and what it returns: include/action.lua; [10..12] morgue limits: entries, bytes, age, [13] 'failed' for ids that
+--   have failed, with their last error, or 'later' for those that are not due yet, with [14] the error. [15..] ids. What
+--   remains of an id starts anew. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
 local morgue_limits = {tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])}
-local buried = 0
-local reply = act_on_each(13, function(id, after, again)
-  local error = error_of(errors, id) or ''
-  return withdraw(id, after, again, true, function(_, place, payload, progress)
+local of_failed, buried = ARGV[13] == 'failed', 0
+local reply = act_on_each(15, function(id, after, again)
+  local at = tonumber(call('ZSCORE', due, id) or now)
+  -- An id that is held waits for no time, but for somebody to release it.
+  if not of_failed and (at <= now or at >= FAR) then return false end
+  local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
+  return withdraw(id, after, again, of_failed, function(_, place, payload, progress)
     if has_tracking then mark_items(arrivals_of({place}), 'x', KILLED) end
     bury(id, place, payload, error, progress)
     enter('killed', {id, place})

@@ -1,0 +1,158 @@
+"""`lowkiq redrive`: jobs of the morgue wait again, and a bar shows how far it is."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import Progress
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
+from lowkiq_lambda.cli.parts import app_spec, command_app, flag, number
+from lowkiq_lambda.errors import BackendError, ConfigError
+from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions, RedriveOrder
+from lowkiq_lambda.store.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, previews
+from lowkiq_lambda.worker import Worker
+
+_HELP: Final = """
+Have jobs of the morgue of QUEUE wait again: those of --ids, or those that --filter wants.
+
+Each id is given the time at which it is due: the first now, and so many in each second as --rate says. So nothing \
+has to run meanwhile, and what is not due yet can be taken back (actions.bury).
+"""
+_EPILOGUE: Final = """
+ORDERS
+  score         each payload comes where its score belongs, as before it failed
+  unless_newer  the same, but a payload stays in the morgue where a newer one of its
+                id waits or is in flight
+  last          behind all payloads of its id
+
+FILTERS are NAME=VALUE, several are all to fit: error (a part of the last error),
+prefix (of the id), least and most (when it was buried, Unix seconds). --filter all
+is everything.
+
+EXIT CODES
+  0    What was asked for waits again.
+  1    Redis cannot be reached: the error says how many ids wait, and how to go on.
+  2    The command line, the settings or the app cannot work.
+  3    A dry run: nothing was changed.
+  130  Ctrl-C: the last line says how to go on.
+
+EXAMPLES
+  What would become of the jobs that failed by a timeout:
+    lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout --dry-run
+  The same for good, 20 of them in a second, where nothing newer has come since:
+    lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout \\
+      --order unless_newer --rate 20
+"""
+_MOST: Final = 1_000_000
+_SKIPPED: Final = {"not in the morgue": "is not in the morgue", "newer": "stays: a newer payload waits or runs"}
+
+command: Final = command_app(
+    "redrive", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq redrive [OPTIONS] QUEUE [MODULE:APP]"
+)
+
+
+@command.default
+def redrive(  # noqa: PLR0913 - the options of a command line
+    queue: Annotated[str, Parameter(name="QUEUE", help="The name of the queue.")],
+    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP.")] = None,
+    /,
+    *,
+    ids: Annotated[list[str] | None, Parameter(help="An id; may be given again.", negative="")] = None,
+    filter_: Annotated[
+        list[str] | None, Parameter(name="--filter", help="NAME=VALUE, or all; may be given again.", negative="")
+    ] = None,
+    order: Annotated[RedriveOrder, Parameter(help="Where payloads come.")] = "score",
+    rate: Annotated[
+        float,
+        Parameter(converter=number(0, _MOST, is_least_allowed=False), help="Ids that become due in a second."),
+    ] = RATE,
+    start: Annotated[
+        float | None, Parameter(help="When the first is due, in Unix seconds; now.", converter=number(0, 2**40))
+    ] = None,
+    dry_run: Annotated[bool, flag("Tell what would become of each id, and change nothing.")] = False,
+) -> int:
+    """Redrive; the exit code."""
+    if bool(ids) == bool(filter_):
+        raise ConfigError("Give --ids or --filter: --filter all is everything in the morgue.")
+    wanted = None if filter_ is None else _filter(filter_)
+    found = load_app(app_spec(app, os.environ))
+    actions = found.actions(_worker(found, queue))
+    options: RedriveOptions = {"order": order, "rate": rate, "start": start}
+    try:
+        action = begin(actions, ids or None, wanted, options)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if dry_run:
+        sys.stdout.writelines(f"{line}\n" for line in _told(previews(actions, action)))
+        return NOT_APPLIED
+    return _carry_out(actions, action)
+
+
+def _worker(app: Lowkiq, queue: str) -> type[Worker]:
+    worker = app.worker_named(queue)
+    if worker is None:
+        raise ConfigError(f"The app has no queue {queue!r}: it has {', '.join(app.queues)}.")
+    return worker
+
+
+def _filter(words: Sequence[str]) -> Mapping[str, str]:
+    if list(words) == ["all"]:
+        return {}
+    pairs = [word.partition("=") for word in words]
+    for word, (name, sign, value) in zip(words, pairs, strict=True):
+        if not (name and sign and value):
+            raise ConfigError(f"--filter {word} is refused: write NAME=VALUE, such as error=timeout, or all.")
+    return {name: value for name, _, value in pairs}
+
+
+def _carry_out(actions: Actions, action: BulkAction) -> int:
+    """Step by step, so that an interruption can say where to go on."""
+    done = action
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        bar = progress.add_task("redriving", total=max(1, action.total))
+        try:
+            for step in steps(actions, action):
+                done = step
+                progress.update(bar, completed=min(done.handled, action.total))
+        except KeyboardInterrupt:
+            sys.stderr.write(f"{_in_words(done)}\n")
+            return INTERRUPTED
+        except BackendError as error:
+            raise type(error)(f"{error} {_in_words(done)}") from error
+    last = action.redrive.due_at(max(0, done.changed - 1)) if action.redrive else 0.0
+    until = f", the last of them due at {_time(last)}" if done.changed else ""
+    sys.stdout.write(f"{done.changed:,} of {done.handled:,} ids wait again{until}\n")
+    return DONE
+
+
+def _in_words(action: BulkAction) -> str:
+    return how_to_go_on(action).replace("start=", "--start ").replace("the same call", "the same command")
+
+
+def _told(shown: Iterator[RedrivePreview]) -> Iterator[str]:
+    """A line for each id, and one for all of them."""
+    waits = stays = 0
+    for one in shown:
+        waits, stays = waits + (not one.skipped), stays + bool(one.skipped)
+        if one.skipped:
+            yield f"{one.id}: {_SKIPPED[one.skipped]}"
+        else:
+            when = (
+                "while its head is held" if one.due_at is None else f"until {_time(one.due_at)}, behind {one.place} ids"
+            )
+            left = f"; {one.stay} stay" if one.stay else ""
+            yield f"{one.id}: {one.payloads} payloads would wait in shard {one.shard} {when}{left}"
+    yield f"{waits:,} ids would wait again, {stays:,} would not; nothing was changed"
+
+
+def _time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,26 @@
+--! keys jobs box flight
+--! needs comes_before put records started flight
+-- The place of the newest payload that waits under an id, or is in flight; nil where there is none.
+local function newest_place(id)
+  local newest
+  local function note(place)
+    if not newest or comes_before(newest, place) then newest = place end
+  end
+  local record, flown = call('HGET', jobs, id), call('HGET', flight, id)
+  local kind = record and record:byte(1)
+  if kind == SEVERAL or kind == STARTED then
+    local prefix = box_prefix(id)
+    local from, to = box_range(prefix)
+    local last = call('ZREVRANGEBYLEX', box, to, from, 'LIMIT', 0, 1)[1]
+    if last then note(last:sub(#prefix + 1, #prefix + PLACE)) end
+    local given = kind == STARTED and started_of(id)
+    for _, entry in ipairs(given and read_handed(given, 1) or {}) do note(entry:sub(1, PLACE)) end
+  elseif kind then
+    note((read_single(record)))
+  end
+  if flown then
+    local _, _, entries = read_flight(flown)
+    for _, entry in ipairs(entries) do note(entry:sub(1, PLACE)) end
+  end
+  return newest
+end

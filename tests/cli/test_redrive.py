@@ -1,0 +1,74 @@
+"""`lowkiq redrive`: what it tells, and how it goes on."""
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.cli import main
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from tests.kit.apps import closing_app
+from tests.kit.servers import Server
+from tests.kit.workers import jobs_of
+
+SPEC: Final = "app_to_redrive:app"
+
+
+@pytest.fixture
+def worker(server: Server, queue_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Worker]]:
+    """A worker with three ids in the morgue, in the app that the command line finds."""
+    module = ModuleType("app_to_redrive")
+
+    def perform(_batch: Batch) -> None:
+        raise ValueError("broken")
+
+    with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
+        made = app.worker(queue_name=queue_name, max_retry_count=0, shards_count=2, batch_size=1)(perform)
+        made.perform_async(jobs_of("abc"))
+        app.drain()
+        vars(module)["app"] = app
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        yield made.worker
+
+
+def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
+    worker: type[Worker], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """E-78: a dry run changes nothing and says so by its exit code; then the same words put back what fits."""
+    words = ["redrive", worker.queue_name, SPEC, "--rate", "2"]
+    dry = main([*words, "--ids", "a", "--ids", "z", "--dry-run"])
+    told = capsys.readouterr().out
+    codes = [main([*words, "--filter", "error=broken", "--filter", "prefix=a"]), main([*words, "--filter", "all"])]
+    done = capsys.readouterr().out
+
+    assert (3, [0, 0]) == (dry, codes)
+    assert "a: 1 payloads would wait in shard " in told
+    assert "z: is not in the morgue\n1 ids would wait again, 1 would not; nothing was changed\n" in told
+    assert ["1 of 3 ids wait again", "2 of 2 ids wait again"] == [
+        line.partition(", the last")[0] for line in done.splitlines()
+    ]
+
+
+def test_ctrl_c_says_how_to_go_on(
+    worker: type[Worker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """E-78: interrupted after the first step, the command tells the start with which the rest keeps the rate."""
+
+    def broken_off(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
+        for step in steps(actions, action):
+            yield step
+            if step.changed:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("lowkiq_lambda.cli.redrive.steps", broken_off)
+    words = ["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000"]
+
+    code = main(words)
+
+    told = capsys.readouterr().err
+    assert 130 == code
+    assert "ids wait again; the same command with --start 100" in told

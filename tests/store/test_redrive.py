@@ -1,0 +1,291 @@
+"""What is buried waits again: in an order, so many a second, and as a dry run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.store.inspect.bulk_actions import steps
+from lowkiq_lambda.store.inspect.journal import read_journals
+from lowkiq_lambda.store.inspect.redrive_terms import RedriveOrder
+from lowkiq_lambda.store.inspect.redriving import RedrivePreview, begin
+from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef
+from tests.kit.desk import Desk, MakeDesk
+from tests.kit.looks import ids_of, pairs
+from tests.kit.tracking import TaskOfTests, check_items
+
+
+def due_times(desk: Desk, ids: str) -> list[float]:
+    """When the ids are due."""
+    return [job.perform_in for job in desk.queries.fetch(list(ids))]
+
+
+def test_e78_ids_are_due_at_the_rate_over_all_shards(make_desk: MakeDesk) -> None:
+    """E-78: the first is due now, and each next one a part of a second later, whatever shards they lie in."""
+    desk = make_desk({"shards_count": 3})
+    desk.bury([{"id": n} for n in range(30)])
+    now = desk.clock.time()
+
+    changed = desk.app.redrive(desk.worker, filter={}, rate=4)
+
+    waiting = desk.queries.range_by_perform_in()
+    assert 30 == changed
+    assert [now + n / 4 for n in range(30)] == sorted(job.perform_in for job in waiting)
+    desk.clock.advance(2.0)
+    desk.handler.batches.clear()
+    desk.drain()
+    assert 9 == sum(map(len, desk.handler.batches))
+    assert 21 == desk.app.stats()["total"]["length"]
+
+
+def test_s15_one_id_is_due_at_once_and_the_filter_leaves_others_buried(desk: Desk) -> None:
+    """S-15: only what is asked for comes back, as new and with its error; a rate delays no first id."""
+    desk.bury([{"id": "a", "payload": n, "score": n} for n in (2, 1)] + [{"id": "b"}, {"id": "c"}])
+    desk.clock.advance(5)
+
+    changed = [desk.app.redrive(desk.worker, ["a"]), desk.app.redrive(desk.worker, filter={"error": "B IS"})]
+
+    (job,) = desk.queries.fetch(["a"])
+    assert [1, 1] == changed
+    assert ([(1, 1.0), (2, 2.0)], desk.clock.time(), -1.0, "a is broken") == (
+        pairs(job),
+        job.perform_in,
+        job.retry_count,
+        job.error,
+    )
+    assert ["c"] == ids_of(desk.queries.morgue_range_by_id())
+
+
+@pytest.mark.parametrize(
+    ("order", "waiting", "buried"),
+    [
+        ("score", [("dead", 1.0), ("runs", 2.0), ("waits", 3.0), ("late", 4.0)], []),
+        ("unless_newer", [("runs", 2.0), ("waits", 3.0), ("late", 4.0)], [("dead", 1.0)]),
+        ("last", [("runs", 2.0), ("waits", 3.0), ("dead", 0.0), ("late", 0.0)], []),
+    ],
+)
+def test_e76_the_order_says_where_payloads_come(
+    desk: Desk, order: RedriveOrder, waiting: list[tuple[str, float]], buried: list[tuple[str, float]]
+) -> None:
+    """E-76: an id that is in the morgue twice, in flight and waiting: nothing overtakes that the order does not say."""
+    for payload, score in (("dead", 1), ("late", 4)):
+        desk.bury([{"id": "a", "payload": payload, "score": score}])
+    desk.push([{"id": "a", "payload": "runs", "score": 2}])
+    previews: list[RedrivePreview] = []
+    changed: list[int] = []
+
+    def while_it_runs() -> None:
+        desk.push([{"id": "a", "payload": "waits", "score": 3}])
+        previews.extend(desk.app.redrive(desk.worker, ["a"], order=order, dry_run=True))
+        changed.append(desk.app.redrive(desk.worker, ["a"], order=order))
+
+    desk.handler.meanwhile, desk.handler.failing = while_it_runs, {"a"}
+    desk.drain()
+
+    (job,) = desk.queries.fetch(["a"])
+    kept = [pair for one in desk.queries.morgue_fetch(["a"]) for pair in pairs(one)]
+    (preview,) = previews
+    now = desk.clock.time()
+    shown = [(payload, score if order != "last" or score < 4 else 0.0) for payload, score in pairs(job)]
+    assert waiting == shown
+    assert buried == kept
+    assert ([1], 2 - len(buried), len(buried), "") == (changed, preview.payloads, preview.stay, preview.skipped)
+    assert all(score >= now for payload, score in pairs(job) if order == "last" and payload in ("dead", "late"))
+
+
+@pytest.mark.parametrize("order", ["score", "last"])
+def test_the_journal_tells_where_each_payload_went(desk: Desk, order: RedriveOrder) -> None:
+    """`redriven` names the place of each payload, and its new one if the order gave it another."""
+    desk.bury([{"id": "a", "payload": n, "score": n} for n in (1, 2)])
+
+    desk.app.redrive(desk.worker, ["a"], order=order)
+
+    shard = shard_of(desk)
+    (told,) = [one for one in read_journals(desk.actions.reader, [shard])[0] if one.kind == "redriven"]
+    places = [[entry.score, entry.arrival] for entry in desk.state()["waiting"]["a"][0]]
+    assert places == [item[-2:] for item in told.items]
+    assert [["a", 1.0, 1], ["a", 2.0, 2]] == [item[:3] for item in told.items]
+    assert [5 if order == "last" else 3] * 2 == [len(item) for item in told.items]
+
+
+def test_last_comes_behind_a_larger_score_too(desk: Desk) -> None:
+    """E-76: behind all means behind a score that is larger than the time as well."""
+    desk.bury([{"id": "a", "payload": "dead", "score": 1}])
+    desk.push([{"id": "a", "payload": "far ahead", "score": 1e15}])
+
+    desk.app.redrive(desk.worker, ["a"], order="last")
+
+    assert ["far ahead", "dead"] == [payload for payload, _ in pairs(desk.queries.fetch(["a"])[0])]
+
+
+def test_what_is_newer_keeps_an_id_buried_with_its_error(desk: Desk) -> None:
+    """E-76: with `unless_newer` an id of which all is overtaken stays as it is, and a dry run says why."""
+    desk.bury([{"id": "a", "payload": 1, "score": 1}, {"id": "b", "payload": 1, "score": 1}])
+    desk.push([{"id": "a", "payload": 2, "score": 2, "delay": 60}, {"id": "b", "payload": 0, "score": 0, "delay": 60}])
+    before = desk.state()
+
+    shown = [*desk.app.redrive(desk.worker, ["a", "b", "c"], order="unless_newer", dry_run=True)]
+    after = desk.state()
+    changed = desk.app.redrive(desk.worker, ["a", "b", "c"], order="unless_newer")
+
+    assert before == after
+    assert {("a", 0, 1, "newer"), ("b", 1, 0, ""), ("c", 0, 0, "not in the morgue")} == {
+        (one.id, one.payloads, one.stay, one.skipped) for one in shown
+    }
+    assert 1 == changed
+    (kept,) = desk.queries.morgue_fetch(["a"])
+    assert ([(1, 1.0)], "a is broken") == (pairs(kept), kept.error)
+    assert [[(2, 2.0)], [(0, 0.0), (1, 1.0)]] == [pairs(job) for job in desk.queries.fetch(["a", "b"])]
+
+
+def test_of_a_queue_that_keeps_the_latest_no_older_version_comes_back(make_desk: MakeDesk) -> None:
+    """Its mark counts as a newer payload, in the dry run too; of several that are buried the newest comes back."""
+    desk = make_desk({"shards_count": 1, "merge": "latest"})
+    for score in (1, 2):
+        desk.bury([{"id": "a", "payload": score, "score": score}, {"id": "b", "payload": score, "score": score}])
+    desk.push([{"id": "a", "payload": 3, "score": 3}])
+    desk.drain()
+
+    shown = {
+        one.id: (one.payloads, one.stay, one.skipped) for one in desk.app.redrive(desk.worker, ["a", "b"], dry_run=True)
+    }
+    changed = desk.app.redrive(desk.worker, ["a", "b"])
+
+    assert ({"a": (0, 2, "newer"), "b": (1, 1, "")}, 1) == (shown, changed)
+    assert [[(2, 2.0)]] == [pairs(job) for job in desk.queries.fetch(["a", "b"])]
+    with pytest.raises(ValueError, match='which merge="latest" would take for their versions'):
+        desk.app.redrive(desk.worker, ["a"], order="last")
+
+
+def test_what_waits_is_not_put_off_and_what_it_meets_is_not_hurried_past_its_turn(desk: Desk) -> None:
+    """L-27: an id that is due sooner keeps its time; one in retry comes in its turn, or as its retry does."""
+    desk.bury([{"id": job_id, "payload": "dead"} for job_id in "abc"])
+    desk.push([{"id": "b", "payload": "fresh"}, {"id": "c", "payload": "later", "delay": 500}])
+    now = desk.clock.time()
+
+    shown = [*desk.app.redrive(desk.worker, list("abc"), rate=0.1, dry_run=True)]
+    desk.app.redrive(desk.worker, list("abc"), rate=0.1)
+
+    assert [now, now, now + 20] == due_times(desk, "abc")
+    assert [now, now, now + 20] == [one.due_at for one in shown]
+    assert [0, 1, 2] == sorted(one.place for one in shown)
+
+
+def test_e78_it_goes_on_at_its_rate_after_an_error(make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E-78: a redrive that broke off says how to go on; then each id waits once, at the times of one redrive."""
+    desk = make_desk({"shards_count": 1})
+    desk.bury([{"id": n} for n in range(1_100)])
+    start = desk.clock.time() + 100
+    backend, calls = desk.app.backend, []
+    run = backend.run
+
+    def break_off(name: str, *args: Any, **options: Any) -> Any:
+        calls.append(name)
+        if calls.count("requeue") == 3:
+            raise BackendError
+        return run(name, *args, **options)
+
+    monkeypatch.setattr(backend, "run", break_off)
+    with pytest.raises(BackendError) as broken:
+        desk.app.redrive(desk.worker, filter={}, rate=10, start=start)
+    monkeypatch.undo()
+    note = broken.value.__notes__[0]
+    done = desk.app.stats()["total"]["length"]
+
+    more = desk.app.redrive(desk.worker, filter={}, rate=10, start=start + done / 10)
+
+    assert f"{done:,} ids wait again; the same call with start={start + done / 10:.3f} does the rest" in note
+    assert 0 < done < 1_100
+    assert 1_100 - done == more
+    times = sorted(waiting[1] for waiting in desk.state()["waiting"].values())
+    assert [pytest.approx(start + n / 10, abs=1e-3) for n in range(1_100)] == times
+
+
+def shard_of(desk: Desk) -> ShardRef:
+    """The only shard."""
+    (shard,) = desk.app.queue_of(desk.worker).shards
+    return shard
+
+
+def test_e78_a_step_that_is_made_twice_puts_nothing_back_twice(desk: Desk) -> None:
+    """E-78: two operators who go on from the same state wait for each id once, in its turn."""
+    desk.bury([{"id": n} for n in range(600)])
+    action = begin(desk.actions, None, {}, {"rate": 10})
+    first = [*steps(desk.actions, action)]
+
+    again = [*steps(desk.actions, action)]
+
+    assert (600, 0) == (first[-1].changed, again[-1].changed)
+    assert 600 == desk.app.stats()["total"]["length"]
+
+
+def test_e78_what_is_not_due_yet_is_buried_again(desk: Desk) -> None:
+    """E-78: a redrive is taken back by ids or by a filter, with an error that says so; what is due is left alone."""
+    desk.bury([{"id": job_id, "payload": 1} for job_id in "abcd"])
+    desk.app.redrive(desk.worker, list("abcd"), rate=0.1)
+    desk.push([{"id": "fresh"}])
+    buried = [
+        desk.actions.bury(["b", "a", "unknown"], error="wrong version"),
+        desk.actions.bury(filter={"prefix": "c"}, error="too many"),
+        desk.actions.bury(filter={"prefix": "zzz"}, error="none"),
+    ]
+
+    assert [1, 1, 0] == buried
+    assert {"b": "wrong version", "c": "too many"} == {
+        job.id: job.error for job in desk.queries.morgue_fetch(["a", "b", "c", "d"])
+    }
+    assert {"a", "d", "fresh"} == set(desk.state()["waiting"])
+    assert {"b", "c"} == set(desk.state()["failures"]) - {"a", "d"}
+
+
+def test_items_of_tasks_live_again_with_what_is_redriven(make_desk: MakeDesk) -> None:
+    """Items wait again where their payload does, also at another place, and stay dead where it stays buried."""
+    desk = make_desk({"shards_count": 1})
+    task = TaskOfTests(desk.worker, desk.admin)
+    task.push(("a", 1, "a-1"), ("b", 1, "b-1"))
+    desk.handler.failing = {"a", "b"}
+    desk.drain()
+    desk.handler.failing = set()
+    desk.actions.kill_all_failed_jobs()
+    desk.push([{"id": "b", "payload": 2, "delay": 60}])
+    shard = shard_of(desk).using([TRACKING])
+
+    changed = [
+        desk.app.redrive(desk.worker, ["a"], order="last"),
+        desk.app.redrive(desk.worker, ["b"], order="unless_newer"),
+    ]
+    statuses = {item.id: item.status for item in check_items(desk.admin, shard).values()}
+    desk.drain()
+
+    assert [1, 0] == changed
+    assert {"a": "e", "b": "x"} == statuses
+    assert {"a": "d", "b": "x"} == {item.id: item.status for item in check_items(desk.admin, shard).values()}
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda desk: desk.app.redrive(desk.worker), "Give ids, or a filter"),
+        (lambda desk: desk.app.redrive(desk.worker, ["a"], filter={}), "Give ids, or a filter"),
+        (lambda desk: desk.app.redrive(desk.worker, ["a"], order="first"), "order must be one of 'score', "),
+        (lambda desk: desk.app.redrive(desk.worker, ["a"], rate=0), "rate"),
+        (lambda desk: desk.app.redrive(desk.worker, filter={"errors": "x"}), "It has least, most, "),
+        (lambda desk: desk.actions.bury(error="x"), "Give ids, or a filter"),
+    ],
+    ids=["neither", "both", "order", "rate", "filter", "bury"],
+)
+def test_what_cannot_work_is_refused(desk: Desk, call: Callable[[Desk], object], sentence: str) -> None:
+    """Nothing is redriven by mistake: all of the morgue has to be asked for."""
+    with pytest.raises(ValueError, match=sentence):
+        call(desk)
+
+
+def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
+    """All are due at once then, one after the other as they were."""
+    desk.bury([{"id": job_id} for job_id in "ab"])
+    start = desk.clock.time() - 10
+
+    desk.app.redrive(desk.worker, ["a", "b"], rate=1, start=start)
+
+    assert [start, start + 1] == sorted(due_times(desk, "ab"))
