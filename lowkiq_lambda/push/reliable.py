@@ -36,12 +36,17 @@ class BufferingClient:
         self._config = config
         self._way = way
         self._redelivery = redelivery
-        self.go_by(shards)
         self._earliest: dict[ShardRef, float] = {}
         """The score that the next job takes, at least, so that it is not before those that were kept."""
+        self._least = 0.0
+        """The same of the shards that the queue had before."""
+        self.go_by(shards)
 
     def go_by(self, shards: QueueShards) -> None:
         """These are the shards of the queue from now on."""
+        # An id may be in another shard by now, where no job of it may be before those that this process has pushed.
+        self._least = max(self._least, self._way.latest_score(), *self._earliest.values())
+        self._earliest.clear()
         self.shards = shards
         self._checker = checker_of(self._config, shards, self._now)
 
@@ -103,7 +108,8 @@ class BufferingClient:
 
         `was_tried`: the attempt may have written the job, with the score that the server gave it then.
         """
-        score = max(self._way.estimate(shard), self._way.earliest_score(shard), self._earliest.get(shard, 0.0))
+        before = self._earliest.get(shard, self._least)
+        score = max(self._way.estimate(shard), self._way.earliest_score(shard), before)
         self._earliest[shard] = score + MOST_AHEAD if was_tried else score
         return score
 

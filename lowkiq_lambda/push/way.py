@@ -68,6 +68,12 @@ class Way:
         except BackendError:
             return ""
 
+    def latest_score(self) -> float:
+        """The earliest score of whichever shard this process pushed to last."""
+        if self._client is None:
+            return 0.0
+        return self._client.pusher.last_written_to_any + MOST_AHEAD
+
     def earliest_score(self, shard: ShardRef) -> float:
         """What a job takes that was given no score, so that it is behind all that this process pushed to the shard."""
         if self._client is None:

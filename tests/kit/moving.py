@@ -39,6 +39,7 @@ class HandMade:
         """Make the new shards of the group receive, and close the old ones."""
         epoch = self.layout.epoch
         for home in self.layout.targets(group):
+            self._server.admin.hdel(self.shard(home).key("meta"), "closed")
             self._set(home, receiving=epoch, generation=epoch, merge="min")
         for home in self.layout.sources(group):
             self._set(home, closed=f"{epoch} 0 0 0", generation=epoch)

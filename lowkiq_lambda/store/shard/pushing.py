@@ -88,8 +88,12 @@ class Pusher:
 
     def follow(self, before: "Pusher") -> None:
         """Take over from the pusher of the shards that the queue had before."""
-        latest = max(before.written_at.values(), default=0.0)
-        self._written_before = max(before._written_before, latest)  # noqa: SLF001 - of the same class
+        self._written_before = before.last_written_to_any
+
+    @property
+    def last_written_to_any(self) -> float:
+        """The server's time of this process's last push to the queue; 0 before the first."""
+        return max(self._written_before, *self.written_at.values(), 0.0)
 
     def last_written_at(self, shard: ShardRef) -> float:
         """The server's time of this process's last push to the ids of the shard; 0 before the first."""
