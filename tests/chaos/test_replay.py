@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.chaos.moving.processes import Movers
 from tests.kit.apps import closing_app
 from tests.kit.daemons import DaemonProcess
 from tests.kit.replay.app import (
     FOLDER_VARIABLE,
     QUEUE_VARIABLE,
     SHARDS,
+    SHARDS_VARIABLE,
     Applied,
     applied_to,
     replay_worker,
@@ -35,26 +36,27 @@ BACKLOG = 700
 FEWEST_KILLS, MOST_KILLS = 8, 40
 """After the most of them the daemons live: a machine that starts them slowly must come to the end too."""
 FEWEST_FREEZES = 3
-HALF = 4_000
+HALF, QUARTER = 4_000, 2_000
+COUNTS = (10, 3, 7)
 
 
 class Replay:
     """A queue, the process that pushes to it, and two daemons that drain it."""
 
-    def __init__(self, server: Server, queue_name: str, folder: Path, lease_ttl: float) -> None:
+    def __init__(self, server: Server, queue_name: str, folder: Path, lease_ttl: float, shards: int = SHARDS) -> None:
         self.server = server
         self.folder = folder
         self.records = folder / "records"
         self.records.mkdir()
         self.app = Lowkiq(Config(redis_url=server.url))
-        self.worker = replay_worker(self.app, queue_name, self.records)
-        self.shards = [ShardRef(queue_name, SHARDS, index) for index in range(SHARDS)]
+        self.worker = replay_worker(self.app, queue_name, self.records, shards)
         self.environment = {
             "LOWKIQ_REDIS_URL": server.url,
             "LOWKIQ_LEASE_TTL": str(lease_ttl),
             "LOWKIQ_THREADS_PER_NODE": "3",
             QUEUE_VARIABLE: queue_name,
             FOLDER_VARIABLE: str(self.records),
+            SHARDS_VARIABLE: str(shards),
         }
         self.daemons = [self.new_daemon(), self.new_daemon()]
         self.finished = threading.Event()
@@ -98,7 +100,10 @@ class Replay:
 
     def is_done(self) -> bool:
         """Whether nothing waits or is in flight."""
-        keys = [shard.key(name) for shard in self.shards for name in ("due", "flight")]
+        if self.app.stats()["total"]["length"]:
+            return False
+        shards = self.app.queue_of(self.worker).shards
+        keys = [shard.key(name) for shard in shards for name in ("due", "flight")]
         return not self.server.admin.exists(*keys)
 
     def all_applied(self, jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Applied]]]:
@@ -108,7 +113,7 @@ class Replay:
 
     def check_that_nobody_paid(self) -> None:
         """Nothing failed, and nothing was buried."""
-        for state in (stored(self.server.admin, shard) for shard in self.shards):
+        for state in (stored(self.server.admin, shard) for shard in self.app.queue_of(self.worker).shards):
             assert {} == state["morgue"] == state["trouble"] == state["errors"]
             assert 0 == state["counters"]["retried"]
 
@@ -122,13 +127,13 @@ class Replay:
 @pytest.fixture
 def replay(server: Server, queue_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Replay]:
     """Two daemons that wait for work, with leases of so many seconds."""
-    made = Replay(server, queue_name, tmp_path, request.param)
+    made = Replay(server, queue_name, tmp_path, *request.param)
     with closing_app(made.app):
         yield made
         made.close()
 
 
-@pytest.mark.parametrize("replay", [1.5], indirect=True)
+@pytest.mark.parametrize("replay", [(1.5,)], indirect=True)
 def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Replay) -> None:
     """What is left is exactly what git says; no file was in two hands at once, no order reversed, nothing is buried."""
     jobs, rng, kills = history(), random.Random(1), itertools.count()
@@ -148,7 +153,28 @@ def test_p1_p2_p3_two_daemons_killed_again_and_again_replay_a_history(replay: Re
     replay.check_that_nobody_paid()
 
 
-@pytest.mark.parametrize("replay", [0.5], indirect=True)
+@pytest.mark.parametrize("replay", [(1.5, 5)], indirect=True)
+def test_e93_e94_a_history_is_replayed_while_its_queue_moves(replay: Replay, tmp_path: Path) -> None:
+    """E-93, E-94: from 5 to 10 to 3 to 7 shards, each mover killed once; no file in two hands, no order reversed."""
+    jobs, rng, kills = history()[:QUARTER], random.Random(1), itertools.count()
+    movers = Movers(replay.worker.queue_name, replay.environment, tmp_path, rng, "tests.kit.replay.app:app")
+    # A part is pushed after each kill, the last one when the queue has moved.
+    replay.begin(jobs, len(COUNTS) + 1)
+    for count in COUNTS:
+        movers.kill_one("--to", str(count), when=lambda: True)
+        replay.kill_one(next(kills) % 2)
+        movers.run("--to", str(count))
+    replay.kill_one(next(kills) % 2)
+    replay.finished.wait()
+
+    for path, applied in replay.all_applied(jobs):
+        assert all(one.alone for one in applied), path
+        check_order(jobs, path, applied)
+    assert COUNTS[-1] == len(replay.app.queue_of(replay.worker).shards)
+    replay.check_that_nobody_paid()
+
+
+@pytest.mark.parametrize("replay", [(0.5,)], indirect=True)
 def test_p4_two_daemons_frozen_again_and_again_are_fenced_off_by_their_tokens(replay: Replay) -> None:
     """Who oversleeps its lease writes late; a database that compares tokens sees all in order nevertheless."""
     jobs, rng, freezes = history()[:HALF], random.Random(1), itertools.count()

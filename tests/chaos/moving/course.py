@@ -1,0 +1,250 @@
+"""A course: a queue is pushed to and drained while it moves from one number of shards to the next.
+
+`python -m tests.chaos.moving.course --rate 6000 --ids 300 --kills 6` is one of full size.
+"""
+
+import argparse
+import random
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self, TypeVar
+
+from lowkiq_lambda import Config, JobView, Lowkiq, MorgueJob
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.lease_replies import Acquired, Window
+from lowkiq_lambda.views import Page
+from tests.chaos.moving import app as moving
+from tests.chaos.moving.app import handled_of, moving_worker
+from tests.chaos.moving.judge import Evidence, Sleeper, faults
+from tests.chaos.moving.processes import Movers, MovingDaemons, ProducerProcess
+from tests.kit.apps import close_app, closing_app
+from tests.kit.holders import Holder, Holders
+from tests.kit.servers import Server
+from tests.kit.waiting import eventually
+
+Listed = TypeVar("Listed", JobView, MorgueJob)
+TTL: Final = 2.0
+DAY: Final = 86_400.0
+ABORTS: Final = 2
+COUNTS: Final = (5, 12, 3)
+_AGE: Final = """
+for _, meta in ipairs(KEYS) do
+  if redis.call('HEXISTS', meta, 'closed_at') == 1 then
+    redis.call('HINCRBYFLOAT', meta, 'closed_at', -120)
+    redis.call('HDEL', meta, 'refused_at')
+  end
+end
+"""
+
+
+class Size(NamedTuple):
+    """How large a course is: payloads a second, ids, jobs that are due in a day, deaths of movers in each move."""
+
+    rate: float
+    ids: int
+    sleepers: int
+    kills: int
+
+
+class Course:
+    """A queue with its processes. One producer is frozen while the queue moves, so that it knows of no move."""
+
+    def __init__(self, server: Server, queue_name: str, folder: Path, size: Size, seed: int) -> None:
+        self._url, self._admin = server.url, server.admin
+        self._records = folder / "records"
+        self._records.mkdir()
+        self._size = size
+        self._rng = random.Random(seed)
+        self._count = COUNTS[0]
+        environment = {
+            "LOWKIQ_REDIS_URL": server.url,
+            "LOWKIQ_LEASE_TTL": str(TTL),
+            "LOWKIQ_POLL_INTERVAL": "0.2",
+            "LOWKIQ_THREADS_PER_NODE": "3",
+            moving.QUEUE_VARIABLE: queue_name,
+            moving.FOLDER_VARIABLE: str(self._records),
+            moving.SHARDS_VARIABLE: str(COUNTS[0]),
+        }
+        self.app = Lowkiq(Config(redis_url=server.url, lease_ttl=TTL))
+        self.worker = moving_worker(self.app, queue_name, self._records, COUNTS[0])
+        self._push_sleepers()
+        self.movers = Movers(queue_name, environment, folder, self._rng)
+        self._daemons = MovingDaemons(2, environment, folder)
+        self._producers = [
+            ProducerProcess("live", size.ids - size.ids // 10, size.rate, environment, folder),
+            ProducerProcess("stale", size.ids // 10, size.rate / 10, environment, folder),
+        ]
+        self._live, self._stale = self._producers
+        self._last: dict[str, int] = {}
+
+    def _push_sleepers(self) -> None:
+        """Jobs that nobody performs while the course lasts."""
+        jobs = [{"id": f"sleeper-{n}", "payload": n, "score": n, "delay": DAY} for n in range(self._size.sleepers)]
+        pushed = self.worker.perform_async(jobs)
+        self._sleepers = [
+            Sleeper(one.id, ((number, float(number)),), one.perform_in) for number, one in enumerate(pushed)
+        ]
+
+    def move(self, to: int) -> None:
+        """Run the command, with deaths of movers and daemons on the way, while one producer is frozen."""
+        with self._one_frozen(), self._dying_daemons():
+            for number in range(self._size.kills):
+                # The first one dies around the closing of shards, the others wherever they are.
+                self.movers.kill_one("--to", str(to), when=self._one_closes if number == 0 else self._pushes_go_on())
+            self.movers.run("--to", str(to), at_once=2)
+        self._count = to
+
+    def turn_round(self, to: int) -> None:
+        """Begin a move that cannot come to its end; its mover dies when something has moved, and two walk back."""
+        first, *_, last = self._shards()
+        with self._one_frozen():
+            with self._held(last):
+                self.movers.kill_one("--to", str(to), when=lambda: self._is_closed(first))
+            self._let_two_minutes_go_by(self._count)
+            self.movers.run("--abort", at_once=ABORTS)
+            self._let_two_minutes_go_by(to)
+
+    def _let_two_minutes_go_by(self, count: int) -> None:
+        """As far as these shards know: then one that was closed may be opened again."""
+        metas = [shard.key("meta") for shard in self._shards(count)]
+        self._admin.eval(_AGE, len(metas), *metas)
+
+    @contextmanager
+    def _held(self, shard: ShardRef) -> Iterator[None]:
+        """Nobody else has the shard, and its jobs wait."""
+        with Holders(self._url, shard, ttl=DAY) as holders:
+            taken = eventually(lambda: _taken(holders), what="a lease")
+            assert taken
+            holder, window = taken
+            yield
+            holder.give_back(delivery.id for delivery in window.deliveries)
+
+    @contextmanager
+    def _one_frozen(self) -> Iterator[None]:
+        for producer in self._producers:
+            producer.await_more()
+        self._stale.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._stale.send(signal.SIGCONT)
+        for producer in self._producers:
+            producer.await_more()
+
+    def _one_closes(self) -> bool:
+        return any(self._is_closed(shard) for shard in self._shards())
+
+    def _is_closed(self, shard: ShardRef) -> bool:
+        return bool(self._admin.hexists(shard.key("meta"), "closed"))
+
+    def _pushes_go_on(self) -> Callable[[], bool]:
+        goal = self._live.pushes + 10
+        return lambda: self._live.pushes >= goal
+
+    def _shards(self, count: int | None = None) -> list[ShardRef]:
+        """Those of a count; of the present one where none is given."""
+        count = count or self._count
+        return [ShardRef(self.worker.queue_name, count, index) for index in range(count)]
+
+    @contextmanager
+    def _dying_daemons(self) -> Iterator[None]:
+        over = threading.Event()
+
+        def kill() -> None:
+            while not over.wait(self._rng.uniform(1.0, 2.0)):
+                self._daemons.kill(self._rng.randrange(2))
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        try:
+            yield
+        finally:
+            over.set()
+            killing.join()
+
+    def finish(self) -> None:
+        """Push no more, and wait until all is handled that is due."""
+        for producer in self._producers:
+            self._last |= producer.last()
+        eventually(self._is_drained, timeout=120.0, what="the end of all that is due")
+
+    def _is_drained(self) -> bool:
+        """At one moment, as a job that fails goes to and fro."""
+        look = self._admin.pipeline(transaction=True)
+        for shard in self._shards():
+            look.zcard(shard.key("due"))
+        for shard in self._shards():
+            look.exists(shard.key("flight"))
+        found = look.execute()
+        return sum(found[: self._count]) == self._size.sleepers and not any(found[self._count :])
+
+    def evidence(self) -> Evidence:
+        """What handlers have noted, and what is left, as somebody sees it who has just come."""
+        with closing_app(Lowkiq(self.app.config)) as app:
+            queries = app.queries(moving_worker(app, self.worker.queue_name, self._records, COUNTS[0]))
+            buried: dict[str, list[object]] = {}
+            for job in _all_of(queries.morgue_range_by_id):
+                buried.setdefault(job.id, []).extend(payload for payload, _ in job.payloads)
+            asleep = [
+                Sleeper(job.id, tuple((payload, score) for payload, score in job.payloads), job.perform_in)
+                for job in _all_of(queries.range_by_id)
+            ]
+        handled = {job_id: handled_of(self._records, job_id) for job_id in self._last}
+        return Evidence(self._last, handled, buried, self._sleepers, asleep)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for producer in self._producers:
+            producer.close()
+        self._daemons.close()
+        close_app(self.app)
+
+
+def _taken(holders: Holders) -> tuple[Holder, Window] | None:
+    holder = holders.new()
+    found = holder.take()
+    return (holder, found.window) if isinstance(found, Acquired) and found.window else None
+
+
+def _all_of(look: Callable[..., Page[Listed]]) -> Iterator[Listed]:
+    """The jobs of all pages."""
+    after = None
+    while True:
+        page = look(limit=1_000, after=after)
+        yield from page
+        if not (after := page.next):
+            return
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one, and tell what was found."""
+    parser = argparse.ArgumentParser("python -m tests.chaos.moving.course", description=__doc__)
+    parser.add_argument("--rate", type=float, default=600.0)
+    parser.add_argument("--ids", type=int, default=60)
+    parser.add_argument("--sleepers", type=int, default=2_000)
+    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    given = parser.parse_args(arguments)
+    size = Size(given.rate, given.ids, given.sleepers, given.kills)
+    with tempfile.TemporaryDirectory() as folder, Server() as server:
+        with Course(server, "moving", Path(folder), size, given.seed) as course:
+            for shards in COUNTS[1:]:
+                course.move(shards)
+            course.finish()
+            found = faults(course.evidence())
+        sys.stdout.write("\n".join([f"{given}: {len(found)} faults", *found[:20]]) + "\n")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
