@@ -10,10 +10,11 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from lowkiq_lambda.audit.auditor import AuditReport
+    from lowkiq_lambda.error_views import ErrorGrouping, ErrorGroups
     from lowkiq_lambda.journal_views import Recovered
     from lowkiq_lambda.reshard.resharding import Resharding
     from lowkiq_lambda.store.inspect.actions import Actions
@@ -60,13 +61,30 @@ class AppOperations(AppCore):
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
         Raises BackendError.
         """
-        queues, skipped = dict[str, QueueShards](), list[str]()
-        for worker in self.workers:
-            try:
-                queues[worker.queue_name] = self.current_queue_of(worker).shards
-            except QueueMismatch:
-                skipped.append(worker.queue_name)
+        queues, skipped = self._agreeing(self.workers)
         return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
+
+    def errors(
+        self,
+        worker: "type[Worker] | FunctionWorker | None" = None,
+        *,
+        by: "ErrorGrouping" = "line",
+        limit: int = 100,
+        after: str | None = None,
+    ) -> "ErrorGroups":
+        """The last errors of ids that are retried or buried, in groups by their first line, or by their type.
+
+        With a `worker` those of its queue alone. One call reads some 50,000 errors; `after` is the `next` of the call
+        before. Raises QueueMismatch for a worker, BackendError, and ValueError for a bad limit or `after`.
+        """
+        from lowkiq_lambda.store.inspect.error_groups import ErrorPart  # noqa: PLC0415 - for people
+
+        part = ErrorPart(by, limit, after)
+        if worker is not None:
+            queue = self.current_queue_of(worker)
+            return self.inspector.errors({queue.worker.queue_name: queue.shards}, part)
+        queues, skipped = self._agreeing(self.workers)
+        return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
 
     def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
@@ -162,6 +180,16 @@ class AppOperations(AppCore):
         """
         self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
         self.limits(worker).keep()
+
+    def _agreeing(self, workers: "Iterable[type[Worker]]") -> tuple[dict[str, QueueShards], list[str]]:
+        """The shards of the queues that were made as they are declared, by name, and the names of the others."""
+        queues, skipped = dict[str, QueueShards](), list[str]()
+        for worker in workers:
+            try:
+                queues[worker.queue_name] = self.current_queue_of(worker).shards
+            except QueueMismatch:
+                skipped.append(worker.queue_name)
+        return queues, skipped
 
     def _agreed_shards(self) -> dict[str, QueueShards]:
         return {worker.queue_name: self.current_queue_of(worker).shards for worker in self.workers}

@@ -107,6 +107,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/processing", _page("processing")),
         get(site, "/morgue", _page("morgue")),
         get(site, "/export", _page("export")),
+        get(site, "/errors", _page("errors")),
         get(site, "/shards", _page("shards")),
         get(site, "/limits", _page("limits")),
         get(site, "/tenants", _page("tenants")),
@@ -117,6 +118,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/tasks/{id}", _page("tasks", "find")),
         get(site, "/task", _page("tasks", "one")),
         get(site, "/processes", _page("processes")),
+        get(site, "/past-actions", _page("past_actions")),
         # All in one folder, so that relative links of a fragment are right in its page.
         get(site, "/actions/ask", _page("actions_ask")),
         post(site, "/actions/ask", _page("actions_ask", "ask")),

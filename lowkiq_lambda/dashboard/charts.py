@@ -63,7 +63,11 @@ def line(values: Sequence[float], most: float) -> str:
 
 def spark(series: Series) -> str | None:
     """A path with few points through the sums of done and failed ids; None if all are 0."""
-    both = [*map(add, series.done, series.failed)]
+    return spark_of([*map(add, series.done, series.failed)])
+
+
+def spark_of(both: Sequence[int]) -> str | None:
+    """A path with few points through the counts; None if all are 0."""
     width = max(1, len(both) // SPARK_POINTS)
     points = [*map(sum, zip_longest(*[both[first::width] for first in range(width)], fillvalue=0))]
     most = max(points, default=0)

@@ -3,13 +3,21 @@
 from collections.abc import Mapping
 from typing import Final
 
-MAIN: Final[Mapping[str, str]] = {"": "Overview", "tasks": "Tasks", "schedules": "Schedules", "processes": "Processes"}
+MAIN: Final[Mapping[str, str]] = {
+    "": "Overview",
+    "errors": "Errors",
+    "tasks": "Tasks",
+    "schedules": "Schedules",
+    "processes": "Processes",
+    "past-actions": "Actions",
+}
 """By path, in the order of the header."""
 OF_QUEUE: Final[Mapping[str, str]] = {
     "queue": "Queue",
     "waiting": "Waiting",
     "processing": "In flight",
     "morgue": "Morgue",
+    "errors": "Errors",
     "shards": "Shards",
     "limits": "Limits",
     "tenants": "Tenants",

@@ -164,11 +164,11 @@ def worker_named(context: RequestContext, name: str) -> type[Worker]:
 
 
 def filter_of(job_filter: JobFilter | UnsetType) -> IdFilter:
-    """The filter of the store."""
+    """The filter of the store; other fields, such as the queue, are no part of it."""
     if isinstance(job_filter, UnsetType):
         return ALL
     bounds: dict[str, str] = {}
     for name, value in msgspec.structs.asdict(job_filter).items():
-        if value is not UNSET:
+        if value is not UNSET and name in _FILTERED:
             bounds[_FILTERED[name]] = in_seconds(value) if name in _TIMES else value
     return IdFilter(**bounds)

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from lowkiq_lambda.config import Config
+from lowkiq_lambda.error_views import ErrorGroups
 from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.error_groups import ErrorPart, error_groups
 from lowkiq_lambda.store.inspect.find_ids import find_ids
 from lowkiq_lambda.store.inspect.jobs import JobReader
 from lowkiq_lambda.store.inspect.limits import QueueLimits
@@ -47,6 +49,10 @@ class Inspector:
     def find(self, queues: Mapping[str, QueueShards], text: str, limit: int) -> FoundIds:
         """An id in all queues, and ids that begin with it."""
         return find_ids(self._reader, [*queues.values()], text, limit)
+
+    def errors(self, queues: Mapping[str, QueueShards], part: ErrorPart) -> ErrorGroups:
+        """Last errors of ids, in groups."""
+        return error_groups(self._reader, queues, self._config.load_error, part)
 
     def queries(self, shards: QueueShards) -> Queries:
         """The jobs of the queue that has these shards."""

@@ -270,6 +270,11 @@ def declaration_key(queue_name: str) -> str:
     return f"{_queue_prefix(queue_name)}:declaration"
 
 
+def actions_key(queue_name: str) -> str:
+    """Where the dashboard keeps what people did to a queue, or to none ("")."""
+    return f"{_queue_prefix(queue_name)}:actions"
+
+
 def notification_channel(queue_name: str) -> str:
     """The channel on which a push says that a shard has work sooner than before."""
     return f"{PREFIX}:{escape(queue_name)}:notify"

@@ -1,0 +1,21 @@
+"""What people did, as people see it."""
+
+import msgspec
+
+
+class PastAction(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that somebody did to a queue by the dashboard or its API.
+
+    `at`: when it ended, Unix seconds. `target`: on what, in words; of a bulk action its filter. `changed`: how many
+    ids, shards or entries it changed. `state` is "in progress" while the steps of a bulk action go on, or for ever if
+    nobody went on; "failed" if Redis did not answer to the last. `run`: the same for all steps.
+    """
+
+    at: float
+    who: str
+    action: str
+    queue: str = ""
+    target: str = ""
+    changed: int = 0
+    state: str = "done"
+    run: str = ""

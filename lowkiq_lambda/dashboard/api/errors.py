@@ -1,0 +1,64 @@
+"""Errors in groups, and what people did."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from lowkiq_lambda.action_views import PastAction
+from lowkiq_lambda.dashboard.api.operations import ApiError
+from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.error_views import ErrorGrouping, ErrorGroups
+from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, past_actions
+
+
+class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Errors of a queue, or of all."""
+
+    queue: QueueName | UnsetType = UNSET
+    by: Annotated[
+        ErrorGrouping, Meta(description="`line`: errors are alike by their first line; `type`: by their type.")
+    ] = "line"
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of groups.")] = 100
+    cursor: Annotated[str, Meta(description="The `next` of the part before.")] | UnsetType = UNSET
+
+
+class PastActionsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Actions on a queue, or on all."""
+
+    queue: QueueName | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of actions.")] = 100
+
+
+class PastActions(msgspec.Struct, frozen=True, kw_only=True):
+    """The last actions, newest first."""
+
+    actions: list[PastAction]
+
+
+def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
+    """Last errors of jobs that are retried or buried, in groups.
+
+    One call reads some 50,000 errors. While `next` is not null, a further call with it as `cursor` counts others; the
+    counts of a group are to be added up.
+    """
+    worker = None if isinstance(params.queue, UnsetType) else worker_named(context, params.queue)
+    after = None if isinstance(params.cursor, UnsetType) else params.cursor
+    try:
+        return context.app.errors(worker, by=params.by, limit=params.limit, after=after)
+    except ValueError as error:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST, "bad_cursor", "The cursor is invalid: send the `next` of a part."
+        ) from error
+
+
+def actions(context: RequestContext, params: PastActionsParams) -> PastActions:
+    """What people changed by the dashboard and its API, as far as it is kept: of each queue the last 500 actions."""
+    app = context.app
+    if isinstance(params.queue, UnsetType):
+        names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE]
+    else:
+        names = [worker_named(context, params.queue).queue_name]
+    return PastActions(actions=past_actions(app.backend, app.config.retry_for, names, params.limit))

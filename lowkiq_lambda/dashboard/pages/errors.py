@@ -1,0 +1,68 @@
+"""Errors in groups, of one queue or of all, with the actions on the jobs of a group."""
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.charts import spark_of
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.queue import PAGE, no_queue
+from lowkiq_lambda.error_views import ErrorGroup
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.error_views import ErrorGrouping
+
+_GROUPINGS: Final = {"line": "type and first line", "type": "type alone"}
+
+
+class ErrorRow(msgspec.Struct, frozen=True):
+    """A group. `spark`: a path; `search`: the fields of the list of its jobs, `waiting` and `buried` links to these."""
+
+    group: ErrorGroup
+    number: int
+    spark: str | None
+    search: str
+    waiting: str
+    buried: str
+
+
+def show(context: RequestContext) -> Response:
+    """The page."""
+    name = context.query.get("queue")
+    worker = None if name is None else context.worker_named(name)
+    if name is not None and worker is None:
+        return no_queue(context)
+    by: ErrorGrouping = "type" if context.query.get("by") == "type" else "line"
+    after = context.query.get("after")
+    try:
+        found = context.app.errors(worker, by=by, limit=PAGE, after=after)
+    except ValueError:
+        return context.refuse(400, "This address is of a count that cannot go on. Begin again.")
+    chosen = {} if name is None else {"queue": name}
+    return context.render(
+        "errors.html",
+        queue=name,
+        shards=[] if worker is None else context.app.queries(worker).shards(),
+        rows=[_row(context, number, group) for number, group in enumerate(found.groups)],
+        found=found,
+        by=by,
+        groupings=_GROUPINGS,
+        links={other: context.link("errors", **chosen, by=other) for other in _GROUPINGS},
+        first=None if after is None else context.link("errors", **chosen, by=by),
+        next=None if found.next is None else context.link("errors", **chosen, by=by, after=found.next),
+        now=context.site.now(),
+    )
+
+
+def _row(context: RequestContext, number: int, group: ErrorGroup) -> ErrorRow:
+    search = {"text": group.line}
+    return ErrorRow(
+        group,
+        number,
+        spark_of(group.hours),
+        urlencode(search, errors="replace"),
+        context.link("waiting", queue=group.queue, **search),
+        context.link("morgue", queue=group.queue, **search),
+    )

@@ -1,0 +1,29 @@
+"""What people did: the last actions on the queues of the app."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.pages.queue import no_queue
+from lowkiq_lambda.store.inspect.past_actions import KEPT, KEPT_FOR, OF_NO_QUEUE, past_actions
+
+SHOWN: Final = 200
+
+
+def show(context: RequestContext) -> Response:
+    """The page."""
+    app, name = context.app, context.query.get("queue") or None
+    if name is not None and context.worker_named(name) is None:
+        return no_queue(context)
+    names = [*(worker.queue_name for worker in app.workers), OF_NO_QUEUE] if name is None else [name]
+    return context.render(
+        "past_actions.html",
+        queue=name,
+        names=sorted({*names} - {OF_NO_QUEUE}) if name is None else [worker.queue_name for worker in app.workers],
+        actions=past_actions(app.backend, app.config.retry_for, names, SHOWN),
+        now=context.site.now(),
+        kept=KEPT,
+        days=KEPT_FOR // 86_400,
+        most=SHOWN,
+    )

@@ -1,0 +1,50 @@
+"""Errors that are alike, as people see them."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+ErrorGrouping: TypeAlias = Literal["line", "type"]
+"""Errors are alike by their first line, or by their type alone."""
+
+SLOTS = 24
+"""Hours of the last day."""
+
+
+class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `buried` of ids in the morgue.
+
+    `line`: the first line, or the type. `first_at`, `last_at`: of their failures that are kept, five of each id, the
+    oldest and the newest (Unix seconds); None if none is. `hours`: how many of the ids failed last in each of the last
+    24 hours, the oldest hour first.
+    """
+
+    queue: str
+    type: str
+    line: str
+    waiting: int
+    buried: int
+    first_at: float | None
+    last_at: float | None
+    hours: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many ids have such an error."""
+        return self.waiting + self.buried
+
+
+class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """Errors in groups, the largest group first.
+
+    `counted`: how many errors were read, of about `total`. `next`: with it the next call reads further errors, and
+    counts only these; None if none are left. `others`: how many groups the limit left out. `skipped`: queues whose
+    declarations in Redis differ from the app's.
+    """
+
+    groups: list[ErrorGroup]
+    counted: int
+    total: int
+    next: str | None = None
+    others: int = 0
+    skipped: list[str] = []

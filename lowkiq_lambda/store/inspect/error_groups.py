@@ -1,0 +1,205 @@
+"""Last errors of ids, in groups of those that are alike: read in bounded steps, however many there are."""
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from lowkiq_lambda.error_views import SLOTS, ErrorGroup, ErrorGrouping, ErrorGroups
+from lowkiq_lambda.store.inspect.id_ranges import SearchableList
+from lowkiq_lambda.store.inspect.metrics import queue_totals
+from lowkiq_lambda.store.inspect.paging import check_limit
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.scripts import ReplyShape
+
+READ_AT_ONCE: Final = 50_000
+"""About how many errors one call reads."""
+SECONDS_AT_ONCE: Final = 2.0
+STEP: Final = 400
+"""About how many errors one call of the script reads."""
+LINE: Final = 300
+"""Characters of a first line."""
+_ABREAST: Final = 16
+"""Shards that one round trip reads."""
+_HOUR: Final = 3_600
+_LISTS: Final[tuple[SearchableList, ...]] = ("waiting", "morgue")
+_TYPE: Final = re.compile(r"[A-Za-z_][\w.]*(?=:|$)", re.ASCII)
+_CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,16}", re.ASCII)
+
+
+class ErrorTextsReply(ReplyShape, frozen=True):
+    """What error_texts.lua answers: the next cursor, errors read, and each text with times of its ids."""
+
+    scripts = ("error_texts",)
+    cursor: bytes
+    errors_read: int
+    texts: list[tuple[bytes, list[bytes]]]
+
+
+class _Scan(NamedTuple):
+    """A list of a shard that is read."""
+
+    shard: ShardRef
+    where: SearchableList
+
+
+class _Scans:
+    """Goes over lists, several of them abreast."""
+
+    def __init__(self, reader: ShardReader, scans: Sequence[_Scan]) -> None:
+        self._reader = reader
+        self._scans = scans
+        self._following = 0
+        """The number of the first list that is not begun."""
+        self._cursors: dict[int, bytes] = {}
+        """In those that are begun and not done, by number."""
+
+    def begin(self, after: str | None) -> None:
+        """Go on where that `cursor` was. Raises ValueError for any other text."""
+        if after is None:
+            return
+        if _CURSOR.fullmatch(after):
+            first, *others = after.split("/")
+            pairs = [other.split(":") for other in others]
+            fit = all(int(number) < int(first) and int(cursor) < 1 << 64 for number, cursor in pairs)
+            if fit and int(first) <= len(self._scans):
+                self._following = int(first)
+                self._cursors = {int(number): cursor.encode() for number, cursor in pairs}
+                return
+        raise ValueError(f"after={after!r} is not the `next` of a call of this.")
+
+    @property
+    def are_left(self) -> bool:
+        """Whether there is more to read."""
+        return bool(self._cursors) or self._following < len(self._scans)
+
+    def cursor(self) -> str:
+        """Where it is."""
+        return "/".join([str(self._following), *(f"{number}:{at.decode()}" for number, at in self._cursors.items())])
+
+    def step(self) -> Iterator[tuple[_Scan, ErrorTextsReply]]:
+        """What one round trip brings."""
+        for number in range(self._following, min(len(self._scans), self._following + _ABREAST - len(self._cursors))):
+            self._cursors[number], self._following = b"0", number + 1
+        numbers = [*self._cursors]
+        requests = [
+            (self._scans[number].shard, (self._scans[number].where, self._cursors[number], STEP)) for number in numbers
+        ]
+        for number, answer in zip(numbers, self._reader.ask_each("error_texts", requests), strict=True):
+            reply = ErrorTextsReply.of(answer)
+            self._cursors[number] = reply.cursor
+            if reply.cursor == b"0":
+                del self._cursors[number]
+            yield self._scans[number], reply
+
+
+@dataclass(slots=True)
+class _Tally:
+    waiting: int = 0
+    buried: int = 0
+    first_at: float | None = None
+    last_at: float | None = None
+    hours: list[int] = field(default_factory=lambda: [0] * SLOTS)
+
+    def add(self, where: SearchableList, times: Sequence[bytes], now: float) -> None:
+        """Count ids, each with the times of its newest and its oldest failure."""
+        ids = len(times) // 2
+        if where == "morgue":
+            self.buried += ids
+        else:
+            self.waiting += ids
+        for newest, oldest in zip(map(float, times[::2]), map(float, times[1::2]), strict=True):
+            if newest:
+                self.last_at = max(newest, self.last_at or newest)
+                self.first_at = min(oldest, self.first_at or oldest)
+                hour = SLOTS - 1 - max(0, int((now - newest) // _HOUR))
+                if hour >= 0:
+                    self.hours[hour] += 1
+
+
+class ErrorPart(NamedTuple):
+    """What is asked for: the kind of groups, how many at most, and behind which part, the `next` of it."""
+
+    by: ErrorGrouping = "line"
+    limit: int = 100
+    after: str | None = None
+
+
+def error_groups(
+    reader: ShardReader,
+    queues: Mapping[str, QueueShards],
+    load_error: Callable[[bytes], str],
+    part: ErrorPart = ErrorPart(),  # noqa: B008 - it cannot be changed
+) -> ErrorGroups:
+    """The errors of all ids of the queues that are retried or buried.
+
+    Raises BackendError, and ValueError if `after` is not the `next` of an earlier call.
+    """
+    check_limit(part.limit)
+    scans = _Scans(reader, [_Scan(shard, where) for of in queues.values() for where in _LISTS for shard in of])
+    scans.begin(part.after)
+    tallies: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
+    now, counted, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
+    while scans.are_left and (not counted or (counted < READ_AT_ONCE and time.monotonic() < ends_at)):
+        for (shard, where), reply in scans.step():
+            counted += reply.errors_read
+            for text, times in reply.texts:
+                line = headline(_loaded(load_error, text), part.by)
+                tallies[shard.queue_name, line].add(where, times, now)
+    found = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
+    return ErrorGroups(
+        groups=found[: part.limit],
+        counted=counted,
+        total=max(_total(reader, queues), counted),
+        next=scans.cursor() if scans.are_left else None,
+        others=max(0, len(found) - part.limit),
+    )
+
+
+def headline(text: str, by: ErrorGrouping) -> str:
+    r"""What errors that are alike share: the first line, or the type that it begins with, if it does.
+
+    >>> headline("shop.Late: no parcel\n  File ...", "line"), headline("shop.Late: no parcel", "type")
+    ('shop.Late: no parcel', 'shop.Late')
+    """
+    line = text.lstrip("\n").split("\n", 1)[0][:LINE].rstrip("\r")
+    return (type_of(line) or line) if by == "type" else line
+
+
+def type_of(line: str) -> str:
+    """The type of an exception that the line begins with, or "" for any other text."""
+    match = _TYPE.match(line)
+    return match[0] if match else ""
+
+
+def _loaded(load_error: Callable[[bytes], str], stored: bytes) -> str:
+    try:
+        return str(load_error(stored))
+    except Exception:  # noqa: BLE001 - a codec may raise anything, and the rest of the page can be shown
+        return stored.decode(errors="replace")
+
+
+def _total(reader: ShardReader, queues: Mapping[str, QueueShards]) -> int:
+    totals = queue_totals(reader, [*queues.values()]) if queues else []
+    return sum(metrics.retries + metrics.morgue_length for metrics in totals)
+
+
+def _group(queue: str, line: str, tally: _Tally) -> ErrorGroup:
+    return ErrorGroup(
+        queue=queue,
+        type=type_of(line),
+        line=line,
+        waiting=tally.waiting,
+        buried=tally.buried,
+        first_at=tally.first_at,
+        last_at=tally.last_at,
+        hours=tuple(tally.hours),
+    )
+
+
+def _order(group: ErrorGroup) -> tuple[int, str, str]:
+    return -group.count, group.queue, group.line
