@@ -11,7 +11,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.progress import JobProgress
+from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.store.inspect.past_actions import record_action
 from tests.browser.conftest import Visit
 from tests.browser.looks import look_around
 from tests.kit.accounts import READER
@@ -123,7 +126,13 @@ def queues(app: Lowkiq) -> Iterator[dict[str, str]]:
     busy.perform_async([{"id": f"waits-{number}", "payload": {"n": number}, "score": number} for number in range(6)])
     busy.perform_async([{"id": "a\0b"}])
     busy.perform_async([{"id": f"{LONG_ID}{number}", "payload": {"text": LONG_ID * 9}} for number in range(3)])
+    pulse = Pulse(app.drainer, "daemon", 4, print)
+    pulse.beats.beat(pulse.told())
+    target = "found by: last error contains 'met a closed warehouse'"
+    done = PastAction(at=time.time() - 90, who="olga", action="kill", queue=names["queue"], target=target, changed=41)
+    record_action(app.backend, done)
     yield names
+    pulse.beats.end()
     looked.set()
     drain.join()
 
