@@ -17,12 +17,14 @@ _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Done and failed ids per second over a span: paths in a box of WIDTH by HEIGHT, and their scale."""
+    """Done and failed ids per second over a span: paths, each in a box of WIDTH by HEIGHT with a scale of its own."""
 
     done: str
     failed: str
     most: float
-    """Ids per second at the upper edge."""
+    """Done ids per second at the upper edge."""
+    most_failed: float
+    """As `most`, of failed ids, which have a band of their own: a spike flattens nothing else."""
     series: Series
     total_done: int
     total_failed: int
@@ -42,11 +44,12 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    most = round_up(max([0, *series.done, *series.failed]) / series.step)
+    most, most_failed = (round_up(max([0, *each]) / series.step) for each in (series.done, series.failed))
     return Chart(
         done=line(series.done, most * series.step),
-        failed=line(series.failed, most * series.step),
+        failed=line(series.failed, most_failed * series.step),
         most=most,
+        most_failed=most_failed,
         series=series,
         total_done=sum(series.done),
         total_failed=sum(series.failed),

@@ -13,11 +13,13 @@ from lowkiq_lambda.dashboard.api.operations import PREFIX, NoParams, Operation
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.problems import Code
 from lowkiq_lambda.dashboard.security import cookies
+from lowkiq_lambda.dashboard.security.gate import PROOF_HEADER
 
 VERSION: Final = "1"
 """The API's version, as in its path; a change that breaks clients increases it."""
 _SERVER: Final = f"../{PREFIX.rpartition('/')[2]}"
 """The API's path relative to the description, so that it is right behind any proxy."""
+_ROOT: Final = [{"url": "../..", "description": "The dashboard itself."}]
 _TEMPLATE: Final = "#/components/schemas/{name}"
 _RESPONSE: Final = "#/components/responses/{}"
 _IF_NONE_MATCH: Final = {
@@ -46,6 +48,35 @@ _OF_ALL: Final = (
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
+
+
+_FOR_MONITORS: Final = {
+    "/healthz": {
+        "servers": _ROOT,
+        "get": {
+            "operationId": "healthz",
+            "summary": "Whether the app loads and Redis answers. It is open to everybody.",
+            "security": [],
+            "responses": {
+                status: {"description": meaning, "content": {"application/json": {"schema": {"type": "object"}}}}
+                for status, meaning in (("200", "All parts answer."), ("503", "The part that is `unreachable`."))
+            },
+        },
+    },
+    "/metrics": {
+        "servers": _ROOT,
+        "get": {
+            "operationId": "metrics",
+            "summary": "Metrics of all queues in the text format of Prometheus.",
+            "responses": {
+                "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+                "401": {"$ref": _RESPONSE.format(HTTPStatus.UNAUTHORIZED.name)},
+                "503": {"$ref": _RESPONSE.format(HTTPStatus.SERVICE_UNAVAILABLE.name)},
+            },
+        },
+    },
+}
+"""Paths beside the API."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,13 +118,19 @@ def description(operations: Sequence[Operation]) -> dict[str, Any]:
             "description": "The queues of an app: their metrics, their jobs, and the actions of operators.",
         },
         "servers": [{"url": _SERVER}],
-        "paths": paths,
+        "paths": paths | _FOR_MONITORS,
         "security": [{"token": []}, {"session": []}],
         "components": {
             "schemas": {name: _tidy(schema) for name, schema in components.items() if name not in parameters},
             "responses": {status.name: _problem(status) for status in _PROBLEMS},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
+                "form_token": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": PROOF_HEADER,
+                    "description": "With the cookie every POST needs it: the value of the field `csrf` of any form.",
+                },
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
@@ -115,6 +152,8 @@ def _described(operation: Operation, response: Any, components: Mapping[str, Any
             **{str(int(status)): {"$ref": _RESPONSE.format(status.name)} for status in sorted(_statuses(operation))},
         },
     }
+    if operation.method == "POST":
+        described["security"] = [{"token": []}, {"session": [], "form_token": []}]
     if operation.method == "GET" or operation.placeholders:
         described["parameters"] = [*_parameters(params, operation.placeholders)]
     else:

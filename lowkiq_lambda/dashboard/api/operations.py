@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lowkiq_lambda.dashboard.api.polled import Polled, polled_response
+from lowkiq_lambda.dashboard.api.sentences import sentence
 from lowkiq_lambda.dashboard.context import RequestContext, Site, get, post
 from lowkiq_lambda.dashboard.problems import Code
 
@@ -163,7 +164,7 @@ def _why(error: msgspec.ValidationError, params: type[msgspec.Struct]) -> str:
     mismatch = _NO_MATCH.fullmatch(str(error))
     described = mismatch and _descriptions_of_bounds(params).get(mismatch["field"])
     if mismatch is None or described is None:
-        return f"{error}."
+        return sentence(str(error))
     return f"`{mismatch['field']}` is not as it must be. {described}"
 
 

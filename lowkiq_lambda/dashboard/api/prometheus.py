@@ -1,12 +1,15 @@
 """Metrics for Prometheus: one series for each queue and metric, none for ids or shards."""
 
 from collections.abc import Iterator, Mapping
+from platform import python_version
 from typing import Final, NamedTuple
 
 from starlette.responses import Response
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.errors import BackendError
+from lowkiq_lambda.pulse import VERSION
 from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.inspect.overview import agreeing
 from lowkiq_lambda.store.shard.keys import declaration_key
@@ -49,8 +52,23 @@ METRIC_FAMILIES: Final = (
 
 
 def show(context: RequestContext) -> Response:
-    """The metrics of all queues."""
-    return Response("".join(f"{line}\n" for line in lines(_measured(context.app))), media_type=MEDIA_TYPE)
+    """The metrics of all queues; without Redis only that it is away."""
+    app = context.app
+    try:
+        measured = [*lines(_measured(app))]
+    except BackendError:
+        measured = []
+    text = "".join(f"{line}\n" for line in (*_of_app(is_up=bool(measured)), *measured))
+    return Response(text, media_type=MEDIA_TYPE)
+
+
+def _of_app(*, is_up: bool) -> Iterator[str]:
+    yield "# HELP lowkiq_up 1 if Redis answered with the metrics of the queues."
+    yield "# TYPE lowkiq_up gauge"
+    yield f"lowkiq_up {int(is_up)}"
+    yield "# HELP lowkiq_build_info 1, with the version of the library that the dashboard runs."
+    yield "# TYPE lowkiq_build_info gauge"
+    yield f'lowkiq_build_info{{version="{VERSION}",python="{python_version()}"}} 1'
 
 
 def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
