@@ -16,6 +16,7 @@ from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
+from tests.kit.apps import closing_app
 from tests.kit.handlers import LATER, FailingHandler
 from tests.kit.web import Answer, Browser
 from tests.kit.workers import declare
@@ -843,3 +844,50 @@ def test_the_description_knows_where_it_is(make_browser: MakeBrowser) -> None:
     assert {*(one.path for one in OPERATIONS), "/healthz", "/metrics"} == set(described.json["paths"])
     for name, way in described.json["paths"].items():
         assert all(one["description"] for one in way.get("get", {}).get("parameters", ())), name
+
+
+def test_the_history_of_a_queue_is_that_of_its_chart(app: Lowkiq, clock: ManualClock, worker: Any) -> None:
+    """SK-21: counts of each step, rates, and the times of batches."""
+    worker.perform_async([{"id": number} for number in range(3)])
+    app.drain()
+    clock.advance(120.0)
+
+    told = _robot(app, clock, READER).get(f"/api/v1/history?queue={worker.queue_name}&span=1h").json
+
+    assert (60, 60, 3) == (told["series"]["step"], len(told["series"]["done"]), sum(told["series"]["done"]))
+    assert {"p50", "p95"} == {*told["took"]} == {*told["waited"]}
+
+
+def test_metrics_say_that_redis_is_away(clock: ManualClock) -> None:
+    """Without the metrics of queues, and with the versions that run."""
+    with closing_app(Lowkiq(Config(redis_url="redis://127.0.0.1:1/0", redis_timeout=0.1), clock=clock)) as away:
+        declare(away, "away", FailingHandler())
+        answer = _robot(away, clock, READER).get("/metrics")
+
+    assert 200 == answer.status
+    assert "lowkiq_up 0" in answer.text.splitlines()
+    assert 'lowkiq_build_info{version="' in answer.text
+    assert "lowkiq_queue" not in answer.text
+
+
+def test_what_is_wrong_with_a_request_is_said_in_a_sentence(worker: Any, browser: Browser) -> None:
+    """With the name of the field, and without the words of a library."""
+    waiting = f"/api/v1/waiting/range_by_id?queue={worker.queue_name}"
+    assert [
+        "Invalid query: `limit` must be at most 1000.",
+        "Invalid query: `limit` must be a whole number, not a text.",
+        "Invalid query: `order` cannot be 'up'.",
+        "Invalid query: `queue` is missing.",
+    ] == [
+        browser.get(path).json["detail"]
+        for path in (f"{waiting}&limit=5000", f"{waiting}&limit=x", f"{waiting}&order=up", "/api/v1/shards")
+    ]
+
+
+def test_the_description_tells_of_the_token_of_forms(browser: Browser) -> None:
+    """A program with a cookie needs it for every POST, and monitors find what they read."""
+    described = browser.get("/api/v1/openapi.json").json
+    posts = [path["post"]["security"] for path in described["paths"].values() if "post" in path]
+    assert posts == [[{"token": []}, {"session": [], "form_token": []}]] * len(posts)
+    assert "x-csrf-token" == described["components"]["securitySchemes"]["form_token"]["name"]
+    assert [] == described["paths"]["/healthz"]["get"]["security"]

@@ -39,7 +39,9 @@ def _kinds(names: str) -> str:
     return " or ".join(_KINDS.get(name, f"`{name}`") for name in names.split(" | "))
 
 
-def _form(pattern: str, words: Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], Callable[[re.Match[str]], str]]:
+def _form(
+    pattern: str, words: Callable[[re.Match[str]], str]
+) -> tuple[re.Pattern[str], Callable[[re.Match[str]], str]]:
     return re.compile(pattern + _AT, re.DOTALL), words
 
 
