@@ -33,9 +33,10 @@ def walk(page: Page, address: str, queue_name: str) -> None:
     expect_done(page, "1 id was")
     page.get_by_role("link", name="Back to the list").click()
     expect(page.get_by_text("No job waits")).to_be_visible()
+    tabs = page.get_by_role("navigation", name="Pages of the queue")
     for name in ("In flight", "Morgue", "Shards"):
-        page.get_by_role("link", name=name, exact=True).click()
-        expect(page.get_by_role("link", name=name, exact=True)).to_have_attribute("aria-current", "page")
+        tabs.get_by_role("link", name=name).click()
+        expect(tabs.get_by_role("link", name=name)).to_have_attribute("aria-current", "page")
         assert page.url.startswith(address)
     page.get_by_role("link", name="lowkiq", exact=True).click()
     expect(page.get_by_role("link", name=queue_name)).to_be_visible()

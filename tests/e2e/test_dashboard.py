@@ -158,7 +158,7 @@ def test_a_failed_job_is_found_put_back_and_seen_done(stack: Stack, open_window:
     page.goto(stack.deployment.dashboard_url)
     row.locator("td[data-name=Morgue] a").click()
     page.get_by_label("Error contains").fill("comes after 2")
-    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="Show").click()
     page.get_by_role("link", name=path, exact=True).click()
     expect(page.get_by_role("region", name="Last error")).to_contain_text(f"ValueError: {path}: change 1 comes after 2")
 
