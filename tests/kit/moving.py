@@ -7,7 +7,7 @@ from lowkiq_lambda.store.shard.declarations import Registered, registered, repla
 from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import Home, Layout, settled
 from tests.kit.apps import MakeApp
-from tests.kit.handlers import Notes, failing
+from tests.kit.handlers import Notes
 from tests.kit.servers import Server
 from tests.kit.workers import declare
 
@@ -20,6 +20,7 @@ class HandMade:
         self._app = app
         self._name = queue_name
         there = self._there()
+        self._merge: str = there.made_with["merge"]
         self.layout: Layout = there.layout or settled(there.made_with["shards_count"])
 
     def through(self, after: int) -> None:
@@ -35,14 +36,14 @@ class HandMade:
         epoch = int(self._app.backend.now(self.shard(Home(self.layout.before, 0))) * 1_000_000)
         self._write(self.layout.begun(after, epoch))
 
-    def close(self, group: int) -> None:
+    def close(self, group: int, last_score: float = 0.0) -> None:
         """Make the new shards of the group receive, and close the old ones."""
         epoch = self.layout.epoch
         for home in self.layout.targets(group):
             self._server.admin.hdel(self.shard(home).key("meta"), "closed")
-            self._set(home, receiving=epoch, generation=epoch, merge="min")
+            self._set(home, receiving=epoch, generation=epoch, merge=self._merge)
         for home in self.layout.sources(group):
-            self._set(home, closed=f"{epoch} 0 0 0", generation=epoch)
+            self._set(home, closed=f"{epoch} 0 {last_score} 0", generation=epoch)
 
     def open(self, group: int) -> None:
         """Open the new shards of the group, and say so."""
@@ -76,9 +77,10 @@ class HandMade:
 class Both:
     """Two processes that have the queue with 4 shards; the second moves it."""
 
-    def __init__(self, make_app: MakeApp, queue_name: str) -> None:
+    def __init__(self, make_app: MakeApp, queue_name: str, **fields: Any) -> None:
         self.name = queue_name
         self.here, self.there = make_app(), make_app()
-        self.worker = declare(self.here, queue_name, Notes(failing("13")), shards_count=4)
-        self.mover = declare(self.there, queue_name, Notes(), shards_count=4)
+        self.notes = Notes()
+        self.worker = declare(self.here, queue_name, self.notes, shards_count=4, **fields)
+        self.mover = declare(self.there, queue_name, Notes(), shards_count=4, **fields)
         self.there.queue_of(self.mover)
