@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final, TypeVar
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.errors import LowkiqError, is_of_move
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.session import LeaseSession
 
@@ -53,6 +53,11 @@ class Survivors:
             try:
                 self._tell(shard)
             except LowkiqError as error:
+                if is_of_move(error):
+                    # Its jobs are in another shard: there nobody was blamed, or it is too late.
+                    with self._lock:
+                        self._unheard.pop(shard, None)
+                    continue
                 logger.warning("a holder that lives could not say so: %s", error)
             else:
                 heard.append(shard)

@@ -199,7 +199,7 @@ def test_a_declaration_that_nobody_can_read_stops_its_queue_alone(
     with pytest.raises(QueueMismatch, match="cannot be read"):
         later.drain()
     assert [["b"]] == beside.ids
-    assert {} == declared_queues(later.backend, 0.0)[queue_name]
+    assert {} == declared_queues(later.backend, 0.0)[queue_name].made_with
 
     server.admin.delete(key)
     worker.perform_async(jobs_of("c"))

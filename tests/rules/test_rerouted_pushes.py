@@ -1,10 +1,10 @@
 """Pushes to a queue that is resharded: each job is written once, those of an id in order, whatever the pusher knew."""
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
-from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS, Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
 from tests.kit.apps import MakeApp
@@ -42,7 +42,7 @@ def chunk_of(both: Both, token: bytes) -> Chunk:
 
 def sent(both: Both, chunk: Chunk) -> list[str]:
     """The id of what was written, after one attempt that this process makes."""
-    results: list[Pushed | None] = [None]
+    results: list[Any] = [None]
     client = both.here._parts.push_client(both.here.queue_of(both.worker))
     unwritten = client.pusher.write([[chunk]], results, 0.0)
     assert {} == unwritten.errors

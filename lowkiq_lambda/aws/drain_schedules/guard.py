@@ -31,6 +31,8 @@ class QueueFound:
     name: str
     made_with: Mapping[str, object]
     shards: tuple[Held, ...] | None
+    accepts: tuple[int, ...] = ()
+    """The counts of shards that code may declare, of a queue that was resharded, or is."""
 
     @property
     def occupied(self) -> tuple[int, ...]:
@@ -68,7 +70,12 @@ def find_stranded(
 
 
 def _disagrees(queue: QueueFound, code: Mapping[str, Declaration]) -> bool:
-    return queue.name in code and asdict(code[queue.name]) != dict(queue.made_with)
+    if queue.name not in code:
+        return False
+    declared = asdict(code[queue.name])
+    if declared["shards_count"] in queue.accepts:
+        declared["shards_count"] = queue.made_with.get("shards_count")
+    return declared != dict(queue.made_with)
 
 
 def _mismatched(queue: QueueFound, declared: Declaration) -> Stranded:

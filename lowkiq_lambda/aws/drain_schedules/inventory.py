@@ -1,13 +1,13 @@
 """What the drift guard looks at: the app's declarations, and the queues in Redis. Writes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
 from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.store.inspect.declared_queues import declared_queues
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Declaration, shards_of
+from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Declaration, Registered, read_registered
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -22,21 +22,44 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
     declared = declared_queues(app.backend, app.config.retry_for)
-    shards = {name: _shards(name, made_with) for name, made_with in declared.items()}
+    shards = {name: _shards(name, there) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
     measured = queue_metrics(ShardReader(app.backend, app.config.retry_for), list(readable.values()))
-    held = {name: tuple(map(_held, numbers.shards)) for name, numbers in zip(readable, measured, strict=True)}
-    return [QueueFound(name, made_with, held.get(name)) for name, made_with in declared.items()]
+    held = {
+        name: _by_index(own, numbers.shards) for (name, own), numbers in zip(readable.items(), measured, strict=True)
+    }
+    return [
+        QueueFound(name, there.made_with, held.get(name), there.layout.accepts if there.layout else ())
+        for name, there in declared.items()
+    ]
 
 
-def _shards(name: str, made_with: Mapping[str, object]) -> list[ShardRef]:
+def shards_counts(app: Lowkiq) -> list[int]:
+    """How many indexes the app's queues have that were resharded, or are to be. Raises BackendError."""
+    found = ((queue, read_registered(app.backend, name, app.config.retry_for)) for name, queue in app.queues.items())
+    codec = app.config.codec_name
+    return [
+        there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration(codec))
+    ]
+
+
+def _shards(name: str, there: Registered) -> list[ShardRef]:
     """None of a queue that a library with another layout has made: what is in its keys cannot be told."""
+    made_with = there.made_with
     count = made_with.get("shards_count")
     known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
     if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
         return []
-    return shards_of(name, made_with)
+    return there.shards(name)
+
+
+def _by_index(shards: Sequence[ShardRef], numbers: Sequence[Metrics]) -> tuple[Held, ...]:
+    """What a drain of each index finds: while a queue is resharded two shards have the same."""
+    held = [Held()] * max(shard.shards_count for shard in shards)
+    for shard, metrics in zip(shards, numbers, strict=True):
+        held[shard.index] += _held(metrics)
+    return tuple(held)
 
 
 def _held(shard: Metrics) -> Held:

@@ -10,7 +10,7 @@ from typing import Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.deployed import Group, function_arn, stack_outputs
 from lowkiq_lambda.aws.drain_schedules.guard import Stranded, find_stranded
-from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis
+from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis, shards_counts
 from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe
@@ -45,7 +45,7 @@ def print_indexes(named: str | None, guard: GuardOptions, environ: Mapping[str, 
         sys.stderr.write(f"REFUSED  {queue.sentence}\n")
     if stranded:
         return FAILED
-    indexes = _indexes(app)
+    indexes = _indexes(app, guard)
     if len(indexes) > _MOST_INDEXES:
         sys.stderr.write(
             f"warning: a template holds at most 500 resources, and these are {len(indexes)} schedules: "
@@ -94,8 +94,10 @@ def _load(named: str | None, guard: GuardOptions, environ: Mapping[str, str]) ->
     return app
 
 
-def _indexes(app: Lowkiq) -> range:
-    return indexes_of(worker.shards_count for worker in app.workers)
+def _indexes(app: Lowkiq, guard: GuardOptions) -> range:
+    with _hint():
+        resharded = [] if guard.unguarded else shards_counts(app)
+    return indexes_of([*(worker.shards_count for worker in app.workers), *resharded])
 
 
 def _wanted(app: Lowkiq, deploy: Deploy, outputs: Mapping[str, str]) -> list[Schedule]:
@@ -110,7 +112,7 @@ def _wanted(app: Lowkiq, deploy: Deploy, outputs: Mapping[str, str]) -> list[Sch
         dead_letters=options.dead_letters or outputs.get("FailureQueueArn"),
         enabled=options.state == "enabled" if options.state else None,
     )
-    return [wanted_schedule(target.prefix, index, like) for index in _indexes(app)]
+    return [wanted_schedule(target.prefix, index, like) for index in _indexes(app, deploy.guard)]
 
 
 def _output(outputs: Mapping[str, str], stack: str | None, name: str, option: str) -> str:

@@ -1,25 +1,27 @@
 """All queues that Redis knows, also those that no worker of the app has; only read."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from lowkiq_lambda.store.server.faults import is_wrong_type
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.declarations import registered
+from lowkiq_lambda.store.shard.declarations import Registered, registered
 from lowkiq_lambda.store.shard.keys import declaration_key
 
 _BEFORE, _AFTER = declaration_key("\0").split("%00")
 _STEP: Final = 1_000
 
 
-def declared_queues(backend: Backend, retry_for: float) -> dict[str, Mapping[str, Any]]:
-    """What each queue was made with, by its name. It looks at every key of the server. Raises BackendError."""
+def declared_queues(backend: Backend, retry_for: float) -> dict[str, Registered]:
+    """The declaration of each queue, by its name; an empty one where it cannot be read. Raises BackendError.
+
+    It looks at every key of the server.
+    """
     return backend.retrying(retry_for, lambda: _declared(backend))
 
 
-def _declared(backend: Backend) -> dict[str, Mapping[str, Any]]:
+def _declared(backend: Backend) -> dict[str, Registered]:
     matches = backend.client.scan_iter(match=f"{_BEFORE}*{_AFTER}", count=_STEP)
     keys = sorted({key.decode() for key in matches})
     values = send_each(backend.client, [(key, ("GET", key)) for key in keys])
@@ -30,7 +32,7 @@ def _name_of(key: str) -> str:
     return unquote(key.removeprefix(_BEFORE).removesuffix(_AFTER))
 
 
-def _decoded(value: object) -> Mapping[str, Any]:
+def _decoded(value: object) -> Registered:
     if isinstance(value, Exception) and not is_wrong_type(value):
         raise value
-    return registered(value).made_with
+    return registered(value)

@@ -264,8 +264,16 @@ def mismatch(queue_name: str, declaration: Declaration, there: Registered) -> Qu
     return QueueMismatch(
         f"Queue {queue_name!r} is declared with {declared}, but it was made with {made_with}. Restore the "
         "declaration; or give the worker another queue_name and let a worker with the old declaration push the "
-        "remaining jobs to it; or, if the queue is drained and nobody pushes, call app.redeclare with the worker.",
+        f"remaining jobs to it; {_reshard_advice(queue_name, names, here)}or, if the queue is drained and nobody "
+        "pushes, call app.redeclare with the worker.",
         queue_name=queue_name,
         declared=declared,
         stored=made_with,
     )
+
+
+def _reshard_advice(queue_name: str, names: Sequence[str], declared: Mapping[str, Any]) -> str:
+    """What helps where the count of shards alone is another one."""
+    if names != ["shards_count"]:
+        return ""
+    return f"or run `lowkiq reshard {queue_name} --to {declared['shards_count']}`, with its jobs; "

@@ -6,7 +6,7 @@ import pytest
 
 from lowkiq_lambda import BackendDenied, Config, Lowkiq, Worker
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound, find_stranded
-from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis
+from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_in_redis, shards_counts
 from lowkiq_lambda.store.shard.keys import declaration_key
 from tests.kit.servers import Cluster, Server
 
@@ -129,3 +129,16 @@ def test_a_user_of_the_keys_alone_may_look(own_server: Server) -> None:
     url = own_server.add_user("deployer", "~lowkiq:*", "&lowkiq:*", "+@all")
 
     assert Held(waiting=3) == total(by_name(app_at(url, {"New": 1}))["Old"])
+
+
+def test_a_queue_that_was_resharded_is_served_by_code_with_its_old_count(own_server: Server) -> None:
+    """No deploy is refused for a count that the queue had, or gets; schedules are for as many shards as it may have."""
+    app = app_at(own_server.url, {"Orders": 4})
+    push(app, 20)
+    app.reshard(app.workers[0], to=6)
+    old, new, other = (app_at(own_server.url, {"Orders": count}) for count in (4, 6, 5))
+
+    assert 6 == len(by_name(app)["Orders"].shards or ())
+    assert [[], []] == [find_stranded(declarations_of(each), queues_in_redis(each)) for each in (old, new)]
+    assert ["Orders"] == [one.queue_name for one in find_stranded(declarations_of(other), queues_in_redis(other))]
+    assert [[6], [6], []] == [shards_counts(each) for each in (old, new, other)]
