@@ -19,6 +19,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
     """
 
     shard: int
+    shards_count: int
     number: int
     kind: str
     at: float
@@ -43,6 +44,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
     at: float
     shard: int
+    shards_count: int
     owner: str
     token: int
     held_since: float | None
@@ -63,6 +65,7 @@ class LifeEvent(msgspec.Struct, frozen=True):
 
     at: float
     shard: int
+    shards_count: int
     number: int
     kind: str
     token: int | None

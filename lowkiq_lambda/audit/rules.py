@@ -20,10 +20,11 @@ class Violation(msgspec.Struct, frozen=True):
     number: int
     what: str
     shard: int = 0
+    shards_count: int = 0
 
     def __str__(self) -> str:
         where = f"entry {self.number}" if self.number else "at the end"
-        return f"{self.rule}: id {self.id!r}, shard {self.shard}, {where}: {self.what}"
+        return f"{self.rule}: id {self.id!r}, shard {self.shard} of {self.shards_count}, {where}: {self.what}"
 
 
 _BACK: Final = frozenset({"retried", "returned", "suspected", "checkpointed", "rest", "held"})
@@ -67,7 +68,8 @@ class Judge:
         self.violations: list[Violation] = []
         self.ledger = Ledger(known_from)
         self._token = 0
-        self._number = self._shard = 0
+        self._number = 0
+        self._shard = (0, 0)
         self._kind = ""
         self._holder = 0
         self._holders: dict[str, int] = {}
@@ -87,7 +89,7 @@ class Judge:
 
     def read(self, entry: JournalEntry) -> None:
         """Go on with the next entry."""
-        self._number, self._shard, self._kind = entry.number, entry.shard, entry.kind
+        self._number, self._kind, self._shard = entry.number, entry.kind, (entry.shard, entry.shards_count)
         self._holder = entry.holder or 0
         self._count(entry.call)
         if entry.kind == "recovered":
@@ -216,4 +218,4 @@ class Judge:
         return state
 
     def _violation(self, rule: str, job_id: str, what: str) -> None:
-        self.violations.append(Violation(rule, job_id, self._number, what, self._shard))
+        self.violations.append(Violation(rule, job_id, self._number, what, *self._shard))

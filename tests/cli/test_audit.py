@@ -67,7 +67,7 @@ def test_a_violation_is_told_with_its_rule(
     told = capsys.readouterr().out
     (line, _, *report) = told.splitlines()
     assert [1, 1] == codes
-    assert f"account: id 'a', shard {shard.number}, at the end: payload 1 is gone, and should be waiting" == line
+    assert f"account: id 'a', shard {shard.number} of 2, at the end: payload 1 is gone, and should be waiting" == line
     assert ["account"] == [violation["rule"] for violation in json.loads("".join(report))["violations"]]
 
 

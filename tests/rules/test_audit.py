@@ -167,3 +167,24 @@ def test_each_seeded_fault_is_found(
             break
 
     assert rule in found
+
+
+def test_e93_the_audit_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """E-93: journals of shards that are left are read with those of the new ones, and what was moved is there."""
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    app.actions(worker).journal("all")
+    jobs = [{"id": number % 20, "payload": number} for number in range(60)]
+    worker.perform_async(jobs[:30])
+    app.drain()
+    worker.perform_async([{**job, "perform_in": clock.time() + 5} for job in jobs[30:45]])
+    app.reshard(worker, to=3)
+    worker.perform_async(jobs[45:])
+    clock.advance(10)
+    app.drain()
+
+    report = app.audit(worker)
+    assert [] == [*map(str, report.violations)]
+    assert 5 == report.shards
+    life = app.queries(worker).biography(0)
+    assert [2, 3] == [*dict.fromkeys(event.shards_count for event in life.events)]
+    assert "gone" == life.now

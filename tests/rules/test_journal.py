@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
+from lowkiq_lambda import BackendFull, Batch, Config, Failed, Lowkiq, Worker
 from lowkiq_lambda.journal_views import JournalEntry
 from lowkiq_lambda.store.inspect.journal import read_journals
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import closing_app
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes, failing
+from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of
 
 
@@ -151,3 +153,84 @@ def test_the_level_ends_by_hand_and_is_of_the_shards_that_were_named(
     assert [1] == [entry.shard for entry in entries(app, worker) if entry.kind != "level"]
     with pytest.raises(ValueError, match="at most 86400, not 100000"):
         app.actions(worker).journal("all", seconds=100_000)
+
+
+def test_e41_a_full_server_still_gets_its_journal(own_server: Server, queue_name: str, notes: Notes) -> None:
+    """E-41: outcomes are written behind a command that frees, and what was refused is in no journal."""
+    with closing_app(Lowkiq(Config(redis_url=own_server.url))) as app:
+        worker = declare(app, queue_name, notes, max_retry_count=0)
+        app.actions(worker).journal("all")
+        worker.perform_async(jobs_of("ab"))
+        own_server.admin.config_set("maxmemory-policy", "noeviction")
+        own_server.admin.config_set("maxmemory", "1mb")
+        with pytest.raises(BackendFull):
+            worker.perform_async(jobs_of("c"))
+        notes.then = failing("a")
+        app.drain()
+        kinds = [entry.kind for entry in entries(app, worker)]
+        own_server.admin.config_set("maxmemory", "0")
+
+        assert ["level", "pushed", "claimed", "dead", "claimed", "done"] == kinds
+        assert [] == app.audit(worker).violations
+
+
+def test_a_clock_that_goes_back_stops_no_journal(
+    app: Lowkiq, clock: ManualClock, queue_name: str, notes: Notes
+) -> None:
+    """Entries are numbered, so that the order stays; a level that ends in a far future counts as ended."""
+    worker = declare(app, queue_name, notes)
+    shard = app.queue_of(worker).shards[0]
+    app.actions(worker).journal("all")
+    worker.perform_async(jobs_of("a"))
+    clock.advance(-3_600)
+    worker.perform_async(jobs_of("b"))
+    app.backend.client.hset(shard.key("meta"), "journal_until", clock.time() + 500_000)
+    worker.perform_async(jobs_of("c"))
+    worker.perform_async(jobs_of("d"))
+
+    assert [1, 2, 3, 4] == [entry.number for entry in entries(app, worker)]
+    assert ["level", "pushed", "pushed", "level"] == [entry.kind for entry in entries(app, worker)]
+
+
+def test_scripts_that_the_server_forgot_write_the_journal_once(
+    own_server: Server, queue_name: str, notes: Notes
+) -> None:
+    """What is sent again with its text is one call, and one entry."""
+    with closing_app(Lowkiq(Config(redis_url=own_server.url))) as mine:
+        worker = declare(mine, queue_name, notes)
+        mine.actions(worker).journal("all")
+        worker.perform_async(jobs_of("a"))
+        own_server.admin.script_flush()
+        worker.perform_async(jobs_of("b"))
+        own_server.admin.script_flush()
+        mine.drain()
+
+        assert [("pushed", [["a", 1]]), ("pushed", [["b", 2]])] == told(mine, worker)[1:3]
+        assert [] == mine.audit(worker).violations
+
+
+def test_a_journal_without_its_numbers_begins_anew(app: Lowkiq, queue_name: str, notes: Notes) -> None:
+    """A key of meta that somebody deleted must not stop what the journal tells of."""
+    worker = declare(app, queue_name, notes)
+    shard = app.queue_of(worker).shards[0]
+    app.actions(worker).journal("all")
+    worker.perform_async(jobs_of("ab"))
+    app.backend.client.hdel(shard.key("meta"), "journal_seq")
+    app.drain()
+
+    assert ["claimed", "done"] == [entry.kind for entry in entries(app, worker)][:2]
+    assert 1 == entries(app, worker)[0].number
+
+
+def test_a_journal_keeps_some_two_thousand_events(app: Lowkiq, queue_name: str, notes: Notes) -> None:
+    """Most of them are dropped as new ones come, and the verdict begins behind the gap."""
+    worker = declare(app, queue_name, notes)
+    shard = app.queue_of(worker).shards[0]
+    app.actions(worker).journal("all")
+    worker.perform_async([{"id": "a", "payload": number} for number in range(64 * 40)])
+    app.backend.client.xtrim(shard.key("journal"), 10, approximate=False)
+    app.drain()
+    report = app.audit(worker)
+
+    assert [] == report.violations
+    assert report.since is not None

@@ -64,6 +64,7 @@ def _event(entry: JournalEntry, numbers: Sequence[Any]) -> LifeEvent:
     return LifeEvent(
         at=entry.at,
         shard=entry.shard,
+        shards_count=entry.shards_count,
         number=entry.number,
         kind=entry.kind,
         token=entry.holder,

@@ -85,6 +85,7 @@ def _entry(shard: ShardRef, stream_id: bytes, pairs: Sequence[bytes]) -> Journal
         kind, items = UNREADABLE, []
     return JournalEntry(
         shard=shard.number,
+        shards_count=shard.shards_count,
         number=int(stream_id.partition(b"-")[0]),
         kind=kind,
         at=float(fields[b"time"]),

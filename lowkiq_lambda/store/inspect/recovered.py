@@ -20,6 +20,7 @@ def _told(entry: JournalEntry, now: dict[str, Whereabouts]) -> Recovered:
     return Recovered(
         at=entry.at,
         shard=entry.shard,
+        shards_count=entry.shards_count,
         owner=item["owner"],
         token=entry.holder or 0,
         held_since=float(item["since"]) if item["since"] else None,

@@ -1,5 +1,5 @@
 --! keys due jobs box suspects flight morgue morgue_payloads meta
---! needs shard mover floors free_memory_first in_use
+--! needs shard mover floors free_memory_first in_use journal
 -- Makes a shard receive what a move brings it: from then on it takes pushes. Harmless to repeat, and to call again with
 -- larger floors, also once the shard is open.
 -- ARGV[4]   epoch
@@ -39,6 +39,13 @@ elseif merge == '' or call('HEXISTS', meta, 'receiving') == 0 then
   return {'OK'}
 end
 local set = cmsgpack.unpack(ARGV[9])
-if set.journal_until then note_use('journalling', true) end
+if set.journal_until then
+  note_use('journalling', true)
+  -- What has an arrival number up to this one is brought by the move.
+  if last ~= epoch then
+    enter('level', {level = 'all', was = 'trouble', arrival = tonumber(call('HGET', meta, 'arrival') or 0)})
+    write_journal(ARGV[4])
+  end
+end
 for field, value in pairs(set) do call('HSET', meta, field, value) end
 return {'OK'}
