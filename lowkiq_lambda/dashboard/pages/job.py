@@ -17,6 +17,7 @@ from lowkiq_lambda.dashboard.pages.job_task import task_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import shown_id
+from lowkiq_lambda.dashboard.pages.timeline import timeline
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
 from lowkiq_lambda.store.inspect.queries import Queries
@@ -73,6 +74,8 @@ def show(context: RequestContext) -> Response:
         name=shown_id(meant),
         whole=shown_id(meant, _LONGEST_ID),
         task=None if context.is_partial else task_of(context, worker.queue_name, meant),
+        # A journal is read as a whole, so not with each refresh.
+        timeline=None if context.is_partial else timeline(context, worker, meant),
         situation=situation,
         diagnosis=diagnose(situation, worker.concurrency, limits_of(context, worker, situation)),
         max_retry_count=worker.max_retry_count,
