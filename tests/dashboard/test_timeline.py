@@ -10,7 +10,7 @@ from tests.kit.web import Browser
 def test_a_job_that_is_done_has_a_past(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """SK-21: also an id that is gone: its pushes, claims and outcomes, newest first, where the journal has all."""
     page = f"/job?queue={worker.queue_name}&id=7"
-    assert "The journal of the shard has nothing of this id" in browser.get(page).words
+    assert "The journal of the shard does not mention this id" in browser.get(page).words
     app.actions(worker).journal("all", seconds=600.0)
     worker.perform_async([{"id": "7"}])
     app.drain()
