@@ -4,10 +4,18 @@ from collections import defaultdict
 
 import pytest
 
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.errors import ShardClosed
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
+from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.holders import LIMITS, RETRY_FOR
+from tests.kit.servers import Server
 from tests.kit.workers import declare
 from tests.reshard.filled import Fill
+from tests.reshard.held import held
 
 
 def performed(notes: Notes) -> dict[str, list[object]]:
@@ -46,3 +54,39 @@ def test_all_that_a_queue_holds_lies_in_the_other_shards(fill: Fill, before: int
     assert was == filled.held(after)
     left = {name: what for name, what in filled.held().items() if what}
     assert {"counters": dict.fromkeys(was["counters"], 0)} == left
+
+
+@pytest.mark.parametrize("merge", ["min", "max", "never"])
+def test_an_id_may_have_more_than_a_call_carries(fill: Fill, monkeypatch: pytest.MonkeyPatch, merge: str) -> None:
+    """The payloads of an id that come in several slices have their order, and each its retry_count."""
+    filled = fill(3, merge=merge)
+    was = filled.held()
+    monkeypatch.setattr("lowkiq_lambda.store.shard.moving.SLICE_RECORDS", 1)
+
+    filled.app.reshard(filled.worker, to=2)
+
+    assert was == filled.held(2)
+
+
+def test_what_a_dead_holder_left_is_recovered_before_its_shard_is_closed(
+    app: Lowkiq, queue_name: str, clock: ManualClock, server: Server
+) -> None:
+    """P2, P5: as the next holder of the shard would have done; while the holder may live, the move waits for it."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=1)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    shard = ShardRef(queue_name, 1, 0)
+    terms = LeaseSettings(30.0, "min", MorgueLimits(100, 10_000_000, 1_000.0), b"crashed")
+    session = LeaseSession(app.backend, shard, "nobody", terms)
+    session.acquire("somebody", LIMITS, RETRY_FOR)
+    began = clock.time()
+    # It goes by the server's own clock, which does not move with the test's.
+    server.admin.delete(shard.key("lease"))
+
+    app.reshard(worker, to=2)
+
+    state = held(server.admin, [ShardRef(queue_name, 2, index) for index in range(2)])
+    assert clock.time() >= began + 30.0
+    assert ({}, ["a"], 1) == (state["flight"], [*state["waiting"]], state["counters"]["recovered"])
+    with pytest.raises(ShardClosed):
+        session.renew(RETRY_FOR)
