@@ -54,6 +54,11 @@ class AppCore:
         return bool(self._tasks and self._tasks.has_made_one) or self._parts.has_seen(TASKS)
 
     @property
+    def follows_moves(self) -> bool:
+        """Whether a queue is on its way to another number of shards, as far as this process knows."""
+        return any(queue.shards.layout.is_moving for queue in self._queues.values())
+
+    @property
     def backend(self) -> Backend:
         """The connections that pushes and people's looks go through."""
         return self._parts.backend

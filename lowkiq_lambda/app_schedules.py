@@ -52,6 +52,10 @@ class AppSchedules(AppCore):
             from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start
 
             periods.append((TaskDuty.name, TaskDuty.every))
+        if self.follows_moves:
+            from lowkiq_lambda.reshard.duty import ReshardDuty  # noqa: PLC0415 - imported lazily: cold start
+
+            periods.append((ReshardDuty.name, ReshardDuty.every))
         states = duty_states(self.backend, self._queues, periods, self.config.retry_for)
         return [*states, *self.schedules.duty_states()] if self.fires_schedules else states
 

@@ -35,6 +35,10 @@ def tasks_of(app: Lowkiq, settings: Settings) -> dict[str, Task]:
         from lowkiq_lambda.aws.duty_task import look_after_tasks  # noqa: PLC0415 - imported lazily: cold start
 
         tasks["tasks"] = look_after_tasks
+    if app.follows_moves:
+        from lowkiq_lambda.aws.duty_task import go_on_with_moves  # noqa: PLC0415 - imported lazily: cold start
+
+        tasks["moves"] = go_on_with_moves
     if settings.fan_out:
         tasks["drains"] = start_drains
     if settings.punctual and app.fires_schedules:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
-from lowkiq_lambda.duties.duty import SCHEDULES, TASKS
+from lowkiq_lambda.duties.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
 from lowkiq_lambda.error_text import headline
 
@@ -37,6 +37,16 @@ def look_after_tasks(tick: Tick) -> dict[str, int] | None:
     ran = task_runner(tick.app, tick.app.backend.clock).run_due(lambda: tick.remaining() - keep)
     note_errors(tick, ran)
     return ran.results.get(TASKS)
+
+
+def go_on_with_moves(tick: Tick) -> dict[str, str] | None:
+    """What the duty returned that goes on with moves of queues to other shards, where it was due."""
+    from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only while a queue moves
+
+    keep = tick.remaining() * (1 - SHARE)
+    ran = move_runner(tick.app, tick.app.backend.clock).run_due(lambda: tick.remaining() - keep)
+    note_errors(tick, ran)
+    return ran.results.get(MOVES)
 
 
 def note_errors(tick: Tick, ran: DutiesRun) -> None:

@@ -16,7 +16,9 @@ SCHEDULES: Final = "schedules"
 """The name of the duty that fires schedule entries: no other has it."""
 TASKS: Final = "tasks"
 """That of the duty that looks after tasks."""
-OWN: Final = {SCHEDULES: "fires schedule entries", TASKS: "looks after tasks"}
+MOVES: Final = "moves"
+"""That of the duty that goes on with moves of queues to other shards."""
+OWN: Final = {SCHEDULES: "fires schedule entries", TASKS: "looks after tasks", MOVES: "goes on with moves of queues"}
 """Names that no duty of a user has, and what those do."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 

@@ -29,6 +29,7 @@ from lowkiq_lambda.store.server.health import check_server
 from lowkiq_lambda.store.shard.notifications import Notifications
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.duties.runner import DutyRunner
     from lowkiq_lambda.engine.board import ShardBoard
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class Daemon:
         self.obey: Callable[[str], object] = self._obey
         """Told "quiet" or "stop" where somebody has ordered that by way of Redis; a program ends in its own way."""
         self._follows_tasks = False
+        self._follows_moves = False
         self._rng = Random()  # noqa: S311 - spreads attempts in time, protects nothing
 
     def start(self) -> None:
@@ -102,7 +104,7 @@ class Daemon:
             notify=self._lifecycle.notify,
             last_words=last_words,
         )
-        supervisor.find_more = partial(self._task_duty, outage)
+        supervisor.find_more = partial(self._late_duties, outage)
         Thread(target=self._lifecycle.run, args=(supervisor,), name="lowkiq-lifecycle", daemon=True).start()
         self._has_started = True
 
@@ -247,15 +249,24 @@ class Daemon:
             for runner in runners_of(self._app, self._clock):
                 yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
 
-    def _task_duty(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
-        """Once somebody has pushed through a task: no declaration tells that before."""
+    def _late_duties(self, outage: Outage) -> Iterator[tuple[str, Runnable]]:
+        """Once somebody has pushed through a task, or a queue moves: no declaration tells that before."""
+        for runner in self._late_runners():
+            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - only where there are such
+
+            yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
+
+    def _late_runners(self) -> "Iterator[DutyRunner]":
         if self._app.follows_tasks and not self._follows_tasks:
             self._follows_tasks = True
-            from lowkiq_lambda.local.duty_thread import DutyThread  # noqa: PLC0415 - only where there are tasks
-            from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - as above
+            from lowkiq_lambda.tasks.duty import task_runner  # noqa: PLC0415 - only where there are tasks
 
-            runner = task_runner(self._app, self._clock)
-            yield runner.name, DutyThread(runner, outage, self._rng, stopping=self._lifecycle.is_quiet)
+            yield task_runner(self._app, self._clock)
+        if self._app.follows_moves and not self._follows_moves:
+            self._follows_moves = True
+            from lowkiq_lambda.reshard.duty import move_runner  # noqa: PLC0415 - only where a queue has moved
+
+            yield move_runner(self._app, self._clock)
 
 
 def _server_warnings(app: Lowkiq) -> list[str]:

@@ -4,8 +4,9 @@ Each step may be repeated, and any number of processes may be at it at once: wha
 A process that dies leaves shards that tell the next one how far the group has come.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import LowkiqError
@@ -21,6 +22,14 @@ PATIENCE: Final = 60.0
 _LOOK_AGAIN: Final = 0.25
 _ROWS_AT_ONCE: Final = 1_000
 _FOR_ALL: Final = b""
+
+
+Remaining: TypeAlias = Callable[[], float]
+
+
+def endless() -> float:
+    """The time that a command has."""
+    return math.inf
 
 
 class Moved(NamedTuple):
@@ -54,18 +63,23 @@ class GroupMove:
         """The shards that it moves to."""
         return self._targets
 
-    def run(self) -> Moved | Postponed:
-        """Move it. Raises Overtaken, BackendError, and LowkiqError where it cannot move at all."""
+    def run(self, remaining: Remaining = endless) -> Moved | Postponed:
+        """Move it, while `remaining` (seconds) is more than 0.
+
+        Raises Overtaken, BackendError, and LowkiqError where it cannot move at all.
+        """
         if postponed := self._prepare():
             return postponed
         began = self._clock.monotonic()
-        if not self._hold_still(self._shards.tell(self._sources, STILL)):
+        if not self._hold_still(self._shards.tell(self._sources, STILL), remaining):
             return Postponed(0.0, "its shards are held by batches that run long")
         # In this order, so that of a group whose first shard is not closed none is (Resharding.turn).
         sealed = [self._seal(shard) for shard in self._sources]
         # Pushes and operators may have come since the shards were asked.
         self._shards.prepare(self._targets, *self._asked(margin=0))
-        rows = self._carry([one.floors for one in sealed])
+        rows = self._carry([one.floors for one in sealed], remaining)
+        if rows is None:
+            return Postponed(0.0, "its mover has no time left")
         self._open(sealed)
         seconds = self._clock.monotonic() - began
         self._shards.forget_counters(self._sources)
@@ -90,11 +104,12 @@ class GroupMove:
                 settings[name] = max(settings.get(name, value), value, key=float)
         return Floors.over([one.floors for one in told], margin), settings
 
-    def _hold_still(self, told: Sequence[Told]) -> bool:
+    def _hold_still(self, told: Sequence[Told], remaining: Remaining) -> bool:
         """Wait until nobody holds a shard that is to be closed; False where that takes long, and nothing is closed."""
         until = self._clock.monotonic() + PATIENCE
         while held := max((one.held for one in told if not one.is_sealed), default=0.0):
-            if self._clock.monotonic() >= until and not any(one.is_sealed for one in told):
+            is_over = remaining() <= 0 or self._clock.monotonic() >= until
+            if is_over and not any(one.is_sealed for one in told):
                 self._shards.reopen(self._sources)
                 return False
             self._clock.sleep(min(held, _LOOK_AGAIN))
@@ -109,13 +124,15 @@ class GroupMove:
             (told,) = self._shards.tell([shard], STILL)
             self._clock.sleep(min(max(told.held, 0.01), _LOOK_AGAIN))
 
-    def _carry(self, floors: Sequence[Floors]) -> int:
-        """Carry all that the closed shards have. The arrival numbers of each are counted on from those before it."""
+    def _carry(self, floors: Sequence[Floors], remaining: Remaining) -> int | None:
+        """Carry all that the closed shards have, in so many rows; None where the time is over before."""
         left: list[tuple[ShardRef, int, Sequence[Load]]] = [
             (shard, base, ()) for shard, base in zip(self._sources, _bases(floors), strict=True)
         ]
         rows = 0
         while left:
+            if remaining() <= 0:
+                return None
             cargos = self._shards.carry(left)
             for brought in self._by_target(cargos):
                 self._shards.receive(brought)

@@ -10,7 +10,7 @@ from typing import Final
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch
-from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Report
+from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Remaining, Report, endless
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, next_generation, read_registered, replace_registered
@@ -38,6 +38,11 @@ class Resharding:
         """Where the queue's ids are now. Raises QueueMismatch, BackendError."""
         return _layout_of(self._there())
 
+    def still_for(self) -> float:
+        """For how many seconds the layout has been as it is. Raises QueueMismatch, BackendError."""
+        layout = self.layout
+        return self._backend.now(self._first(layout)) - layout.at
+
     def begin(self, to: int) -> Layout:
         """Begin a move to so many shards, or find the one that is under way there; the layout.
 
@@ -49,8 +54,7 @@ class Resharding:
             if layout.after == to:
                 return layout
             self._refuse_second(there)
-            first = self._queue.shards([Home(layout.after, 0)])[0]
-            epoch = next_generation(self._backend, first, there.generation)
+            epoch = next_generation(self._backend, self._first(layout), there.generation)
             if self._swap(there, layout.begun(to, max(epoch, layout.epoch + 1))):
                 return self.layout
 
@@ -87,7 +91,7 @@ class Resharding:
                     break
         return self.layout
 
-    def go_on(self, report: Report, remaining: Callable[[], float] | None = None) -> bool:
+    def go_on(self, report: Report, remaining: Remaining = endless) -> bool:
         """Move what has not moved, while `remaining` (seconds) is more than 0; whether all has arrived.
 
         Raises LowkiqError where a group cannot move at all, and BackendError.
@@ -100,10 +104,10 @@ class Resharding:
                 continue
             rests: list[float] = []
             for group in layout.left:
-                if remaining is not None and remaining() <= 0:
+                if remaining() <= 0:
                     return False
                 try:
-                    outcome = self._move(layout, group)
+                    outcome = self._move(layout, group, remaining)
                 except Overtaken:
                     in_vain += 1
                     self._after_overtaken(there, in_vain, report)
@@ -122,8 +126,7 @@ class Resharding:
         under no earlier epoch from then on, and so none is: the layout that is written next is true of it.
         """
         layout = _layout_of(there)
-        first = self._queue.shards(layout.sources(0))[0]
-        epoch = max(next_generation(self._backend, first, there.generation), layout.epoch + 1)
+        epoch = max(next_generation(self._backend, self._first(layout), there.generation), layout.epoch + 1)
         for group in layout.left:
             shards = self._queue.shards(layout.sources(group))
             try:
@@ -143,9 +146,9 @@ class Resharding:
             with suppress(Overtaken):
                 self._turn(now, Layout.renewed, report)
 
-    def _move(self, layout: Layout, group: int) -> Moved | Postponed:
+    def _move(self, layout: Layout, group: int, remaining: Remaining = endless) -> Moved | Postponed:
         move = GroupMove(self._shards(layout.epoch), self._queue, layout, group, self._clock)
-        outcome = move.run()
+        outcome = move.run(remaining)
         if isinstance(outcome, Moved):
             self._note_moved(layout.epoch, group)
             self._ring(layout, move.targets)
@@ -164,6 +167,10 @@ class Resharding:
 
     def _tell(self, report: Report, layout: Layout, outcome: Moved | Postponed) -> None:
         report(layout.groups - len(self.layout.left), layout.groups, outcome)
+
+    def _first(self, layout: Layout) -> ShardRef:
+        """The shard whose node's clock counts."""
+        return self._queue.shards([Home(layout.before, 0)])[0]
 
     def _shards(self, epoch: int) -> MovingShards:
         return MovingShards(self._backend, epoch, self._queue.merge, self._retry_for)
@@ -184,7 +191,7 @@ class Resharding:
 
     def _swap(self, after: Registered, layout: Layout, before: Registered | None = None) -> bool:
         """Write the layout, and what else is changed, unless another process has written since."""
-        named = layout.noted(self._clock.time(), f"{socket.gethostname()}:{os.getpid()}")
+        named = layout.noted(self._backend.now(self._first(layout)), f"{socket.gethostname()}:{os.getpid()}")
         new = Registered(after.made_with, after.generation, after.changing, layout=named)
         return replace_registered(self._backend, self._queue.name, before or after, new, self._retry_for)
 
