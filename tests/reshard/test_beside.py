@@ -1,0 +1,79 @@
+"""What a shard has beside its jobs moves too: schedule entries, tenants' pauses, and ids that gather."""
+
+from typing import Any
+
+import msgspec
+import redis
+
+from lowkiq_lambda import Gather, Lowkiq
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.keys import GATHERING, TENANTS, TIMETABLE, ShardRef
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Notes
+from tests.kit.servers import Server
+from tests.kit.workers import declare, jobs_of
+
+BEFORE, AFTER = 4, 6
+
+
+def kept(admin: redis.Redis, queue_name: str, key: str, feature: str, count: int) -> dict[int, dict[bytes, bytes]]:
+    """The fields of a hash, by the shard that has them."""
+    shards = [ShardRef(queue_name, count, index, features=(feature,)) for index in range(count)]
+    found: Any = {shard.index: admin.hgetall(shard.key(key)) for shard in shards}
+    return {index: fields for index, fields in found.items() if fields}
+
+
+def test_entries_go_to_the_shard_of_their_id(app: Lowkiq, queue_name: str, server: Server) -> None:
+    """What was decided of a time stays decided, so nothing fires twice and nothing is let go."""
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE)
+    ids = [f"id {number}" for number in range(12)]
+    for job_id in ids:
+        shard = app.queue_of(worker).shards[shard_for(job_id, BEFORE)].using((TIMETABLE,))
+        app.backend.run("put_entry", shard, [f"entry of {job_id}", "{}", "digest", job_id, ""], retry_for=1.0)
+    was = kept(server.admin, queue_name, "timetable", TIMETABLE, BEFORE)
+
+    app.reshard(worker, to=AFTER)
+
+    there = kept(server.admin, queue_name, "timetable", TIMETABLE, AFTER)
+    records = {name: packed for fields in was.values() for name, packed in fields.items()}
+    assert records == {name: packed for fields in there.values() for name, packed in fields.items()}
+    for index, fields in there.items():
+        for packed in fields.values():
+            assert index == shard_for(msgspec.msgpack.decode(packed)["id"], AFTER)
+    assert {} == kept(server.admin, queue_name, "timetable", TIMETABLE, BEFORE)
+
+
+def test_a_tenant_stays_paused_in_all_shards_that_may_have_its_ids(
+    app: Lowkiq, queue_name: str, clock: ManualClock, server: Server
+) -> None:
+    """Its ids wait in their lanes, and those of others run."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes, shards_count=BEFORE, tenants="spread")
+    worker.perform_async(jobs_of([f"{tenant}:{number}" for tenant in ("acme", "globex") for number in range(12)]))
+    until = clock.time() + 500
+    for shard in app.queue_of(worker).shards:
+        app.backend.run("pause_tenant", shard, ["acme", until], retry_for=1.0)
+
+    app.reshard(worker, to=AFTER)
+
+    served = kept(server.admin, queue_name, "served", TENANTS, AFTER)
+    assert [*range(AFTER)] == [*served]
+    assert {until} == {msgspec.msgpack.decode(fields[b"acme"])["paused"] for fields in served.values()}
+    shards = [ShardRef(queue_name, AFTER, index, features=(TENANTS,)) for index in range(AFTER)]
+    assert 24 == sum(server.admin.zcard(shard.key("lines")) for shard in shards)
+    assert [*range(AFTER)] == [shard.index for shard in shards if server.admin.zscore(shard.key("lanes"), "acme")]
+
+
+def test_an_id_that_gathers_goes_on_gathering(app: Lowkiq, queue_name: str, clock: ManualClock, server: Server) -> None:
+    """Pushes after the move put it off, no later than those before it allowed."""
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, gather=Gather(2.0, at_most=3.0))
+    began = clock.time()
+    worker.perform_async(jobs_of(["a"]))
+
+    app.reshard(worker, to=AFTER)
+
+    clock.advance(1.5)
+    (pushed,) = worker.perform_async([{"id": "a", "payload": 2}])
+    assert (True, began + 3.0) == (pushed.merged, pushed.perform_in)
+    shard = ShardRef(queue_name, AFTER, shard_for("a", AFTER), features=(GATHERING,))
+    assert began + 3.0 == server.admin.zscore(shard.key("due"), "a")
