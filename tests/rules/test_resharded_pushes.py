@@ -159,7 +159,7 @@ def test_p4_a_part_whose_answer_is_lost_is_applied_once(
 
 
 @given(st.lists(st.sampled_from(IDS), min_size=1, max_size=40), st.sampled_from([2, 3, 4, 9, 12]), st.booleans())
-def test_p4_parts_are_the_same_each_time(ids: list[str], after: int, has_left: bool) -> None:  # noqa: FBT001 - hypothesis
+def test_p4_parts_are_the_same_each_time(ids: list[str], after: int, has_left: bool) -> None:  # noqa: FBT001 - given by position
     """P4: whoever sends a chunk again makes the same parts under the same tokens, and no job is lost or added."""
     old = shards_of("queue", MADE_WITH)
     home = old.home_of(ids[0])
