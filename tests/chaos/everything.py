@@ -25,10 +25,12 @@ OF_QUEUES = {
 }
 """The scripts that have keys of a limited queue."""
 OF_TENANTS = {"pause_tenant", "tenant_lanes"}
+OF_MEMORY = {"forget_keys", "forget_marks"}
+"""Those that forget what few queues remember."""
 APART = {"include", "duty", "schedule", "task", "move", "process"}
-OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS
+OF_FEW = OF_QUEUES | OF_TENANTS | OF_TASKS | OF_MEMORY
 SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in APART} - OF_FEW
-"""Of each shard. Those of duties have a key of their app, those of schedules, tenants and tasks some that few have."""
+"""Of each shard. Those of duties have a key of their app; the others that are left out, keys that few shards have."""
 
 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
@@ -46,6 +48,8 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "a", "b"])])
     reader.ask_each("damaged_records", [(shard, [100])])
     reader.read_each("is_limited", [shard])
+    reader.ask_each("error_texts", [(shard, ["waiting", "0", 100]), (shard, ["morgue", "0", 100])])
+    reader.ask_each("preview_redrive", [(shard, ["score", "0", "0", "a", "b"])])
     queries.processing_page()
     queries.search("a", "no")
     queries.morgue_search("a", "no")

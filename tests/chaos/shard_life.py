@@ -125,6 +125,7 @@ class ShardLife:
         yield Step("expedite", self.operator.perform_all_jobs_now)
         yield Step("kill", self.operator.kill_all_failed_jobs)
         yield Step("requeue", lambda: self.operator.morgue_queue_up(["a"]))
+        yield Step("release", lambda: self.operator.release(["c"], "skip"))
         yield Step("delete", lambda: self.operator.delete(["c"]))
         yield Step("delete_morgue", lambda: self.operator.morgue_delete(["b"]))
         yield Step("repair", self.operator.repair)

@@ -9,7 +9,14 @@ from os import urandom as random_bytes
 import msgspec
 import pytest
 
-from lowkiq_lambda.errors import BackendError, BackendUnavailable, LowkiqError, PushInterrupted, QueueMismatch
+from lowkiq_lambda.errors import (
+    BackendDenied,
+    BackendError,
+    BackendUnavailable,
+    LowkiqError,
+    PushInterrupted,
+    QueueMismatch,
+)
 from lowkiq_lambda.store.server.faults import is_transient
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.backend import Backend, Call
@@ -165,7 +172,26 @@ def test_a_broken_off_push_says_what_was_written(
 def test_a_push_refused_after_a_lost_reply_may_be_written(
     server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-70, E-38: the first attempt was written, its answer lost, and the second is refused: that says nothing."""
+    """E-70, E-38: the first attempt was written, its answer lost, and the second is denied: that says nothing."""
+    push(scenario, [])
+    send, answers = Backend.run_each, [BackendUnavailable("The answer was lost."), BackendDenied("Nobody may write.")]
+
+    def lost(self: Backend, calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        if len(answers) > 1:
+            send(self, calls)
+        return [answers.pop(0)] * len(calls)
+
+    monkeypatch.setattr(Backend, "run_each", lost)
+    with pytest.raises(PushInterrupted, match="of 2 it is unknown") as raised:
+        push(scenario, numbered("ab", 1))
+    assert ([0, 1], []) == (raised.value.unknown, raised.value.not_written)
+    assert {"a", "b"} == ids_of(server, scenario)
+
+
+def test_a_push_that_was_written_is_so_though_the_shard_takes_no_more(
+    server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-70, E-38: the answer is lost, then the shard refuses this library: it looks at the token first."""
     push(scenario, [])
     send = Backend.run_each
 
@@ -176,9 +202,8 @@ def test_a_push_refused_after_a_lost_reply_may_be_written(
         return [BackendUnavailable("The answer was lost.")] * len(calls)
 
     monkeypatch.setattr(Backend, "run_each", lost)
-    with pytest.raises(PushInterrupted, match="of 2 it is unknown") as raised:
-        push(scenario, numbered("ab", 1))
-    assert ([0, 1], []) == (raised.value.unknown, raised.value.not_written)
+    push(scenario, numbered("ab", 1))
+
     assert {"a", "b"} == ids_of(server, scenario)
 
 

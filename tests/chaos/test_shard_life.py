@@ -17,7 +17,7 @@ from tests.chaos.steps import is_empty
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.stored import State, stored
 
-STEPS = 48
+STEPS = 49
 
 
 def take_all(life: ShardLife, before: Callable[[int, Step], object] = lambda _number, _step: None) -> list[object]:

@@ -5,14 +5,17 @@ from collections import Counter
 from importlib import import_module
 
 import lowkiq_lambda.store
+import lowkiq_lambda.tasks
 from lint.lua import texts_of
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 
 def shapes() -> list[type[ReplyShape]]:
     """All of the library."""
-    for module in pkgutil.walk_packages(lowkiq_lambda.store.__path__, f"{lowkiq_lambda.store.__name__}."):
-        import_module(module.name)
+    packages = [lowkiq_lambda.store, lowkiq_lambda.tasks]
+    for package in packages:
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
     return ReplyShape.__subclasses__()
 
 
