@@ -109,6 +109,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         get(site, "/export", _page("export")),
         get(site, "/errors", _page("errors")),
         get(site, "/shards", _page("shards")),
+        get(site, "/recovered", _page("recovered")),
         get(site, "/limits", _page("limits")),
         get(site, "/tenants", _page("tenants")),
         get(site, "/job", _page("job")),

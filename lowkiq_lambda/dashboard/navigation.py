@@ -19,6 +19,7 @@ OF_QUEUE: Final[Mapping[str, str]] = {
     "morgue": "Morgue",
     "errors": "Errors",
     "shards": "Shards",
+    "recovered": "Recovered",
     "limits": "Limits",
     "tenants": "Tenants",
     "job": "Job",

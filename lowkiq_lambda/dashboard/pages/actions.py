@@ -40,6 +40,21 @@ WORDS: Final[Mapping[ActionName, Words]] = {
         effect="Ids with a later due time become due now and keep their order. Ids that are due already do not change.",
         list="waiting",
     ),
+    "release": Words(
+        title="Try held jobs again",
+        button="Try again",
+        effect="Held ids are due now, and their oldest payload is tried as if it had never failed. Other ids do not "
+        "change.",
+        list="waiting",
+    ),
+    "release_skipping": Words(
+        title="Skip the oldest payload of held jobs",
+        button="Skip the oldest",
+        effect="The oldest payload of each held id goes to the morgue, and the id goes on with the next. Other ids do "
+        "not change.",
+        list="waiting",
+        is_danger=True,
+    ),
     "kill": Words(
         title="Bury failed jobs",
         button="Bury",

@@ -4,7 +4,7 @@ A form is redirected to that address, so that the browser can go back to it and 
 request alone, so the page always shows the current jobs.
 """
 
-from typing import Final, get_args
+from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -17,7 +17,6 @@ from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.errors import JobError
-from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare
 
@@ -33,7 +32,7 @@ def ask(context: RequestContext) -> Response:
     """Redirects to the confirmation; if its address would be too long, responds with the page itself."""
     form = context.form
     scope, _, name = form.get("do", "").partition(":")
-    act = next((action for action in get_args(ActionName) if action == name), None)
+    act = next((action for action in WORDS if action == name), None)
     if act is None or scope not in {"picked", "found"}:
         return context.refuse(400, "The dashboard has no such action.")
     back = {field: value for field, value in parse_qsl(form.get("search", "")) if field in FIELDS}
@@ -56,6 +55,8 @@ def show(context: RequestContext) -> Response:
 
 
 def _shown(context: RequestContext, request: BulkActionRequest) -> Response:
+    if request.act not in WORDS:
+        return context.refuse(400, "The dashboard has no such action.")
     actions = actions_of(context, request.queue)
     if actions is None:
         return context.refuse(404, NO_QUEUE)

@@ -7,6 +7,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.formatting import visible
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
+from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.views import QueueOverview, Span
 from lowkiq_lambda.worker import Worker
 
@@ -31,6 +32,7 @@ def show(context: RequestContext) -> Response:
         spans=SPANS,
         span_links=span_links(context, "queue", queue=name),
         here=context.link("queue", queue=name, span=span),
+        far=f"{FAR:.0f}",
     )
 
 

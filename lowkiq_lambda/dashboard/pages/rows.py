@@ -10,6 +10,7 @@ from lowkiq_lambda.dashboard.formatting import quoted, visible
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
 from lowkiq_lambda.dashboard.progress_words import progress_words
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
+from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.worker import Worker, shard_index
 
 _LONGEST_ID: Final = 80
@@ -17,7 +18,7 @@ LONGEST_LINK: Final = 6_000
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `at`: its due time, or its burial time.
+    """A job. `at`: its due time, or its burial time. `held`: it has none, until an operator releases it.
 
     `link`: None for an id that is too long for an address. `preview`: of its first payload; None for a large one.
     `progress`: of a started job, with its words; without its cursor, which a row does not show.
@@ -30,6 +31,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     at: float
     ahead: float
+    held: bool
     retry_count: float
     error: str | None
     payloads: int
@@ -61,6 +63,7 @@ def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
         shard=shard_index(worker, job.id),
         at=at,
         ahead=at - now,
+        held=at >= FAR,
         retry_count=NEVER_FAILED if isinstance(job, MorgueJob) else job.retry_count,
         error=None if job.error is None else _line_of(job.error),
         payloads=len(job.payloads) + job.more_payloads,
