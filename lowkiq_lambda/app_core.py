@@ -73,6 +73,10 @@ class AppCore:
         """The queue of each worker by its name, whether Redis agrees with its declaration or not."""
         return self._queues
 
+    def declared_queue(self, worker: "type[Worker] | FunctionWorker") -> Queue:
+        """The queue of a worker of this app, whether Redis agrees with it or not. Raises DeclarationError."""
+        return self._queues.of(worker_of(worker))
+
     def worker_named(self, queue_name: str) -> type[Worker] | None:
         """The worker of the queue; None if the app has no queue of that name."""
         queue = self._queues.get(queue_name)

@@ -7,15 +7,15 @@ from lowkiq_lambda.engine.survivors import CRASHED
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.moving import Burials
-from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app_core import AppCore
+    from lowkiq_lambda.worker import FunctionWorker, Worker
 
 
 def resharding_of(app: "AppCore", worker: "type[Worker] | FunctionWorker") -> Resharding:
-    """Those of the worker's queue."""
-    queue, config = app.queues[worker_of(worker).queue_name], app.config
+    """Those of the worker's queue. Raises DeclarationError where it is no worker of the app."""
+    queue, config = app.declared_queue(worker), app.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
     first = queue.shards[0]

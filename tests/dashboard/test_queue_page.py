@@ -29,7 +29,7 @@ def test_a_page_shows_its_queue_and_no_other(
 
     page = browser.get(f"/queue?queue={queue_name}&span=1h")
 
-    assert "Queue Waiting 2 In flight 0 Morgue 0 Errors Shards 2 Limits Job" in page.words
+    assert "Queue Waiting 2 In flight 0 Morgue 0 Errors Shards 2 Recovered Limits Job" in page.words
     assert "done 4 failed 1" in page.words
     assert "Fresh 1 Retries 1 Morgue 0" in page.words
     assert f'href="./queue?queue={queue_name}&amp;span=6h"' in page.text

@@ -42,11 +42,11 @@ def test_held_ids_stay_held(make_app: MakeApp, clock: ManualClock, queue_name: s
     clock.advance(60)
     after = declare(new, queue_name, notes, shards_count=3, **fields)
     new.drain()
-    held = sorted(ids_of(new.queries(after).held()))
+    held, counted = sorted(ids_of(new.queries(after).held())), new.metrics()[queue_name].held
     new.actions(after).release([*"abcd"], "skip")
     notes.clear()
     notes.then = None
     new.drain()
 
-    assert ([*"abcd"], 0) == (held, new.metrics()[queue_name].held)
+    assert ([*"abcd"], 4, 0) == (held, counted, new.metrics()[queue_name].held)
     assert {one: [2] for one in "abcd"} == {one: given for batch in notes.batches for one, given in batch.items()}

@@ -281,6 +281,38 @@ def test_what_cannot_work_is_refused(desk: Desk, call: Callable[[Desk], object],
         call(desk)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"start": float("nan")},
+        {"start": float("inf")},
+        {"start": -1.0},
+        {"start": 253_402_300_800.0},
+        {"rate": 1e-320},
+        {"rate": 1e-12},
+    ],
+    ids=repr,
+)
+def test_e78_times_beyond_all_times_are_refused_before_anything_changes(desk: Desk, given: Any) -> None:
+    """E-78: so late only ids are whose heads are held; what is no number has no place among times."""
+    desk.bury([{"id": "a"}, {"id": "b"}])
+
+    with pytest.raises(ValueError, match="beyond the year 9999"):
+        desk.app.redrive(desk.worker, ["a", "b"], **given)
+
+    assert 2 == len(desk.queries.morgue_fetch(["a", "b"]))
+
+
+def test_ids_are_a_list_and_options_are_known(desk: Desk) -> None:
+    """A text is no list of its letters, and a slip in a name is not passed over."""
+    anything: Any = desk.app
+
+    with pytest.raises(TypeError, match="a list"):
+        anything.redrive(desk.worker, "12")
+    with pytest.raises(TypeError, match="no option 'ordr'"):
+        anything.redrive(desk.worker, ["1"], ordr="last")
+
+
 def test_a_start_in_the_past_keeps_the_order(desk: Desk) -> None:
     """All are due at once then, one after the other as they were."""
     desk.bury([{"id": job_id} for job_id in "ab"])

@@ -14,7 +14,9 @@ from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, listed_ids, prepare, steps
 from lowkiq_lambda.store.inspect.id_filter import Wanted, filter_by
 from lowkiq_lambda.store.inspect.id_ranges import at_once
+from lowkiq_lambda.store.inspect.jobs import id_texts
 from lowkiq_lambda.store.inspect.redrive_terms import ORDERS, RedriveOptions, RedriveTerms
+from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.scripts import ReplyShape
 
@@ -55,6 +57,9 @@ def begin(
     """The redrive, before its first step. Raises JobError for what can be no id, ValueError, BackendError."""
     if (ids is None) == (wanted is None):
         raise ValueError("Give ids, or a filter: filter={} is everything in the morgue.")
+    if unknown := options.keys() - RedriveOptions.__annotations__.keys():
+        raise TypeError(f"A redrive has no option {min(unknown)!r}.")
+    chosen, chosen_by = None if ids is None else id_texts(ids), filter_by(wanted or {})
     reader, start = actions.reader, options.get("start")
     terms = {
         "order": options.get("order", "score"),
@@ -69,8 +74,11 @@ def begin(
         checked = msgspec.convert(terms, RedriveTerms)
     except msgspec.ValidationError as error:
         raise ValueError(f"The redrive cannot work: {error}.") from error
-    chosen, chosen_by = None if ids is None else [*ids], filter_by(wanted or {})
-    return msgspec.structs.replace(prepare(actions, "redrive", chosen=chosen, filter=chosen_by), redrive=checked)
+    action = prepare(actions, "redrive", chosen=chosen, filter=chosen_by)
+    # What is as late as that waits for an operator, and a start that is no number has no place among times.
+    if not (checked.start >= 0 and checked.due_at(action.total) < FAR):
+        raise ValueError("The redrive cannot work: its last id would be due beyond the year 9999, or before 1970.")
+    return msgspec.structs.replace(action, redrive=checked)
 
 
 def carry_out(actions: Actions, action: BulkAction) -> int:
