@@ -25,7 +25,7 @@ from lowkiq_lambda.worker import HOME, Worker, note_resharded
 
 logger = logging.getLogger(__name__)
 
-KNOWN_FOR: Final = 10.0
+KNOWN_FOR: Final = 1.0
 """Seconds for which people see the shards that a queue had when its declaration was read."""
 
 
