@@ -208,10 +208,11 @@ def test_every_row_of_a_bill_is_shown() -> None:
 
 
 def test_the_assumed_alarms_are_those_of_the_template() -> None:
-    """An alarm more costs ten cents more; those of the ways in are made with the first of these."""
-    alarms = re.findall(
+    """An alarm more costs ten cents more; those of the ways in are made with the first of these, one is asked for."""
+    found = re.findall(
         r"Type: AWS::CloudWatch::Alarm\n(?:    Condition: (\w+)\n)?", (ROOT / "template.yaml").read_text()
     )
+    alarms = [condition for condition in found if condition != "WatchesHeld"]
 
     assert ALARMS == len([condition for condition in alarms if condition not in {"Ingests", "HasInbox", "TakesStream"}])
     assert f"{len(alarms) - int(ALARMS)} alarms" in (ROOT / "docs" / "ingest.md").read_text()

@@ -41,7 +41,7 @@ def test_a_queue_that_is_declared_otherwise_can_be_reset(project: Project) -> No
     assert said.startswith("QueueMismatch: Queue 'Greet' is declared with shards_count=5")
     assert said.endswith(RESET)
 
-    command = shlex.split(said.split("`")[1])
+    command = shlex.split(said.rsplit("`", 2)[1])
     done = project.command(*command[1:], answer="yes\n")
 
     assert "lowkiq" == command[0]

@@ -125,7 +125,7 @@ def test_too_many_ids_at_once_are_refused(app: Lowkiq, concurrency: int, batch_s
 @pytest.mark.parametrize("value", ["first", None, "MIN", 1])
 def test_merges_that_are_none_are_refused(app: Lowkiq, value: object) -> None:
     """`merge` is one of three words."""
-    with pytest.raises(DeclarationError, match=r"Odd\.merge must be one of min, max, never, not"):
+    with pytest.raises(DeclarationError, match=r"Odd\.merge must be one of min, max, never, latest, not"):
         app.worker(worker_with(perform=perform, merge=value))
 
 

@@ -24,6 +24,7 @@ def callback(app: Lowkiq, queue_name: str, told: Notes) -> type[Worker]:
 
 @pytest.fixture(autouse=True)
 def _no_tasks_of_others(app: Lowkiq) -> Iterator[None]:
-    """All tasks of a server have one list: what a test leaves must not keep the next one busy."""
+    """All tasks of a server have one list: what a test leaves, here or elsewhere, must not keep the next one busy."""
+    forget_tasks(app)
     yield
     forget_tasks(app)

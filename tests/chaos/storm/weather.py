@@ -114,7 +114,11 @@ class Storm:
         """For longer than its lease, or for less; one at a time."""
         if self._frozen:
             return
-        pid = self._rng.choice(self._drains).pid or 0
+        drain = self._rng.choice(self._drains)
+        # A broken engine may have ended it.
+        if not drain.is_alive():
+            return
+        pid = drain.pid or 0
         self._notes.write("frozen", pid=pid)
         os.kill(pid, signal.SIGSTOP)
         self._frozen, self._thaws_at = pid, time.monotonic() + self._rng.uniform(0.1, 1.3) * self._scene.lease_ttl
