@@ -5,7 +5,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.
-TOOLS := .tools/cloud/.done .tools/sam/.done .tools/browser
+TOOLS := .tools/cloud/.done .tools/dist/.done .tools/docs/.done .tools/sam/.done .tools/browser
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 ARGS ?=
 
@@ -14,10 +14,10 @@ ARGS ?=
 
 .PHONY: help
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=4 the number of test processes,"
-	@echo "  ARGS='...' goes to the program that run, cloud, bench or lock starts."
+	@echo "  ARGS='...' goes to the program that run, cloud, bench or lock starts; docs-serve takes a port."
 
 .PHONY: run
 run: $(VENV)/.local ## set up and run the demo, which ends by itself
@@ -30,6 +30,10 @@ cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in 
 .PHONY: test
 test: setup ## set up and run every check and every test
 	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/check
+
+.PHONY: coverage
+coverage: setup ## pass all tests, and measure which lines they execute: 95 % at least
+	VENV=$(CURDIR)/$(VENV) WORKERS=$(WORKERS) scripts/coverage
 
 .PHONY: quick
 quick: $(VENV)/.dev ## check style, types and imports, and pass the quick tests: some two minutes
@@ -48,6 +52,10 @@ format: $(VENV)/.dev ## put the code in form and mend what can be mended
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+.PHONY: reference
+reference: $(VENV)/.dev ## write the pages of docs/reference anew, from the code
+	$(BIN)/python -m lint.reference
+
 .PHONY: bench
 bench: $(VENV)/.dev ## measure, and print the table
 	$(BIN)/python -m bench $(ARGS)
@@ -55,6 +63,18 @@ bench: $(VENV)/.dev ## measure, and print the table
 .PHONY: lock
 lock: $(VENV)/.dev ## write the lock files anew (ARGS=--upgrade for newer versions)
 	VENV=$(CURDIR)/$(VENV) scripts/lock $(ARGS)
+
+.PHONY: dist
+dist: $(VENV)/.dev .tools/dist/.done ## build the archives that are published, and try them
+	VENV=$(CURDIR)/$(VENV) scripts/dist
+
+.PHONY: docs
+docs: $(VENV)/.dev .tools/docs/.done ## build the site of the docs into build/docs/site, and check it
+	$(BIN)/python -m docs_build
+
+.PHONY: docs-serve
+docs-serve: docs ## build the site, and serve it on this machine until Ctrl-C
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site $(or $(ARGS),8000)
 
 .PHONY: clean
 clean: ## remove what the other targets made

@@ -1,4 +1,4 @@
-"""What is to be reached, and whether it was. The rates are for a machine on which the README's peers do theirs."""
+"""What is to be reached, and whether it was. The rates are for the machine of docs/benchmarks.md."""
 
 from collections.abc import Iterator
 from statistics import median

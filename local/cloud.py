@@ -14,8 +14,9 @@ from typing import Final
 
 import redis
 
-from local.deployment import Deployment, build_packages
 from local.replay.jobs import FILES, ApplyChanges, app
+from lowkiq_lambda.cloud.deployment import Deployment
+from lowkiq_lambda.cloud.packages import build_packages
 from lowkiq_lambda.local.demo.history import History
 from lowkiq_lambda.local.demo.source import bundled_history
 from tests.kit.servers import LocalCloud, Server
@@ -74,7 +75,6 @@ def _running(built: Path | None) -> Iterator[tuple[Deployment, Server, LocalClou
         deployment.create(
             RedisUrl=server.url,
             AppModule="jobs:app",
-            ShardIndexes=",".join(map(str, range(ApplyChanges.shards_count))),
             DashboardSecretArn=deployment.keep_secret(PASSWORD),
         )
         _say(f"stack        {deployment.name}, built and deployed in {time.monotonic() - started_at:.1f} s")

@@ -1,56 +1,78 @@
-"""Ordered, grouped background jobs on Redis or Valkey, for almost nothing on AWS."""
+"""Ordered, grouped background jobs on Redis or Valkey, for almost nothing on AWS.
 
-from typing import TYPE_CHECKING
+The names below are imported when they are used first: a program pays for those alone, and pytest, which loads the
+plugin in each project of its environment, for none.
+"""
 
-try:
-    from lowkiq_lambda.app import Lowkiq
-except ImportError:
-    from lowkiq_lambda.target import refuse_other_runtime
-
-    refuse_other_runtime()
-    raise
-from lowkiq_lambda.config import Config
-from lowkiq_lambda.engine.batch import Batch, BatchJob
-from lowkiq_lambda.errors import (
-    BackendDenied,
-    BackendError,
-    BackendFull,
-    BackendUnavailable,
-    BatchClosed,
-    BufferFull,
-    ConfigError,
-    CursorError,
-    DeclarationError,
-    Failed,
-    HandlerError,
-    JobError,
-    LeaseLost,
-    LowkiqError,
-    NoSuchEntry,
-    NoSuchTask,
-    NotFlushed,
-    PoolExhausted,
-    PushInterrupted,
-    QueueMismatch,
-    TaskClosed,
-)
-from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
-from lowkiq_lambda.retry import Later
-from lowkiq_lambda.worker import Worker
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from lowkiq_lambda.app import Lowkiq
+    from lowkiq_lambda.config import Config
+    from lowkiq_lambda.engine.batch import Batch, BatchJob
+    from lowkiq_lambda.errors import (
+        BackendDenied,
+        BackendError,
+        BackendFull,
+        BackendUnavailable,
+        BatchClosed,
+        BufferFull,
+        ConfigError,
+        CursorError,
+        DeclarationError,
+        Failed,
+        HandlerError,
+        JobError,
+        LeaseLost,
+        LowkiqError,
+        NoSuchEntry,
+        NoSuchQueue,
+        NoSuchTask,
+        NotFlushed,
+        PoolExhausted,
+        PushInterrupted,
+        QueueMismatch,
+        TaskClosed,
+    )
     from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.incoming import Incoming
+    from lowkiq_lambda.job import Failure, JobView, MorgueJob, ProgressView, Pushed, ScoredPayload
     from lowkiq_lambda.rate import Rate
-else:
+    from lowkiq_lambda.retry import Later
+    from lowkiq_lambda.worker import Job, JobDict, Worker
 
-    def __getattr__(name: str) -> object:
-        """Import what few programs need only for those: cold start."""
-        if name not in ("Gather", "Incoming", "Rate"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
-        from importlib import import_module  # noqa: PLC0415 - as said above
+    __version__: str
 
-        return getattr(import_module(f"{__name__}.{name.lower()}"), name)
+_PLACES: Final = {
+    **dict.fromkeys(("Failure", "JobView", "MorgueJob", "ProgressView", "Pushed", "ScoredPayload"), "job"),
+    **dict.fromkeys(("Batch", "BatchJob"), "engine.batch"),
+    **dict.fromkeys(("Job", "JobDict", "Worker"), "worker"),
+    "Config": "config",
+    "Gather": "gather",
+    "Incoming": "incoming",
+    "Later": "retry",
+    "Lowkiq": "app",
+    "Rate": "rate",
+}
+"""The module of each name; those that are not here are errors."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is used first."""
+    if name == "__version__":
+        return import_module(f"{__name__}.pulse").VERSION
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__name__)
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'errors')}"), name)
+    except ImportError:
+        from lowkiq_lambda.target import refuse_other_runtime  # noqa: PLC0415 - where a package is for another machine
+
+        refuse_other_runtime()
+        raise
+    globals()[name] = found
+    return found
 
 
 __all__ = [
@@ -71,6 +93,8 @@ __all__ = [
     "Gather",
     "HandlerError",
     "Incoming",
+    "Job",
+    "JobDict",
     "JobError",
     "JobView",
     "Later",
@@ -79,6 +103,7 @@ __all__ = [
     "LowkiqError",
     "MorgueJob",
     "NoSuchEntry",
+    "NoSuchQueue",
     "NoSuchTask",
     "NotFlushed",
     "PoolExhausted",

@@ -4,7 +4,7 @@ import msgspec
 
 
 class PastAction(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that somebody did to a queue by the dashboard or its API.
+    """Something that somebody did to a queue by the dashboard, its API or the command line.
 
     `at`: when it ended, Unix seconds. `target`: on what, in words; of a bulk action its filter. `changed`: how many
     ids, shards or entries it changed. `state` is "in progress" while the steps of a bulk action go on, or for ever if

@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from lowkiq_lambda.app_operations import AppOperations
@@ -18,9 +18,8 @@ from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.push.client import Jobs, push_through
-from lowkiq_lambda.wiring import reset_advice
-from lowkiq_lambda.worker import FunctionWorker, Worker, WorkerOptions, worker_of
+from lowkiq_lambda.push.middlewares import Jobs, push_through
+from lowkiq_lambda.worker import FunctionWorker, P, Worker, WorkerOptions, worker_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -30,12 +29,24 @@ if TYPE_CHECKING:
 
     from lowkiq_lambda.dashboard import Auth, Mask
     from lowkiq_lambda.dashboard.tasks_api import Authorize
+    from lowkiq_lambda.engine.batch import Batch
+    from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
+    from lowkiq_lambda.remote import RemoteWorker
     from lowkiq_lambda.tasks.task import Task
     from lowkiq_lambda.tasks.tasks import Tasks
 
-W = TypeVar("W", bound=type[Worker])
+    class WorkerDecorator(Protocol):
+        """What `app.worker(...)` with options returns."""
+
+        @overload
+        def __call__(self, target: Callable[[Batch[P]], object], /) -> FunctionWorker[P]: ...
+        @overload
+        def __call__(self, target: "Handler", /) -> FunctionWorker: ...
+
+
+W = TypeVar("W", bound=type[Worker[Any]])
 M = TypeVar("M", bound="MappingFunction")
 Handler: TypeAlias = Callable[[Any], object]
 Flushed = TypeVar("Flushed", bound=Callable[..., Any])
@@ -84,9 +95,11 @@ class Lowkiq(AppSchedules, AppOperations):
     @overload
     def worker(self, target: W) -> W: ...  # type: ignore[overload-overlap]  # the first that fits
     @overload
+    def worker(self, target: "Callable[[Batch[P]], object]") -> FunctionWorker[P]: ...
+    @overload
     def worker(self, target: Handler) -> FunctionWorker: ...
     @overload
-    def worker(self, **options: Unpack[WorkerOptions]) -> Callable[[Handler], FunctionWorker]: ...
+    def worker(self, **options: Unpack[WorkerOptions]) -> "WorkerDecorator": ...
 
     def worker(self, target: Any = None, **options: Any) -> Any:
         """Declare a worker: on a subclass of Worker, or, with a worker's fields as options, on a function.
@@ -121,7 +134,7 @@ class Lowkiq(AppSchedules, AppOperations):
     def task(
         self,
         name: str,
-        on_complete: "tuple[type[Worker] | FunctionWorker, object] | None" = None,
+        on_complete: "tuple[type[Worker[Any]] | FunctionWorker[Any], object] | None" = None,
         expires_in: "float | timedelta | None" = None,
     ) -> "Task":
         """A new task: jobs pushed through it are followed together, as items.
@@ -142,25 +155,35 @@ class Lowkiq(AppSchedules, AppOperations):
                 self._tasks = Tasks(self)
             return self._tasks
 
-    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
+    def remote(self, queue_name: str, *, gather: "Gather | None" = None) -> "RemoteWorker":
+        """A worker that another program declares, to push to by the name of its queue: docs/ways-in.md.
+
+        Its first push reads from Redis how the queue was made, and raises NoSuchQueue where nobody has made it.
+        Payloads are JSON, and nobody here checks their type. `gather` is what the worker declares, if it does.
+        """
+        from lowkiq_lambda.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
+
+        return RemoteWorker(self, queue_name, gather)
+
+    def push(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does: through the client middlewares to Redis."""
         return push_through(self.client_middlewares, self._push, worker_of(worker), jobs)
 
-    def push_or_raise(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
+    def push_or_raise(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
         """As `push`, but Redis has the jobs when this returns: else it raises, whatever `when_unavailable` says.
 
         For callers that can push again, and must know that they have to.
         """
         return push_through(self.client_middlewares, self.push_past_middlewares, worker_of(worker), jobs)
 
-    def push_past_middlewares(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+    def push_past_middlewares(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         """As `push_or_raise`, for jobs that have been through the client middlewares elsewhere."""
         # What this process pushed before, and keeps, goes first.
         if self.flush(0.0):
             raise BackendUnavailable
         return self._parts.push_client(self.queue_of(worker)).push(jobs)
 
-    async def apush(self, worker: "type[Worker] | FunctionWorker", jobs: Jobs) -> list[Pushed]:
+    async def apush(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
         """What `aperform_async` does: `push` in a thread, so that the event loop goes on.
 
         Where it is cancelled the push goes on, and nobody learns whether the jobs were written.
@@ -230,8 +253,10 @@ class Lowkiq(AppSchedules, AppOperations):
         self.drainer.slot_pool.loop.use(loop)
 
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
-        if seconds is not None and math.isnan(seconds):
-            raise ValueError("seconds must be a number, not nan.")
+        given: object = seconds
+        if given is not None and (not isinstance(given, int | float) or math.isnan(given)):
+            kind = ValueError if isinstance(given, float) else TypeError
+            raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
         return Budget(self._parts.clock, self.config.max_runtime if seconds is None else seconds, **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
@@ -274,7 +299,7 @@ class Lowkiq(AppSchedules, AppOperations):
     def _look_at_tasks(self, tasks: Collection[bytes], remaining: Callable[[], float]) -> None:
         self.tasks.look_at(tasks, remaining)
 
-    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+    def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         if self.config.when_unavailable != "raise":
             return self._parts.reliable_client(self._queues.of(worker)).push(jobs)
         return self._parts.push_client(self.queue_of(worker)).push(jobs)
@@ -283,5 +308,5 @@ class Lowkiq(AppSchedules, AppOperations):
         with self._lock:
             declared = register(self, target, options, self.workers)
             worker = worker_of(declared)
-            self._queues[worker.queue_name] = Queue(worker, lambda queue_name: reset_advice(self.config, queue_name))
+            self._queues[worker.queue_name] = Queue(worker, self._advice)
             return declared

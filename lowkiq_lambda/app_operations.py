@@ -1,6 +1,6 @@
 """What people do with the queues of an app: they look at them, and change them."""
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import msgspec
 
@@ -42,7 +42,7 @@ class AppOperations(AppCore):
         return self.inspector.metrics(self._agreed_shards())
 
     def overview(
-        self, span: "Span" = "10m", worker: "type[Worker] | FunctionWorker | None" = None
+        self, span: "Span" = "10m", worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None
     ) -> "AbstractContextManager[Overview]":
         """All queues, their recent history, and the servers, in a `with` block: one round trip for each node.
 
@@ -59,14 +59,17 @@ class AppOperations(AppCore):
         """An id in all queues of the app, and up to `limit` ids that begin with the text.
 
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
-        Raises BackendError.
+        Raises TypeError for what is no text, BackendError.
         """
+        given: object = text
+        if not isinstance(given, str):
+            raise TypeError(f"find takes a text, not {given!r}.")
         queues, skipped = self._agreeing(self.workers)
         return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
 
     def errors(
         self,
-        worker: "type[Worker] | FunctionWorker | None" = None,
+        worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None,
         *,
         by: "ErrorGrouping" = "line",
         limit: int = 100,
@@ -86,11 +89,11 @@ class AppOperations(AppCore):
         queues, skipped = self._agreeing(self.workers)
         return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
 
-    def queries(self, worker: "type[Worker] | FunctionWorker") -> "Queries":
+    def queries(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Queries":
         """The worker's jobs, for people to look at. Raises QueueMismatch, BackendError."""
         return self.inspector.queries(self.current_queue_of(worker).shards)
 
-    def actions(self, worker: "type[Worker] | FunctionWorker") -> "Actions":
+    def actions(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Actions":
         """The changes that an operator may make to the worker's jobs. Raises QueueMismatch, BackendError."""
         queue = self.current_queue_of(worker)
         return self.inspector.actions(queue.shards, queue.worker.merge)
@@ -98,7 +101,7 @@ class AppOperations(AppCore):
     @overload
     def redrive(
         self,
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,
@@ -108,7 +111,7 @@ class AppOperations(AppCore):
     @overload
     def redrive(
         self,
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,
@@ -117,7 +120,7 @@ class AppOperations(AppCore):
     ) -> "Iterator[RedrivePreview]": ...
     def redrive(
         self,
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         ids: "Collection[object] | None" = None,
         *,
         filter: "Wanted | None" = None,  # noqa: A002 - it is one
@@ -139,7 +142,7 @@ class AppOperations(AppCore):
         action = redriving.begin(actions, ids, filter, options)
         return redriving.previews(actions, action) if dry_run else redriving.carry_out(actions, action)
 
-    def limits(self, worker: "type[Worker] | FunctionWorker") -> "QueueLimits":
+    def limits(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "QueueLimits":
         """The limits of the worker's queue: set at run time, and explained. Raises QueueMismatch, BackendError."""
         queue = self.current_queue_of(worker)
         return self.inspector.limits(queue.worker, queue.shards)
@@ -153,7 +156,7 @@ class AppOperations(AppCore):
 
         return Processes(self.backend, self.config.retry_for)
 
-    def recovered(self, worker: "type[Worker] | FunctionWorker", limit: int = 100) -> "list[Recovered]":
+    def recovered(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", limit: int = 100) -> "list[Recovered]":
         """What holders that died, stopped or were evicted left in flight and others put back, the newest first.
 
         Raises QueueMismatch, BackendError.
@@ -162,7 +165,7 @@ class AppOperations(AppCore):
 
         return recovered(self.actions(worker).reader, limit)
 
-    def audit(self, worker: "type[Worker] | FunctionWorker") -> "AuditReport":
+    def audit(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "AuditReport":
         """Judge what the journals of the worker's queue have of all that happened, as `lowkiq audit` does.
 
         `actions(worker).journal("all")` has them record it. Raises QueueMismatch, BackendError.
@@ -171,7 +174,7 @@ class AppOperations(AppCore):
 
         return Auditor(self.actions(worker).reader).report()
 
-    def redeclare(self, worker: "type[Worker] | FunctionWorker") -> None:
+    def redeclare(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> None:
         """Make an empty queue anew with the `shards_count` and the `merge` that the worker has now.
 
         For when producers have stopped and everything is drained: whoever still goes by the old ones is refused from
@@ -181,7 +184,7 @@ class AppOperations(AppCore):
         self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
         self.limits(worker).keep()
 
-    def _agreeing(self, workers: "Iterable[type[Worker]]") -> tuple[dict[str, QueueShards], list[str]]:
+    def _agreeing(self, workers: "Iterable[type[Worker[Any]]]") -> tuple[dict[str, QueueShards], list[str]]:
         """The shards of the queues that were made as they are declared, by name, and the names of the others."""
         queues, skipped = dict[str, QueueShards](), list[str]()
         for worker in workers:
@@ -194,19 +197,24 @@ class AppOperations(AppCore):
     def _agreed_shards(self) -> dict[str, QueueShards]:
         return {worker.queue_name: self.current_queue_of(worker).shards for worker in self.workers}
 
-    def reshard(self, worker: "type[Worker] | FunctionWorker", *, to: int) -> None:
+    def reshard(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, to: int, unreplicated: bool = False
+    ) -> None:
         """Give the worker's queue so many shards, while it is pushed to and drained (docs/resharding.md).
 
-        Returns when all ids lie in the new shards. What broke off is gone on with by another call. Raises
-        QueueMismatch, BackendError, and LowkiqError where another move is under way.
+        Returns when all ids lie in the new shards. What broke off is gone on with by another call. Where the server has
+        replicas one of them has each step before the next, unless `unreplicated`. Raises QueueMismatch, BackendError,
+        and LowkiqError where another move is under way, or no replica has a step.
         """
-        resharding = self.resharding(worker)
+        resharding = self.resharding(worker, unreplicated=unreplicated)
         resharding.begin(to)
         resharding.go_on(lambda *_: None)
         self._queues.of(worker_of(worker)).doubt()
 
-    def resharding(self, worker: "type[Worker] | FunctionWorker") -> "Resharding":
+    def resharding(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
+    ) -> "Resharding":
         """The moves of the worker's queue, step by step."""
         from lowkiq_lambda.reshard.of_app import resharding_of  # noqa: PLC0415 - imported lazily: cold start
 
-        return resharding_of(self, worker)
+        return resharding_of(self, worker, unreplicated=unreplicated)

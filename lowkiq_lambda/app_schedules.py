@@ -1,6 +1,6 @@
 """What an app runs by time: schedule entries, and duties."""
 
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from lowkiq_lambda.app_core import AppCore
 from lowkiq_lambda.clock import Clock
@@ -25,10 +25,9 @@ class AppSchedules(AppCore):
     def __init__(self, config: Config | None, clock: Clock | None) -> None:
         super().__init__(config, clock)
         self._duties: dict[str, Duty] = {}
-        self._schedules: Schedules | None = None
 
     def add_duty(self, duty: "Duty") -> None:
-        """Have it run once in each period by one of the app's processes: a tick of the dispatcher, or a daemon.
+        """Have it run once in each period by one of the app's processes: a tick, or a daemon.
 
         Raises DeclarationError where the duty cannot work, or the app has one of that name.
         """
@@ -71,7 +70,7 @@ class AppSchedules(AppCore):
 
     @property
     def fires_schedules(self) -> bool:
-        """Whether daemons and dispatchers of this app fire schedule entries, as `config.schedules` says."""
+        """Whether daemons and ticks of this app fire schedule entries, as `config.schedules` says."""
         asked = self.config.schedules
         return self.declares_schedules if asked is None else asked
 
@@ -83,7 +82,7 @@ class AppSchedules(AppCore):
     def cron(
         self,
         expression: str,
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         *,
         id: "str | int | UUID",
         **options: Unpack["DeclaredOptions"],
@@ -101,7 +100,7 @@ class AppSchedules(AppCore):
     def every(
         self,
         period: "float | timedelta",
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         *,
         id: "str | int | UUID",
         offset: "float | timedelta" = 0.0,
@@ -118,7 +117,7 @@ class AppSchedules(AppCore):
     def at(
         self,
         moment: "datetime | float",
-        worker: "type[Worker] | FunctionWorker",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
         *,
         id: "str | int | UUID",
         **options: Unpack["DeclaredOptions"],

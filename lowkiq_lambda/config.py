@@ -90,7 +90,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """The texts and numbers among the settings of an app. Times are seconds, sizes bytes."""
 
     redis_url: str | None = None
-    """Of the server; `embedded:`, or with a folder behind it, is one for development, started on demand."""
+    """The URL of the server. `embedded:`, or `embedded:FOLDER`, is one for development, started on demand."""
     app: str | None = None
     """`module:name` of the app that the daemon runs."""
 
@@ -102,7 +102,7 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     pool_timeout: Seconds = 5.0
     """How long a push waits for a free connection."""
     redis_timeout: Seconds = 5.0
-    """How long a call waits for Redis; under a lease at most a sixth of its TTL, see `lease_timeout`."""
+    """How long a call waits for Redis; under a lease at most a sixth of `lease_ttl`."""
 
     buffer_jobs: Count = 1_000
     """How many jobs may wait in this process for Redis, with `when_unavailable="buffer"`."""
@@ -115,9 +115,13 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """How long a shard that was woken waits for its drain, before another push may wake it again."""
 
     threads_per_node: Threads = 5
+    """Drain threads of a daemon's process; shards that an invocation of the drain function visits at the same time."""
     poll_interval: Seconds = 1.0
+    """How long an idle drain thread waits at most where no notification comes."""
     number_of_nodes: Threads = 1
+    """Among how many daemons the shards are dealt out."""
     node_number: Number = 0
+    """Which of them this one is, from 0."""
     beat_interval: Annotated[float, Meta(ge=0.05, le=30)] = 10.0
     """Seconds from one beat of a process to the next; it hears that late that it is to be quiet, or to stop."""
     shutdown_timeout: Annotated[float, Meta(ge=0, le=_DAY)] = 25.0
@@ -129,20 +133,28 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
     """Whether this process fires schedule entries; None: if the app's code declares any. False fires none at all."""
 
     lease_ttl: LeaseSeconds = 30.0
+    """Seconds for which a dead holder blocks its shard."""
     ack_interval: Annotated[float, Meta(ge=0, le=60)] = 0.05
     """How much finished work may be unacknowledged, so how much a crash repeats."""
     claim_payloads: Count = 1_000
+    """The largest claim, in payloads."""
     claim_bytes: Bytes = 4 * _MEBIBYTE
+    """The largest claim, in bytes of payloads."""
 
     max_payload_bytes: Bytes = 16 * _MEBIBYTE
+    """The largest payload that a push accepts."""
     max_id_bytes: Bytes = 64 * 1024
+    """The largest id that a push accepts."""
     codec: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
-    """A name for what `dump_payload` does; see `codec_name`."""
+    """A name for what `dump_payload` does: producers and drains must have the same. None: json, or custom."""
     error_max_length: Count = 4_000
     """Characters of an error's text that are kept: of a longer one the beginning and the end."""
     morgue_max_entries: Count = 10_000
+    """How many payloads the morgue of a shard keeps; the oldest are dropped."""
     morgue_max_bytes: Count = 64 * _MEBIBYTE
+    """How many bytes of payloads it keeps."""
     morgue_max_age: Annotated[float, Meta(gt=0, le=100 * _YEAR)] = 180 * _DAY
+    """For how long it keeps them."""
 
     task_max_age: Annotated[float, Meta(gt=0, le=_YEAR)] = 7 * _DAY
     """How long a task and its items are kept once it has completed."""
@@ -164,20 +176,26 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
 
     dump_payload: DumpPayload | None = None
+    """Makes the bytes of a payload; None is canonical JSON."""
     load_payload: LoadPayload | None = None
-    """None is canonical JSON."""
+    """Makes the payload of its bytes; given together with `dump_payload`."""
     format_error: FormatError = say_error
+    """Makes the text of a handler's error that is kept."""
     dump_error: DumpError = text_to_bytes
+    """Makes the bytes of such a text."""
     load_error: LoadError = bytes_to_text
+    """Makes the text of its bytes."""
     mask: Mask | None = None
     """Given a queue's name, an id and a payload: what the dashboard shows in place of it, wherever it is served."""
 
     on_server_init: Hook = do_nothing
     """Called once in a process that drains, before its first batch."""
     on_startup: Hook = do_nothing
+    """Called before the first thread of the daemon starts."""
     on_quiet: Hook = do_nothing
     """Called when the daemon starts nothing new any more."""
     on_shutdown: Hook = do_nothing
+    """Called when the daemon begins to stop; running handlers are coming to their end."""
     on_heartbeat: Hook = do_nothing
     """Called when Redis has taken the daemon's first beat, and the first after one that it did not take."""
     on_beat: Hook = do_nothing

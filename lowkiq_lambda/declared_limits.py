@@ -1,7 +1,7 @@
 """Checks what a worker declares about limits: how much runs at once, how much in a time, and what waits for what."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
@@ -17,7 +17,7 @@ MOST_WEIGHT: Final = 1_000
 TENANTS: Final = ("spread", HOME)
 
 
-def check_limits(worker: "type[Worker]") -> None:
+def check_limits(worker: "type[Worker[Any]]") -> None:
     """Refuses, with DeclarationError, limits that cannot work."""
     name = worker.__name__
     if worker.max_running is not None:
@@ -58,7 +58,7 @@ def check_rate(where: str, value: object) -> None:
         raise DeclarationError(f"{where} must be a Rate, as in Rate(100, per=60), not {value!r}.")
 
 
-def check_waits(worker: "type[Worker]", others: "Iterable[type[Worker]]") -> None:
+def check_waits(worker: "type[Worker[Any]]", others: "Iterable[type[Worker[Any]]]") -> None:
     """Refuses, with DeclarationError, a worker that would wait for itself, directly or by way of other workers."""
     waits = {other.queue_name: other.waits_for for other in (*others, worker)}
     if cycle := _cycle_through(worker.queue_name, waits):
@@ -66,7 +66,7 @@ def check_waits(worker: "type[Worker]", others: "Iterable[type[Worker]]") -> Non
         raise DeclarationError(f"{worker.__name__}.waits_for would never let it run: {path}.")
 
 
-def check_waited_for(workers: "Iterable[type[Worker]]") -> None:
+def check_waited_for(workers: "Iterable[type[Worker[Any]]]") -> None:
     """Refuses, with DeclarationError, a wait for a queue that the app does not declare."""
     declared = {worker.queue_name: worker for worker in workers}
     for worker in declared.values():

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from lowkiq_lambda.errors import ConfigError, DeclarationError
 from lowkiq_lambda.job import MAX_EXACT, is_number
@@ -12,6 +12,7 @@ from lowkiq_lambda.worker import (
     FunctionWorker,
     Worker,
     WorkerOptions,
+    handler_of,
     has_limits,
     is_coroutine,
     is_generator,
@@ -36,7 +37,7 @@ _ARGUMENTS: Final = {
 }
 
 
-def register(app: "Lowkiq", target: object, options: Mapping[str, Any], others: Iterable[type[Worker]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
+def register(app: "Lowkiq", target: object, options: Mapping[str, Any], others: Iterable[type[Worker[Any]]]) -> Any:  # noqa: ANN401 - what it was given, or a FunctionWorker for a function
     """Check the declaration and bind it to the app; what takes the declared name's place.
 
     Raises DeclarationError where it cannot work.
@@ -53,7 +54,7 @@ def register(app: "Lowkiq", target: object, options: Mapping[str, Any], others: 
     return FunctionWorker(target, worker)
 
 
-def worker_of_function(function: Callable[[Any], object], options: Mapping[str, Any]) -> type[Worker]:
+def worker_of_function(function: Callable[[Any], object], options: Mapping[str, Any]) -> type[Worker[Any]]:
     """A worker class whose `perform` is the function and whose fields are the options."""
     allowed = WorkerOptions.__annotations__
     unknown = sorted(set(options) - set(allowed))
@@ -69,7 +70,7 @@ def worker_of_function(function: Callable[[Any], object], options: Mapping[str, 
     return type(function.__name__, (Worker,), body)
 
 
-def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worker]]) -> None:
+def _bind_class(app: "Lowkiq", worker: type[Worker[Any]], others: Iterable[type[Worker[Any]]]) -> None:
     bound_to = worker.__dict__.get("app")
     if bound_to is not None:
         which = "this app already" if bound_to is app else "another app: declare a subclass for this one"
@@ -81,6 +82,7 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
         worker.queue_name = worker.__name__
     try:
         check_declaration(worker)
+        _find_payload_type(worker)
         _check_among(worker, [*others])
     except DeclarationError:
         if names_itself:
@@ -90,7 +92,25 @@ def _bind_class(app: "Lowkiq", worker: type[Worker], others: Iterable[type[Worke
     worker.app = app
 
 
-def _check_among(worker: type[Worker], others: Sequence[type[Worker]]) -> None:
+def _find_payload_type(worker: type[Worker[Any]]) -> None:
+    """Note the type of its payloads, by whichever of the ways it declares one."""
+    if worker.payload is None and not _may_say_a_type(worker):
+        return
+    from lowkiq_lambda.payloads import declared_type  # noqa: PLC0415 - only where a type is declared
+
+    worker.payload = declared_type(worker)
+
+
+def _may_say_a_type(worker: type[Worker[Any]]) -> bool:
+    """Whether it has a base with brackets, or its handler an argument with some: as cheaply as it can be told."""
+    bases = (base for cls in inspect.getmro(worker) for base in cls.__dict__.get("__orig_bases__", ()))
+    if any(isinstance(origin := get_origin(base), type) and issubclass(origin, Worker) for base in bases):
+        return True
+    hints = getattr(inspect.unwrap(handler_of(worker)), "__annotations__", {})
+    return any("Batch" in text and "[" in text for text in map(str, hints.values()))
+
+
+def _check_among(worker: type[Worker[Any]], others: Sequence[type[Worker[Any]]]) -> None:
     for other in others:
         if other.queue_name == worker.queue_name:
             raise DeclarationError(
@@ -103,7 +123,7 @@ def _check_among(worker: type[Worker], others: Sequence[type[Worker]]) -> None:
         check_waits(worker, others)
 
 
-def check_together(workers: Sequence[type[Worker]]) -> None:
+def check_together(workers: Sequence[type[Worker[Any]]]) -> None:
     """Refuses, with DeclarationError, what the workers of an app say about each other and cannot be."""
     if any(worker.waits_for for worker in workers):
         from lowkiq_lambda.declared_limits import check_waited_for  # noqa: PLC0415 - imported lazily: cold start
@@ -111,7 +131,7 @@ def check_together(workers: Sequence[type[Worker]]) -> None:
         check_waited_for(workers)
 
 
-def check_declaration(worker: type[Worker]) -> None:
+def check_declaration(worker: type[Worker[Any]]) -> None:
     """Refuses, with DeclarationError, what cannot work."""
     name = worker.__name__
     _check_handlers(worker, name)
@@ -154,16 +174,19 @@ def check_declaration(worker: type[Worker]) -> None:
         raise DeclarationError(f"{name}.queue_name holds a lone surrogate.") from error
 
 
-def _check_handlers(worker: type[Worker], name: str) -> None:
+def _check_handlers(worker: type[Worker[Any]], name: str) -> None:
     handlers = [method for method in ("perform", "perform_job") if _defines(worker, method)]
     if len(handlers) != 1:
         which = "both" if handlers else "neither"
         raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {which}.")
     for method in (*handlers, "retry_in", "retries_exhausted"):
         _check_function(worker, method, _ARGUMENTS[method])
+    for method in ("perform_async", "aperform_async", "push", "apush"):
+        if not isinstance(inspect.getattr_static(worker, method), classmethod):
+            raise DeclarationError(f"{name}.{method} hides what pushes its jobs: give it another name.")
 
 
-def _check_concurrency(worker: type[Worker], name: str) -> None:
+def _check_concurrency(worker: type[Worker[Any]], name: str) -> None:
     _check_whole_number(name, "concurrency", worker.concurrency, 1, MAX_IN_FLIGHT)
     if (ids := worker.concurrency * worker.batch_size) > MAX_IN_FLIGHT:
         raise DeclarationError(
@@ -172,7 +195,7 @@ def _check_concurrency(worker: type[Worker], name: str) -> None:
         )
 
 
-def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Iterable[type[Worker]]) -> None:
+def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Iterable[type[Worker[Any]]]) -> None:
     """Refuses, with ConfigError, server middlewares that cannot be around a handler of these workers."""
     are_async = [is_awaited(middleware) for middleware in middlewares]
     if not any(are_async):
@@ -193,7 +216,7 @@ def check_middlewares(middlewares: Sequence[Callable[..., object]], workers: Ite
         )
 
 
-def _check_cursor_fields(worker: type[Worker], name: str) -> None:
+def _check_cursor_fields(worker: type[Worker[Any]], name: str) -> None:
     if worker.batch_size > 1:
         raise DeclarationError(f"{name}.batch_size must be 1: perform_job is a generator, and gets one id at a time.")
     _check_whole_number(name, "cursor_version", worker.cursor_version, 0, MAX_EXACT)
@@ -204,7 +227,7 @@ def _check_cursor_fields(worker: type[Worker], name: str) -> None:
         _check_function(worker, "upgrade_cursor", "cursor", "version")
 
 
-def _check_function(worker: type[Worker], method: str, *arguments: str) -> None:
+def _check_function(worker: type[Worker[Any]], method: str, *arguments: str) -> None:
     """What would fail each time that it is called is refused, as a method without `self`."""
     where = f"{worker.__name__}.{method}"
     if not _defines(worker, method):
@@ -236,7 +259,7 @@ def _check_function(worker: type[Worker], method: str, *arguments: str) -> None:
         raise DeclarationError(f"{where}({taken}) cannot be called as {called_as}: {error}.") from error
 
 
-def _defines(worker: type[Worker], method: str) -> bool:
+def _defines(worker: type[Worker[Any]], method: str) -> bool:
     return callable(getattr(worker, method, None))
 
 

@@ -30,7 +30,7 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many ids have such an error."""
+        """How many ids that are retried, and in the morgue, have such an error: one that is in both counts in each."""
         return self.waiting + self.buried
 
 

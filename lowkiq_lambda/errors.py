@@ -27,6 +27,10 @@ class DeclarationError(LowkiqError):
     """A worker or a schedule entry is declared in a way that cannot work: correct the declaration."""
 
 
+class NoSuchQueue(LowkiqError, LookupError):
+    """Nobody has made the queue on this server yet: declare its worker, or push once the program has that does."""
+
+
 class NoSuchEntry(LowkiqError, LookupError):
     """The queue has no schedule entry of that name."""
 
@@ -40,7 +44,7 @@ class TaskClosed(LowkiqError):
 
 
 class JobError(LowkiqError, ValueError):
-    """A job of the call cannot be queued; nothing of the call was written."""
+    """A job of the call cannot be queued, so no job of the call was written."""
 
     def __init__(self, message: str | None = None, *, position: int | None = None, field: str | None = None) -> None:
         where = "" if position is None else f"job {position}: "

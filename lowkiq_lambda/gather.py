@@ -19,12 +19,13 @@ class Gather:
 
     Both are seconds, or a timedelta. Without `at_most` it is ten times `quiet`.
 
-    >>> Gather(2.0)
-    Gather(quiet=2.0, at_most=20.0)
-    >>> Gather(2.0, at_most=1.0)
-    Traceback (most recent call last):
-    ...
-    lowkiq_lambda.errors.DeclarationError: at_most of a Gather must not be less than quiet, 2.0 seconds, and is 1.0.
+    Examples:
+        >>> Gather(2.0)
+        Gather(quiet=2.0, at_most=20.0)
+        >>> Gather(2.0, at_most=1.0)
+        Traceback (most recent call last):
+        ...
+        lowkiq_lambda.errors.DeclarationError: at_most of a Gather must not be less than quiet, 2.0 seconds, and is 1.0.
     """
 
     quiet: float

@@ -11,7 +11,7 @@ from lowkiq_lambda.incoming import Incoming
 if TYPE_CHECKING:
     from lowkiq_lambda.worker import FunctionWorker, Worker
 
-Mapped: TypeAlias = "tuple[type[Worker] | FunctionWorker, Mapping[str, Any]]"
+Mapped: TypeAlias = "tuple[type[Worker[Any]] | FunctionWorker[Any], Mapping[str, Any]]"
 """A worker, and a job for it as `perform_async` takes it."""
 MappingFunction: TypeAlias = Callable[[Incoming], Iterable[Mapped] | None]
 F = TypeVar("F", bound=MappingFunction)

@@ -3,8 +3,7 @@
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -19,7 +18,24 @@ MAX_EXACT: Final = 2**53
 """Scores and times are doubles: integers are exact up to here."""
 
 
-class Pushed(msgspec.Struct, frozen=True):
+class Fields:
+    """A value whose fields are read as those of a mapping too: `dict(value)`, and what encodes JSON, know it then."""
+
+    __slots__ = ()
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of its fields."""
+        return self.__struct_fields__
+
+    def __getitem__(self, field: str) -> object:
+        if field not in self.keys():
+            raise KeyError(field)
+        value: object = getattr(self, field)
+        return value
+
+
+class Pushed(Fields, msgspec.Struct, frozen=True):
     """What became of one job of a push.
 
     `merged` tells that the id was waiting already: then its time stands, and `perform_in` (Unix seconds) shows it.
@@ -54,7 +70,7 @@ class ScoredPayload(NamedTuple):
     score: float
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(Fields, msgspec.Struct, frozen=True):
     """One time that a job failed: when (Unix seconds), with which retry_count (0: the first), and its error in brief.
 
     Of an error longer than 200 characters the first and the last line are kept, and of these so many characters.
@@ -65,7 +81,7 @@ class Failure(msgspec.Struct, frozen=True):
     error: str
 
 
-class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
+class ProgressView(Fields, msgspec.Struct, frozen=True, kw_only=True):
     """How far a started job has come, over all of its runs.
 
     `cursor`: what it saved last. `items`: how often the cursor has changed, of `total`, if the job told how many it
@@ -89,8 +105,7 @@ class ProgressView(msgspec.Struct, frozen=True, kw_only=True):
         return isinstance(self.cursor, bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(Fields, msgspec.Struct, frozen=True):
     """A job that waits or is in flight, as people look at it.
 
     A payload that cannot be read is shown as the bytes that it is. `more_payloads`: how many follow those shown.
@@ -108,8 +123,7 @@ class JobView:
     progress: ProgressView | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MorgueJob:
+class MorgueJob(Fields, msgspec.Struct, frozen=True):
     """A job in the morgue. `updated_at` is when the last of its payloads came there, in Unix seconds.
 
     `payloads`, `more_payloads` and `failures` as in `JobView`. `progress`: that of a started job whose only payload was

@@ -59,11 +59,17 @@ def _import(name: str) -> ModuleType:
     except DeclarationError as error:
         # Its sentence says all that a traceback of ours would.
         raise AppNotFound(f"Importing {name!r} failed at {_place(error)}: {error}") from None
+    except SystemExit as error:
+        # Its code, often 0, would be that of the command, which has done nothing yet.
+        raise AppNotFound(
+            f"Importing {name!r} ends the program, by SystemExit: {error} at {_place(error)}. Let it do that only "
+            'under `if __name__ == "__main__":`.'
+        ) from None
     except Exception as error:
         raise _failed(name, error) from error
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """The line of the user's that the error came from."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent != _OWN]
     return f"{frames[-1].filename}, line {frames[-1].lineno}"

@@ -27,7 +27,18 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "tenants": str,
     "tenant_rate": Rate,
 }
-_OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON")
+_OF_OTHER_LIBRARIES: Final = {
+    "autoretry_for": "max_retry_count",
+    "batchSize": "batch_size",
+    "default_retry_delay": "retry_in",
+    "max_retries": "max_retry_count",
+    "rate_limit": "rate",
+    "retries": "max_retry_count",
+    "retry_backoff": "retry_in",
+    "retry_delay": "retry_in",
+}
+"""What options of that meaning are called elsewhere."""
+_OTHER_VARIABLES: Final = ("LOWKIQ_ENV", "LOWKIQ_BUILD_PYTHON", "LOWKIQ_TEST_REDIS_URL")
 """Those that are no setting of an app, a function or a dashboard."""
 _SIMILAR: Final = 0.85
 """The share of two names that is equal, for one to be taken for a slip of the other."""
@@ -36,12 +47,16 @@ _SIMILAR: Final = 0.85
 def refuse_misspelt(worker: str, own: Mapping[str, object]) -> None:
     """Raise DeclarationError for an attribute of the worker's own that has nearly the name, and the type, of an option.
 
+    Or the name that another library has for one.
+
     >>> refuse_misspelt("Greet", {"shard_count": 3})
     Traceback (most recent call last):
     ...
     lowkiq_lambda.errors.DeclarationError: Greet.shard_count is not an option: did you mean shards_count?
     """
     for name, value in own.items():
+        if name in _OF_OTHER_LIBRARIES:
+            raise DeclarationError(f"{worker}.{name} is not an option: did you mean {_OF_OTHER_LIBRARIES[name]}?")
         for option in get_close_matches(name, _OPTIONS, 1, _SIMILAR):
             if type(value) is _OPTIONS[option] and not name.startswith("_"):
                 raise DeclarationError(f"{worker}.{name} is not an option: did you mean {option}?")

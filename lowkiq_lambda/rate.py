@@ -15,12 +15,13 @@ _SHORTEST: Final = 0.1
 class Rate:
     """At most `ids` begin in any `per` seconds; an id that is tried again counts again.
 
-    >>> Rate(100, per=60)
-    Rate(ids=100, per=60)
-    >>> Rate(0, per=60)
-    Traceback (most recent call last):
-    ...
-    lowkiq_lambda.errors.DeclarationError: Rate(0, per=60) would let nothing begin: pause the queue for that.
+    Examples:
+        >>> Rate(100, per=60)
+        Rate(ids=100, per=60)
+        >>> Rate(0, per=60)
+        Traceback (most recent call last):
+        ...
+        lowkiq_lambda.errors.DeclarationError: Rate(0, per=60) would let nothing begin: pause the queue for that.
     """
 
     ids: int

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "built_for.txt"
-"""Beside this module in a package, written by infra/package/build.py: such as python3.13-arm64."""
+"""Beside this module in a package, written by `lowkiq build`: such as python3.13-arm64."""
 
 _MACHINES: Final = {"aarch64": "arm64"}
 

@@ -203,6 +203,9 @@ class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
+ShardRole: TypeAlias = Literal["open", "closed", "receiving"]
+
+
 class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A shard and its holder at `at`. Times are Unix seconds by the server's clock.
 
@@ -212,6 +215,7 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     `held_until`: when the lease ends; 0 after a release.
     `gave_up`: no write of the holder is accepted any more, as its process is about to exit or an operator evicted it;
     the shard is free at `held_until`. `woken_until`: a drain is being started, and must acquire the lease by then.
+    `role`: while the queue gets another number of shards, it may be `closed` or `receiving`: nobody acquires it.
     """
 
     index: int
@@ -231,6 +235,7 @@ class ShardDetails(msgspec.Struct, frozen=True, kw_only=True):
     gave_up: bool = False
     paused_until: float | None = None
     woken_until: float | None = None
+    role: ShardRole = "open"
 
     @property
     def is_held(self) -> bool:

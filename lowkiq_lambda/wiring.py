@@ -12,7 +12,6 @@ from lowkiq_lambda.declaring import check_middlewares, check_together
 from lowkiq_lambda.engine.drainer import Drainer, LookAtTasks
 from lowkiq_lambda.engine.queue import Queue, QueueRegistry
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import GivenTime, NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from lowkiq_lambda.protocols import Observer, ServerMiddleware, StartDrain
+    from lowkiq_lambda.push.client import PushClient
     from lowkiq_lambda.push.redelivery import Redelivery
     from lowkiq_lambda.push.reliable import ReliableClient
     from lowkiq_lambda.push.threads import PushThreads
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _LAMBDA: Final = "AWS_LAMBDA_FUNCTION_NAME"
+_AWS_NAMES: Final = ("LOWKIQ_REDIS_SECRET_ARN", "LOWKIQ_REDIS_IAM_USER", "LOWKIQ_REDIS_IAM_CACHE")
+"""Settings of AWS that name the server, or who signs in to it."""
 SPARE_CONNECTIONS: Final = 3
 """Beside one for each drain thread: for the thread that renews leases, for probes, and at the stop."""
 
@@ -36,7 +38,9 @@ SPARE_CONNECTIONS: Final = 3
 class Parts:
     """What one app is made of. `clock` is for tests: with one, time is what it says, on the server too."""
 
-    def __init__(self, config: Config | None, clock: Clock | None) -> None:
+    def __init__(
+        self, config: Config | None, clock: Clock | None, new_backend: "Callable[..., Backend]" = Backend
+    ) -> None:
         given: object = config
         if not (given is None or isinstance(given, Config)):
             raise ConfigError(
@@ -44,9 +48,11 @@ class Parts:
             )
         self.clock: Clock = clock or SystemClock()
         self.new_time: Callable[[Clock], NodeTime] = GivenTime if clock else ServerTime
+        self._new_backend = new_backend
         self.opened: list[Backend] = []
         """Each has connections of its own."""
         self._config = config
+        self.reads_environment: Final = config is None
         self._url: str | None = None
         self._backend: Backend | None = None
         self._push_clients: dict[str, PushClient] = {}
@@ -65,7 +71,7 @@ class Parts:
         """The settings. Raises ConfigError where the environment has a bad one."""
         with self._lock:
             if self._config is None:
-                self._config = Config.from_env(os.environ)
+                self._config = _config_of_environment()
             return self._config
 
     def configure(self, **changes: Any) -> None:  # noqa: ANN401 - any setting
@@ -93,7 +99,7 @@ class Parts:
                 self._backend = self._open(self.config.client_pool_size, self.config.redis_timeout)
             return self._backend
 
-    def push_client(self, queue: Queue) -> PushClient:
+    def push_client(self, queue: Queue) -> "PushClient":
         """The one that pushes to the queue."""
         name = queue.worker.queue_name
         client = self._push_clients.get(name)
@@ -148,6 +154,23 @@ class Parts:
                 self._drainer.look_at_tasks = look_at_tasks
             return self._drainer
 
+    def drop_drainer(self) -> None:
+        """Have the next drain know nothing of those before, as that of another process does."""
+        with self._lock:
+            drainer, self._drainer = self._drainer, None
+        if drainer:
+            drainer.end()
+
+    def close(self) -> None:
+        """Let all connections and threads go; what is kept in this process for Redis is given up."""
+        if self._push_threads:
+            self._push_threads.end()
+        if self.redelivery:
+            self.redelivery.give_up()
+        self.drop_drainer()
+        for backend in self.opened:
+            backend.client.close()
+
     @property
     def inspector(self) -> "Inspector":
         """What reads queues, and changes them, for people."""
@@ -158,7 +181,9 @@ class Parts:
                 self._inspector = Inspector(self.backend, self.config)
             return self._inspector
 
-    def _new_push_client(self, name: str, queue: Queue) -> PushClient:
+    def _new_push_client(self, name: str, queue: Queue) -> "PushClient":
+        from lowkiq_lambda.push.client import PushClient  # noqa: PLC0415 - drains that push nothing start without it
+
         with self._lock:
             declare = partial(queue.declare_anew, self.backend, self.config.codec_name, 0.0)
             client = PushClient(
@@ -174,7 +199,7 @@ class Parts:
         from lowkiq_lambda.push.reliable import PATIENCE, reliable_client  # noqa: PLC0415 - only where it is asked for
         from lowkiq_lambda.push.way import Way  # noqa: PLC0415 - as above
 
-        def open_client() -> PushClient:
+        def open_client() -> "PushClient":
             queue.ensure_declared(self.backend, self.config.codec_name, PATIENCE)
             return self.push_client(queue)
 
@@ -201,7 +226,7 @@ class Parts:
         )
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above
-        backend = Backend(client, clock, partial(self.new_time, clock), clock.sleep, rng)
+        backend = self._new_backend(client, clock, partial(self.new_time, clock), clock.sleep, rng)
         backend.lease_ttl = config.lease_ttl
         self.opened.append(backend)
         return backend
@@ -216,6 +241,16 @@ def reset_advice(config: Config, queue_name: str) -> str | None:
     return f"as this is the embedded server, run `{reset_command(queue_name, config, os.environ)}`"
 
 
+def _config_of_environment() -> Config:
+    """The settings that the environment has, and the server that those of AWS name there. Raises ConfigError."""
+    if not any(map(os.environ.get, _AWS_NAMES)):
+        return Config.from_env(os.environ)
+    from lowkiq_lambda.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
+    from lowkiq_lambda.aws.settings import Settings  # noqa: PLC0415 - as above
+
+    return Config.from_env(os.environ, **redis_settings(Settings.from_env(os.environ)))
+
+
 def _server_url(config: Config) -> str:
     """The URL of the server that the settings name; an embedded one is started.
 
@@ -224,7 +259,7 @@ def _server_url(config: Config) -> str:
     if config.redis_url is None:
         raise ConfigError(
             f"No Redis is named. For development set LOWKIQ_REDIS_URL={EMBEDDED} (starts a real Valkey for this "
-            "project); else set it to your server.",
+            "project); else set it to your server. A test takes the fixture lowkiq.",
             setting="redis_url",
         )
     if not is_embedded(config.redis_url):

@@ -1,16 +1,36 @@
 """A worker: the declaration of a queue with the code that performs its jobs."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Required,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    overload,
+)
 from weakref import WeakKeyDictionary
+
+from msgspec import UNSET
 
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import MorgueJob, Pushed, shard_for
 from lowkiq_lambda.retry import default_retry_in
 
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from typing_extensions import TypeVar
+
     from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.gather import Gather
     from lowkiq_lambda.rate import Rate
@@ -18,11 +38,30 @@ if TYPE_CHECKING:
 _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 
 
-class Worker:
+class Untyped:
+    """Stands for the type of payloads where a worker declares none: any JSON."""
+
+
+if TYPE_CHECKING:
+    Id: TypeAlias = str | int | UUID
+    # The defaults are of Python 3.13, and of no consequence when a program runs.
+    P = TypeVar("P", default=Any)
+    Q = TypeVar("Q", default=Untyped)
+else:
+    from typing import TypeVar
+
+    P, Q = TypeVar("P"), TypeVar("Q")
+
+
+class Worker(Generic[Q]):
     """Subclass it, decorate the subclass with `@app.worker`, and define `perform` or `perform_job`.
 
-    An object of the class lives for one batch, so threads never share `self`.
+    An object of the class lives for one batch, so threads never share `self`. A subclass of `Worker[OrderChanged]` has
+    payloads of that type; without one they are any JSON.
     """
+
+    payload: ClassVar[Any] = None
+    """The type of the payloads, where it is not said by `Worker[...]` or by the handler's `Batch[...]`."""
 
     shards_count: ClassVar[int] = 5
     """Into how many shards the queue is divided; different shards run side by side."""
@@ -75,17 +114,31 @@ class Worker:
     def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
         """Called with the jobs that just went to the morgue, or are held; what it raises is logged, no more."""
 
+    @overload
     @classmethod
-    def perform_async(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
-        """Queue jobs, each a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
+    def perform_async(cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]") -> list[Pushed]: ...
+    @overload
+    @classmethod
+    def perform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    def perform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
+        """Queue jobs, each a `Job`, or a mapping with `id` and, as needed, `payload`, `score`, `perform_in` or `delay`.
 
         Raises JobError, before anything is written, where a job cannot be queued; BackendError where Redis cannot
         take it; PushInterrupted, which tells what was written, where a large push breaks off.
         """
         return _app_for(cls, jobs, "perform_async").push(cls, jobs)
 
+    @overload
     @classmethod
-    async def aperform_async(cls, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    async def aperform_async(
+        cls: "type[Worker[Untyped]]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    @classmethod
+    async def aperform_async(cls, jobs: "Iterable[Job[Q] | JobDict[Q]]") -> list[Pushed]: ...
+    @classmethod
+    async def aperform_async(cls, jobs: Iterable[Any]) -> list[Pushed]:
         """`perform_async` for code on an event loop: the push runs in another thread, so the loop goes on.
 
         It sees the caller's context variables. Where the task is cancelled meanwhile the push goes on, and nobody
@@ -93,20 +146,120 @@ class Worker:
         """
         return await _app_for(cls, jobs, "aperform_async").apush(cls, jobs)
 
+    @overload
+    @classmethod
+    def push(
+        cls: "type[Worker[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    def push(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    def push(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """Queue one job, as `perform_async` does with several, and raise what that raises.
 
-def _app_for(worker: type[Worker], jobs: object, name: str) -> "Lowkiq":
+        An option that is None is as if it were not given.
+        """
+        return cls.perform_async([_job(id, payload, options)])[0]
+
+    @overload
+    @classmethod
+    async def apush(
+        cls: "type[Worker[Untyped]]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack["JobOptions"],
+    ) -> Pushed: ...
+    @overload
+    @classmethod
+    async def apush(cls, id: "Id", payload: Q, **options: Unpack["JobOptions"]) -> Pushed: ...
+    @classmethod
+    async def apush(cls, id: "Id", payload: Any = UNSET, **options: Unpack["JobOptions"]) -> Pushed:
+        """`push` for code on an event loop; see `aperform_async`."""
+        return (await cls.aperform_async([_job(id, payload, options)]))[0]
+
+
+def _job(id: "Id", payload: Any, options: "JobOptions") -> Any:  # noqa: ANN401 - a job, with any payload
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"id": id, **given} if payload is UNSET else {"id": id, "payload": payload, **given}
+
+
+def _app_for(worker: type[Worker[Any]], jobs: object, name: str) -> "Lowkiq":
     """The app of a worker that is about to push jobs. Raises DeclarationError, JobError."""
     if worker.app is None:
         raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
-    if isinstance(jobs, dict):
-        raise JobError(f"{name} takes a list of jobs, not one job: write {name}([{{...}}])")
+    if isinstance(jobs, Mapping | str | int):
+        one = f"one job: write {name}([{{...}}])" if isinstance(jobs, Mapping) else f"an id: write {name}([{{...}}])"
+        raise JobError(f"{name} takes a list of jobs, not {one}, or push(id, payload)")
     return worker.app
 
 
-class FunctionWorker:
+class JobOptions(TypedDict, total=False):
+    """What a job may say beside its id and its payload.
+
+    `score`: its place among the payloads of the id. `perform_in`: when the id is due, Unix seconds or an aware
+    datetime; `delay`: the same from now. `key`: pushed twice within `key_ttl` seconds, the job counts once.
+    `headers`: texts that travel with it.
+    """
+
+    score: float | None
+    perform_in: "float | datetime | None"
+    delay: "float | timedelta | None"
+    key: str | None
+    key_ttl: "float | timedelta | None"
+    headers: Mapping[str, str] | None
+
+
+class JobDict(TypedDict, Generic[P], total=False):
+    """A job as a dict, for a worker whose payloads have a type."""
+
+    id: "Required[Id]"
+    payload: Required[P]
+    score: float
+    perform_in: "float | datetime"
+    delay: "float | timedelta"
+    key: str
+    key_ttl: "float | timedelta"
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Mapping[str, Any], Generic[P]):
+    """A job of `perform_async`; its fields mean what they mean in a dict, and None is as if not given.
+
+    It is a mapping of what is given.
+    """
+
+    id: "Id"
+    payload: P = UNSET  # type: ignore[assignment]  # as if not given, unless the worker says that it has a type
+    _: KW_ONLY
+    score: float | None = None
+    perform_in: "float | datetime | None" = None
+    delay: "float | timedelta | None" = None
+    key: str | None = None
+    key_ttl: "float | timedelta | None" = None
+    headers: Mapping[str, str] | None = None
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a field
+        value = self.__dict__[name]
+        if value is UNSET or (value is None and name != "payload"):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.__dict__ if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class FunctionWorker(Generic[P]):
     """A function declared by `@app.worker(...)`: still callable, and it can be pushed to."""
 
-    def __init__(self, function: Callable[[Any], object], worker: type[Worker]) -> None:
+    def __init__(self, function: Callable[[Any], object], worker: type[Worker[Any]]) -> None:
         self.worker = worker
         self._function = function
         self.__name__ = function.__name__
@@ -117,13 +270,51 @@ class FunctionWorker:
         """Call the function itself, here and now, without the queue."""
         return self._function(batch)
 
-    def perform_async(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    @overload
+    def perform_async(
+        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    def perform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
+    def perform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
         """Queue jobs for the function; see `Worker.perform_async`."""
         return self.worker.perform_async(jobs)
 
-    async def aperform_async(self, jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    @overload
+    async def aperform_async(
+        self: "FunctionWorker[Untyped]", jobs: "Iterable[Mapping[str, Any] | Job[Any]]"
+    ) -> list[Pushed]: ...
+    @overload
+    async def aperform_async(self, jobs: "Iterable[Job[P] | JobDict[P]]") -> list[Pushed]: ...
+    async def aperform_async(self, jobs: Iterable[Any]) -> list[Pushed]:
         """Queue jobs for the function, from an event loop; see `Worker.aperform_async`."""
         return await self.worker.aperform_async(jobs)
+
+    @overload
+    def push(
+        self: "FunctionWorker[Untyped]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> Pushed: ...
+    @overload
+    def push(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
+    def push(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job for the function; see `Worker.push`."""
+        return self.worker.push(id, payload, **options)
+
+    @overload
+    async def apush(
+        self: "FunctionWorker[Untyped]",
+        id: "Id",
+        payload: object = UNSET,
+        **options: Unpack[JobOptions],
+    ) -> Pushed: ...
+    @overload
+    async def apush(self, id: "Id", payload: P, **options: Unpack[JobOptions]) -> Pushed: ...
+    async def apush(self, id: "Id", payload: Any = UNSET, **options: Unpack[JobOptions]) -> Pushed:
+        """Queue one job for the function, from an event loop; see `Worker.apush`."""
+        return await self.worker.apush(id, payload, **options)
 
     def __repr__(self) -> str:
         return f"<worker {self.worker.queue_name!r} of function {self.__name__}>"
@@ -149,6 +340,7 @@ class WorkerOptions(TypedDict, total=False):
     tenants: Literal["spread", "home"] | None
     tenant_rate: "Rate | None"
     retry_in: Callable[[int], float]
+    payload: Any
 
 
 HOME: Final = "home"
@@ -157,12 +349,12 @@ LIMITS: Final = ("max_running", "rate", "waits_for", "weight", "tenants", "tenan
 """The fields that limit a queue, or rank it among others."""
 
 
-def has_limits(worker: type[Worker]) -> bool:
+def has_limits(worker: type[Worker[Any]]) -> bool:
     """Whether it declares anything about limits."""
     return any(getattr(worker, field) is not getattr(Worker, field) for field in LIMITS)
 
 
-def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
+def worker_of(declared: "type[Worker[Any]] | FunctionWorker[Any]") -> type[Worker[Any]]:
     """The worker class behind what `@app.worker` returned. Raises DeclarationError for anything else."""
     worker: object = declared.worker if isinstance(declared, FunctionWorker) else declared
     if isinstance(worker, type) and issubclass(worker, Worker):
@@ -178,16 +370,21 @@ def worker_of(declared: "type[Worker] | FunctionWorker") -> type[Worker]:
     raise DeclarationError(text)
 
 
-_resharded: Final[WeakKeyDictionary[type[Worker], Callable[[str], int]]] = WeakKeyDictionary()
+_resharded: Final[WeakKeyDictionary[type[Worker[Any]], Callable[[str], int]]] = WeakKeyDictionary()
 """Which shard has an id, of workers whose queues have other shards than they declare."""
 
 
-def note_resharded(worker: type[Worker], number_for: Callable[[str], int]) -> None:
+def note_resharded(worker: type[Worker[Any]], number_for: Callable[[str], int]) -> None:
     """The worker's queue has other shards than it declares."""
     _resharded[worker] = number_for
 
 
-def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:
+def forget_resharded(worker: type[Worker[Any]]) -> None:
+    """As far as is known, the worker's queue has the shards that it declares."""
+    _resharded.pop(worker, None)
+
+
+def shard_index(worker: "type[Worker[Any]] | Worker", job_id: str) -> int:
     """The shard that has the id, by its number, as far as this process knows."""
     number_for = _resharded.get(worker if isinstance(worker, type) else type(worker))
     return (
@@ -195,7 +392,7 @@ def shard_index(worker: "type[Worker] | Worker", job_id: str) -> int:
     )
 
 
-def refuse_without_score(worker: type[Worker], what: str) -> None:
+def refuse_without_score(worker: type[Worker[Any]], what: str) -> None:
     """Refuses, with DeclarationError, what pushes jobs whose score is a time, or none, where scores are versions."""
     if worker.merge == LATEST:
         raise DeclarationError(
@@ -204,11 +401,16 @@ def refuse_without_score(worker: type[Worker], what: str) -> None:
         )
 
 
-def is_coroutine(worker: type[Worker]) -> bool:
+def handler_of(worker: type[Worker[Any]]) -> Any:  # noqa: ANN401 - a function, or what was written in place of one
+    """Its `perform` or `perform_job`; None where it has neither."""
+    return getattr(worker, "perform", None) or getattr(worker, "perform_job", None)
+
+
+def is_coroutine(worker: type[Worker[Any]]) -> bool:
     """Whether its handler is a coroutine function."""
-    return inspect.iscoroutinefunction(getattr(worker, "perform", None) or getattr(worker, "perform_job", None))
+    return inspect.iscoroutinefunction(handler_of(worker))
 
 
-def is_generator(worker: type[Worker]) -> bool:
+def is_generator(worker: type[Worker[Any]]) -> bool:
     """Whether its `perform_job` is a generator, which yields a cursor."""
     return inspect.isgeneratorfunction(inspect.unwrap(getattr(worker, "perform_job", bool)))

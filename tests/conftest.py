@@ -1,6 +1,8 @@
 """Servers and names that any test may ask for."""
 
+import logging
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,15 +33,22 @@ _measure_by = os.environ.get(_MEASURING)
 _SHARED_BY_GROUP = ("running_cluster", "running_sentinel", "cloud", "managed_cache", "chromium", "postgres")
 
 
+def pytest_configure() -> None:
+    """Let Ctrl-C interrupt: a run that was started in the background ignores it, and so would all that it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let one process have all tests of a slow set-up; tests beside the quick ones may take longer than the default."""
     for item in items:
-        if Path(item.path).relative_to(_TESTS).parts[0] not in _QUICK and not item.get_closest_marker("timeout"):
+        groups = [name for name in _SHARED_BY_GROUP if name in getattr(item, "fixturenames", ())]
+        is_quick = Path(item.path).relative_to(_TESTS).parts[0] in _QUICK and not groups
+        if not (is_quick or item.get_closest_marker("timeout")):
             item.add_marker(pytest.mark.timeout(_SLOW_TIMEOUT))
-        for name in _SHARED_BY_GROUP:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
+        for name in groups:
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -50,6 +59,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.environ[_MEASURING] = _measure_by
     else:
         os.environ.pop(_MEASURING, None)
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_the_root_logger() -> Iterator[None]:
+    """They are put back: commands that run in the tests' own process set up logs, for a stream that ends with them."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")
@@ -154,6 +173,12 @@ def make_app(server_url: str, clock: ManualClock) -> Iterator[MakeApp]:
 def app(make_app: MakeApp) -> Lowkiq:
     """An app with default settings, but for the text of errors: see `make_app`."""
     return make_app()
+
+
+@pytest.fixture
+def lowkiq_app() -> Lowkiq:
+    """What the fixtures of the kit for users test here: an app of no workers, for tests that declare their own."""
+    return Lowkiq(Config(format_error=message_of))
 
 
 @pytest.fixture

@@ -12,9 +12,12 @@ import pytest
 import redis
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.aws.ticking import ticked
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.visit import DrainResult
+from lowkiq_lambda.local.invoke import LocalContext
 from lowkiq_lambda.store.shard.keys import LIMITS
 from lowkiq_lambda.store.shard.scripts import evalsha, script
 from lowkiq_lambda.store.shard.timetables import with_timetable
@@ -74,13 +77,15 @@ def app(own_server: Server, clock: ManualClock) -> Iterator[Lowkiq]:
     close_app(app)
 
 
-def warm_worker(app: Lowkiq, handler: Callable[[Batch], object], **options: Any) -> FunctionWorker:
+def warm_worker(
+    app: Lowkiq, handler: Callable[[Batch], object], queue_name: str = "queue", **options: Any
+) -> FunctionWorker:
     """A worker whose queue is declared, with scripts loaded, connections made and a pace that is known."""
 
     def handle(batch: Batch) -> object:
         return handler(batch)
 
-    worker = app.worker(queue_name="queue", **options)(handle)
+    worker = app.worker(queue_name=queue_name, **options)(handle)
     worker.perform_async(jobs(10 * worker.worker.shards_count))
     app.drain()
     return worker
@@ -181,6 +186,23 @@ def test_p8_an_idle_look_at_all_shards_is_one_round_trip(app: Lowkiq, cost_of: C
 
     assert (1, 5) == (cost.round_trips, cost.scripts)
     assert cost.commands.total() <= 1 + 6 * 100
+
+
+def test_an_idle_minute_on_lambda_is_two_round_trips(app: Lowkiq, cost_of: CostOf) -> None:
+    """The tick tells numbers and the drain looks for work: each asks once, however many queues and shards there are."""
+    for number in range(4):
+        warm_worker(app, nothing, queue_name=f"queue-{number}", shards_count=25)
+    settings = Settings()
+
+    def minute() -> None:
+        ticked(app, settings, LocalContext("drain", 60.0), keep=5)
+        app.drain()
+
+    minute()
+    cost = cost_of(minute)
+
+    assert 2 == cost.round_trips
+    assert cost.commands.total() <= 22 + 8 * 100
 
 
 def test_a_drain_looks_at_all_shards_before_and_after(app: Lowkiq, cost_of: CostOf) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from uuid import uuid4
@@ -15,6 +16,14 @@ from tests.kit.servers import LocalCloud
 from tests.kit.servers.ports import HOST
 from tests.kit.waiting import eventually
 
+ROOT = Path(__file__).parents[1]
+USER = """
+from tests.kit.servers import LocalCloud
+
+with LocalCloud() as cloud:
+    print(cloud.pid, cloud.folder, sep="\\n", flush=True)
+    input()
+"""
 LOCAL, STATE, INODE = 1, 3, 9
 LISTENS = "0A"
 
@@ -67,6 +76,22 @@ def test_a_closed_cloud_leaves_nothing() -> None:
         assert probe.connect_ex((HOST, cloud.port))
     assert not cloud.folder.exists()
     eventually(lambda: not living(group), what="the end of all its processes")
+
+
+def test_nor_does_one_whose_program_was_killed() -> None:
+    """SIGKILL of what started it ends it too, with its functions, and removes its folder."""
+    user = subprocess.Popen(
+        [sys.executable, "-c", USER], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    with user:
+        assert user.stdout is not None
+        group, folder = int(user.stdout.readline()), Path(user.stdout.readline().strip())
+        assert [] != living(group)
+        assert folder.exists()
+
+        user.kill()
+
+    eventually(lambda: not (living(group) or folder.exists()), what="the end of all that it left")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the system's own table of sockets")

@@ -39,6 +39,11 @@ PLANTED: Final = (
     Planted("lowkiq_lambda.app", "starlette"),
     Planted("lowkiq_lambda.app", "sqlalchemy"),
     Planted("lowkiq_lambda.contrib.outbox.rows", "lowkiq_lambda.contrib.outbox.relay"),
+    # Kits for frameworks are imported by their users, and each framework by its kit.
+    Planted("lowkiq_lambda.cli.program", "lowkiq_lambda.contrib.asgi"),
+    Planted("lowkiq_lambda.app", "django"),
+    Planted("lowkiq_lambda.contrib.asgi", "fastapi"),
+    Planted("lowkiq_lambda.contrib.django.commit", "lowkiq_lambda.contrib.django.installed"),
     # Entrances are imported by nobody below them.
     Planted("lowkiq_lambda.engine.drainer", "lowkiq_lambda.cli.program"),
     Planted("lowkiq_lambda.engine.queue", "lowkiq_lambda.aws.invoker"),

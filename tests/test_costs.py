@@ -6,24 +6,28 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from lowkiq_lambda.cli import main
-from lowkiq_lambda.cli.costs.bills import (
-    ALARMS,
-    REDIS,
-    Bill,
-    Month,
-    Redis,
-    container_bill,
-    dollars,
-    lambda_bill,
-    sqs_bill,
-    tasks,
-)
+from lowkiq_lambda.cli.costs.bills import REDIS, Bill, dollars
 from lowkiq_lambda.cli.costs.comparison import ROWS, WAYS, Comparison, first
+from lowkiq_lambda.cli.costs.month import Month, Redis, WayOut
+from lowkiq_lambda.cli.costs.of_lambda import (
+    ALARMS,
+    BUSY_LOG,
+    BUSY_VISIT_LOG,
+    FAILURE_LOG,
+    LOOK,
+    METRICS_LOG,
+    SETTLE_LOG,
+    TICK_LOG,
+    VISIT_LOG,
+    minute_bill,
+    shards_bill,
+)
+from lowkiq_lambda.cli.costs.of_others import bus_bill, container_bill, sqs_bill, tasks
 from lowkiq_lambda.cli.costs.prices import BadPrice, Price, changed, changed_by_file, load
 
 ROOT = Path(__file__).parents[1]
@@ -41,8 +45,9 @@ def amounts(bill: Bill) -> dict[str, float]:
 
 
 def every_bill() -> Iterator[Bill]:
-    """Of each way, with each kind of Redis."""
-    return (way(Month(redis=redis)) for way, redis in product(WAYS.values(), get_args(Redis)))
+    """Of each way, with each kind of Redis, and each way out of a VPC."""
+    kinds = product(WAYS.values(), get_args(Redis), get_args(WayOut))
+    return (way(Month(redis=redis, way_out=out, secrets=1, kms_keys=1)) for way, redis, out in kinds)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -75,49 +80,129 @@ def test_a_row_is_the_sum_of_what_stands_in_it() -> None:
 
 
 def test_an_idle_stack_on_lambda() -> None:
-    """43,800 minutes: visits of one shard every other minute, a tick every minute, two environments all the time."""
-    used = amounts(lambda_bill(Month(jobs=0, shards=1, schedule_minutes=2, memory=1024, dashboard_requests=0)))
+    """43,800 minutes: an invocation in each, one environment all the time, two metrics and four alarms."""
+    used = amounts(minute_bill(Month(jobs=0, memory=1024, dashboard_hours=0)))
+    size = 43_800 * (TICK_LOG + METRICS_LOG["summary"][0]) / 1e9
 
     assert used == pytest.approx(
         {
-            "lambda_requests": 21_900 + 43_800,
-            "lambda_gigabyte_seconds": 65_700 * 0.020 + 2 * 365 * 1.0,
-            "scheduler_invocations": 65_700,
+            "lambda_requests": 43_800,
+            "lambda_gigabyte_seconds": 43_800 * LOOK + 365 * 1.0,
+            "scheduler_invocations": 43_800,
             "http_api_requests": 0,
-            "log_gigabytes": 65_700 * 1_300 / 1e9,
-            "log_gigabyte_months": 65_700 * 1_300 / 1e9,
-            "metrics": 15,
-            "alarms": 9,
+            "log_gigabytes": size,
+            "log_gigabyte_months": size,
+            "metrics": 2,
+            "alarms": 4,
             "cache_gigabyte_hours": 73,
-            "cache_ecpu": 65_700 * 20,
+            "cache_ecpu": 43_800 * 20,
         }
     )
 
 
+def test_shards_with_schedules_of_their_own_cost_a_visit_each() -> None:
+    """Of one shard every other minute: 21,900 invocations more, and an environment more all the time."""
+    month = Month(jobs=0, shards=1, schedule_minutes=2, memory=1024, dashboard_hours=0, metrics="none")
+    one, own = amounts(minute_bill(month)), amounts(shards_bill(month))
+
+    more = {name: used - one[name] for name, used in own.items() if used != one[name]}
+
+    assert more == pytest.approx(
+        {
+            "lambda_requests": 21_900,
+            "lambda_gigabyte_seconds": 21_900 * LOOK + 365 * 1.0,
+            "scheduler_invocations": 21_900,
+            "log_gigabytes": 21_900 * VISIT_LOG / 1e9,
+            "log_gigabyte_months": 21_900 * VISIT_LOG / 1e9,
+            "cache_ecpu": 21_900 * 20,
+        }
+    )
+
+
+def test_an_idle_stack_costs_a_dollar_a_month() -> None:
+    """With a Redis that is there already, and a page of the dashboard that is open for an hour a week."""
+    bill = dollars(minute_bill(Month(jobs=0, redis="none")), PRICES)
+    without = dollars(minute_bill(Month(jobs=0, redis="none", metrics="none")), PRICES)
+
+    assert 1.10 >= sum(bill.values())
+    assert 0.37 >= sum(without.values())
+
+
 def test_work_on_lambda_is_paid_by_its_seconds() -> None:
-    """A million jobs of 10 ms are 10,000 s, of half a gigabyte each; each batch of ten is settled, and told."""
-    idle, busy = (amounts(lambda_bill(Month(jobs=jobs))) for jobs in (0, 1_000_000))
+    """A million jobs of 10 ms are 10,000 s, of a quarter of a gigabyte each; each minute's line tells of its work."""
+    idle, busy = (amounts(minute_bill(Month(jobs=jobs))) for jobs in (0, 1_000_000))
 
     more = {name: used - idle[name] for name, used in busy.items()}
 
     assert more == pytest.approx(
         {
             **dict.fromkeys(more, 0),
-            "lambda_gigabyte_seconds": 5_000,
-            "log_gigabytes": 0.045,
-            "log_gigabyte_months": 0.045,
-            "metrics": 10,
+            "lambda_gigabyte_seconds": 2_500,
+            "log_gigabytes": 43_800 * BUSY_LOG / 1e9,
+            "log_gigabyte_months": 43_800 * BUSY_LOG / 1e9,
             "cache_ecpu": 5_000_000,
         },
         abs=1e-6,
     )
 
 
-def test_short_batches_are_settled_together() -> None:
-    """A million jobs of 1 ms in batches of ten: not 100,000 settlings, but one for each 50 ms."""
-    idle, busy = (amounts(lambda_bill(Month(jobs=jobs, job_seconds=0.001))) for jobs in (0, 1_000_000))
+def test_with_metrics_of_queues_each_settling_is_told() -> None:
+    """A million jobs in batches of ten of 100 ms: a line for each; of 10 ms, one for each 50 ms."""
+    slow, quick = (Month(job_seconds=seconds, metrics="queues") for seconds in (0.01, 0.001))
 
-    assert busy["log_gigabytes"] - idle["log_gigabytes"] == pytest.approx(20_000 * 450 / 1e9)
+    for month, settles in ((slow, 100_000), (quick, 20_000)):
+        idle, busy = (amounts(minute_bill(replace(month, jobs=jobs))) for jobs in (0, 1_000_000))
+        lines = 43_800 * BUSY_LOG + settles * SETTLE_LOG
+        assert busy["log_gigabytes"] - idle["log_gigabytes"] == pytest.approx(lines / 1e9)
+        assert 10 == busy["metrics"] - idle["metrics"]
+
+
+def test_a_visit_of_a_shard_tells_of_its_own_work() -> None:
+    """Jobs enough for each minute's visit of five shards to find some are five lines a minute, in place of one."""
+    idle, busy = (amounts(shards_bill(Month(jobs=jobs))) for jobs in (0, 1_000_000))
+
+    assert busy["log_gigabytes"] - idle["log_gigabytes"] == pytest.approx(5 * 43_800 * BUSY_VISIT_LOG / 1e9)
+
+
+def test_a_function_for_some_queues_costs_a_visit_a_minute_and_its_alarm() -> None:
+    """Of 43,800 minutes, with one environment more, and the alarm of its template."""
+    none, one = (amounts(minute_bill(Month(memory=1024, queue_functions=number))) for number in (0, 1))
+
+    more = {name: used - none[name] for name, used in one.items() if used != none[name]}
+
+    assert more == pytest.approx(
+        {
+            "lambda_requests": 43_800,
+            "lambda_gigabyte_seconds": 43_800 * LOOK + 365 * 1.0,
+            "scheduler_invocations": 43_800,
+            "log_gigabytes": 43_800 * VISIT_LOG / 1e9,
+            "log_gigabyte_months": 43_800 * VISIT_LOG / 1e9,
+            "alarms": (ROOT / "infra" / "queue-function.yaml").read_text().count("Type: AWS::CloudWatch::Alarm"),
+            "cache_ecpu": 43_800 * 20,
+        }
+    )
+
+
+def test_failures_are_paid_by_their_lines() -> None:
+    """Each is one line, with its traceback."""
+    none, many = (amounts(minute_bill(Month(failures=failures))) for failures in (0, 1_000))
+
+    assert many["log_gigabytes"] - none["log_gigabytes"] == pytest.approx(1_000 * FAILURE_LOG / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("options", "price_name", "amount"),
+    [
+        ({"secrets": 2}, "secrets", 2),
+        ({"kms_keys": 1}, "kms_keys", 1),
+        ({"way_out": "nat"}, "nat_hours", 730),
+        ({"way_out": "endpoints", "endpoints": 3}, "endpoint_hours", 3 * 730),
+    ],
+)
+def test_safety_is_paid_for_where_there_is_any(options: dict[str, Any], price_name: str, amount: float) -> None:
+    """And IPv6 carries the same calls for nothing."""
+    assert amount == amounts(minute_bill(Month(**options)))[price_name]
+    assert minute_bill(Month(way_out="ipv6")) == minute_bill(Month())
 
 
 def test_handlers_side_by_side_are_paid_by_the_time_that_they_share() -> None:
@@ -147,18 +232,18 @@ def test_containers_with_handlers_side_by_side_are_limited_by_their_processor() 
 
 def test_seldom_visits_are_cold_starts() -> None:
     """Every ten minutes each visit of the 4,380 starts an environment, for a second; only the tick's stays warm."""
-    used = amounts(lambda_bill(Month(jobs=0, shards=1, schedule_minutes=10, memory=1024, dashboard_requests=0)))
+    used = amounts(shards_bill(Month(jobs=0, shards=1, schedule_minutes=10, memory=1024, dashboard_hours=0)))
 
-    assert used["lambda_gigabyte_seconds"] == pytest.approx((4_380 + 43_800) * 0.020 + 4_380 + 365)
+    assert used["lambda_gigabyte_seconds"] == pytest.approx((4_380 + 43_800) * LOOK + 4_380 + 365)
 
 
 def test_the_dashboard_is_paid_by_its_requests() -> None:
-    """Ten of them are ten for the API, ten for Lambda, and a second of time."""
-    without, with_ten = (amounts(lambda_bill(Month(memory=1024, dashboard_requests=number))) for number in (0, 10))
+    """An open page asks every two seconds: in an hour 1,800 times of the API, and of Lambda for a tenth of a second."""
+    without, with_one = (amounts(minute_bill(Month(memory=1024, dashboard_hours=hours))) for hours in (0, 1))
 
-    more = {name: used - without[name] for name, used in with_ten.items() if used != without[name]}
+    more = {name: used - without[name] for name, used in with_one.items() if used != without[name]}
 
-    assert more == pytest.approx({"lambda_requests": 10, "lambda_gigabyte_seconds": 1, "http_api_requests": 10})
+    assert more == pytest.approx({"lambda_requests": 1_800, "lambda_gigabyte_seconds": 180, "http_api_requests": 1_800})
 
 
 def test_a_container_is_paid_by_its_hours() -> None:
@@ -194,6 +279,21 @@ def test_sqs_is_paid_by_its_requests() -> None:
     )
 
 
+def test_a_bus_is_paid_by_its_events() -> None:
+    """A thousand events are as many invocations; nothing is asked while there are none."""
+    assert amounts(bus_bill(Month(jobs=1_000, memory=1024, queues=2))) == pytest.approx(
+        {
+            "lambda_requests": 1_000,
+            "lambda_gigabyte_seconds": 10 + 1_000 * 0.005 + 2 * 365,
+            "bus_events": 1_000,
+            "log_gigabytes": 1_000 * 450 / 1e9,
+            "log_gigabyte_months": 1_000 * 450 / 1e9,
+            "alarms": 4,
+        }
+    )
+    assert 0 == amounts(bus_bill(Month(jobs=0)))["lambda_gigabyte_seconds"]
+
+
 def test_each_price_stands_once_in_a_bill() -> None:
     """Else its free tier would be taken off twice. No price is missing, none is there for nothing."""
     used = [list(chain.from_iterable(bill.values())) for bill in every_bill()]
@@ -208,14 +308,16 @@ def test_every_row_of_a_bill_is_shown() -> None:
 
 
 def test_the_assumed_alarms_are_those_of_the_template() -> None:
-    """An alarm more costs ten cents more; those of the ways in are made with the first of these, one is asked for."""
+    """An alarm more costs ten cents more; those of options are made with them."""
     found = re.findall(
         r"Type: AWS::CloudWatch::Alarm\n(?:    Condition: (\w+)\n)?", (ROOT / "template.yaml").read_text()
     )
-    alarms = [condition for condition in found if condition != "WatchesHeld"]
+    always = [condition for condition in found if condition in {"", "SchedulesFire"}]
+    of_a_summary = [condition for condition in found if condition == "PublishesMetrics"]
 
-    assert ALARMS == len([condition for condition in alarms if condition not in {"Ingests", "HasInbox", "TakesStream"}])
-    assert f"{len(alarms) - int(ALARMS)} alarms" in (ROOT / "docs" / "ingest.md").read_text()
+    assert [ALARMS["none"], ALARMS["summary"]] == [len(always), len(always) + len(of_a_summary)]
+    ways_in = [condition for condition in found if condition in {"Ingests", "HasInbox", "TakesStream"}]
+    assert f"{len(ways_in)} alarms" in (ROOT / "docs" / "ingest.md").read_text()
 
 
 def test_every_price_has_a_source_and_a_date() -> None:
@@ -243,10 +345,10 @@ def test_the_verdict_names_the_cheapest_and_where_a_container_is_cheaper(capsys:
     assert "The cheapest is SQS FIFO and Lambda, with $" in printed(capsys)
 
     free = printed(capsys, "--price=fargate_vcpu_hours=0", "--price=fargate_gigabyte_hours=0", "--price=ipv4_hours=0")
-    assert "visits from 1 job on, and from 1 shard on." in free
+    assert "one schedule from 1 job on, and than schedules of shards from 1 shard on." in free
 
     dear = printed(capsys, "--price", "ipv4_hours=1e9", "--job-seconds=0")
-    assert "visits for no number of jobs, and for no number of shards." in dear
+    assert "one schedule for no number of jobs, and than schedules of shards for no number of shards." in dear
 
 
 @pytest.mark.parametrize(("least", "found"), [(0, 1), (1, 1), (42, 42), (100, 100), (101, None)])
@@ -264,9 +366,15 @@ def test_options_change_what_is_asked(capsys: pytest.CaptureFixture[str]) -> Non
         "--batch=5",
         "--shards=6",
         "--queues=2",
+        "--queue-functions=1",
         "--schedule-minutes=2",
         "--memory=1024",
-        "--dashboard-requests=2000000",
+        "--dashboard-hours=2000",
+        "--failures=1000000",
+        "--metrics=queues",
+        "--secrets=1",
+        "--kms-keys=1",
+        "--way-out=nat",
         "--redis=node",
         "--redis=none",
         "--free-tier",
@@ -276,7 +384,7 @@ def test_options_change_what_is_asked(capsys: pytest.CaptureFixture[str]) -> Non
     tables = [printed(capsys, option) for option in options]
 
     assert len({usual, *tables}) == 1 + len(options)
-    assert "| Redis that is there already | $0.00 | $0.00 |  |" in printed(capsys, "--redis=none")
+    assert "| Redis that is there already | $0.00 | $0.00 | $0.00 |  |  |" in printed(capsys, "--redis=none")
 
 
 def test_prices_come_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -298,7 +406,7 @@ def test_prices_come_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: P
         ("--jobs=-1", "--jobs -1 is refused: give a whole number from 0 to"),
         ("--jobs=2e12", "--jobs 2e12 is refused: give a whole number from 0 to"),
         ("--jobs=nan", "--jobs nan is refused: give a whole number from 0 to"),
-        ("--job-seconds=nan", "--job-seconds nan is refused: give a number from 0 to 1e+12."),
+        ("--job-seconds=nan", "--job-seconds nan is refused: give a number from 0 to 1000000000000."),
         ("--jobs=1.5", "--jobs 1.5 is refused: give a whole number from 0 to"),
         ("--shards=0", "--shards 0 is refused: give a whole number from 1 to 10000."),
         ("--memory=64", "--memory 64 is refused: give a whole number from 128 to 10240."),
@@ -306,7 +414,7 @@ def test_prices_come_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: P
         ("--price=metrics", "--price metrics is refused: expected NAME=VALUE, such as metrics=0.33."),
         ("--price=metrics=cheap", "--price metrics=cheap is refused: 'cheap' is not a finite number."),
         ("--price=metrics=-1", "--price metrics=-1 is refused: a price is at least 0."),
-        ("--price=metric=1", "There is no price 'metric'; there are alarms, cache_ecpu,"),
+        ("--price=metric=1", "There is no price 'metric'; there are alarms, bus_events, cache_ecpu,"),
         ("--prices=missing.toml", "The prices in missing.toml cannot be read: "),
         (
             "--jobs=1000000000 --job-seconds=1",
@@ -367,7 +475,7 @@ def test_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
             "[default: serverless]",
         )
     )
-    assert 6 == len(examples)
+    assert 7 == len(examples)
     assert [] == [one for one in examples if "frankfurt" not in one and "| ---" not in printed(capsys, *one.split())]
 
 
@@ -375,14 +483,54 @@ def test_what_concurrency_saves_is_told(capsys: pytest.CaptureFixture[str]) -> N
     """A million jobs that wait 50 ms: their time on Lambda one by one, 10 and 50 side by side; nothing without jobs."""
     *_, told = printed(capsys, "--job-seconds=0.05").splitlines()
 
-    costs = "$0.333 with concurrency 1, $0.035 with concurrency 10, $0.012 with concurrency 50"
+    costs = "$0.167 with concurrency 1, $0.018 with concurrency 10, $0.012 with concurrency 50"
     assert f"The handlers' time on Lambda costs {costs}." == told
     assert "The handlers' time" not in printed(capsys, "--jobs=0")
 
 
-def test_the_readme_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_of_costs_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """The table and the sentences below it, as `lowkiq costs` prints them."""
-    assert printed(capsys) in (ROOT / "README.md").read_text()
+    assert printed(capsys) in (ROOT / "docs" / "costs.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "more", "less"),
+    [
+        ("**An idle stack costs ${:.2f}**", Month(jobs=0, redis="none"), None),
+        ("and it costs ${:.2f}.", Month(jobs=0, redis="none", metrics="none"), None),
+        ("a busy queue\n  costs ${:.2f}", Month(metrics="queues", queues=2), Month(metrics="queues")),
+        ("**twenty busy ones cost ${:.2f} more** than one", Month(queues=20), Month()),
+        ("| ${:.2f} for each function of", Month(queue_functions=1), Month()),
+        ("| ${:.2f} for each secret |", Month(secrets=1), Month()),
+        ("| ${:.2f} for each key of your own |", Month(kms_keys=1), Month()),
+        ("| ${:.2f} for each interface endpoint", Month(way_out="endpoints"), Month()),
+        ("| ${:.2f} for a NAT gateway", Month(way_out="nat"), Month()),
+        ("| ${:.2f}: an open page", Month(dashboard_hours=100), Month(dashboard_hours=0)),
+        ("| ${:.2f}: the line of a failure", Month(failures=100_000), Month()),
+    ],
+)
+def test_the_page_of_costs_tells_what_the_formulas_say(phrase: str, more: Month, less: Month | None) -> None:
+    """Each of its figures is a bill, or what an option adds to one; of queues, their metrics alone."""
+    bills = [dollars(minute_bill(month), PRICES) for month in (more, less) if month]
+    row = "Metrics and alarms" if phrase.startswith("a busy queue") else None
+    more_dollars, *rest = (bill[row] if row else sum(bill.values()) for bill in bills)
+
+    assert phrase.format(more_dollars - sum(rest)) in (ROOT / "docs" / "costs.md").read_text()
+
+
+def test_the_readme_tells_what_the_formulas_say() -> None:
+    """The first figures that people read."""
+    idle, busy = (sum(dollars(minute_bill(Month(jobs=jobs, redis="none")), PRICES).values()) for jobs in (0, 10**6))
+
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"costs ${idle:.2f} a month when it is idle, and ${busy:.2f} with a million jobs, beside Redis" in readme
+
+
+def test_the_page_of_queue_functions_has_the_same_figure() -> None:
+    """What one more costs, as the calculator says."""
+    more, less = (sum(dollars(minute_bill(Month(queue_functions=number)), PRICES).values()) for number in (1, 0))
+
+    assert f"costs ${more - less:.2f} a month" in (ROOT / "infra" / "queue-function.md").read_text()
 
 
 @pytest.mark.parametrize(

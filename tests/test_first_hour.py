@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -11,9 +10,17 @@ import pytest
 
 from tests.kit.daemons import clean_environment
 from tests.kit.embedded import end_server
+from tests.kit.following import EXTRAS, FOLLOWED, Follower
+from tests.kit.installed import build_wheel, install
 
 ROOT: Final = Path(__file__).parents[1]
-README: Final = (ROOT / "README.md").read_text()
+PAGES: Final = ("README.md", "docs/shards-and-batches.md")
+"""Their first blocks are for newcomers: a class and a function."""
+TOLD: Final = {
+    "docs/fastapi.md": ["dashboard at /lowkiq for this machine alone, password "],
+    "docs/tutorial.md": ["dashboard at http://127.0.0.1:"],
+}
+"""Parts of lines that the first terminal shows beside those that the page has of it."""
 
 pytestmark = pytest.mark.xdist_group("first_hour")
 
@@ -28,8 +35,11 @@ class Newcomer:
     def run(self, code: str) -> tuple[int, str, str]:
         """The code as a program: exit code, output, errors."""
         (self.folder / "first.py").write_text(code)
+        environment = clean_environment()
+        # With bytecode, as people have it.
+        del environment["PYTHONDONTWRITEBYTECODE"]
         # The machine of the tests may be a container in a cluster.
-        environment = {**clean_environment(), "LOWKIQ_ENV": "development", "PYTHONPATH": ""}
+        environment |= {"LOWKIQ_ENV": "development", "PYTHONPATH": ""}
         done = subprocess.run(
             [self._python, "first.py"], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -37,22 +47,21 @@ class Newcomer:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that this checkout was installed into, with the versions that are locked."""
-    folder = tmp_path_factory.mktemp("installed")
-    python = folder / "environment" / "bin" / "python"
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    wanted = f"lowkiq_lambda[local] @ {wheel.as_uri()}"
-    uv = Path(sys.executable).with_name("uv")
-    for arguments in (
-        ["venv", "--python", sys.executable, str(folder / "environment")],
-        ["pip", "install", "--python", str(python), "--constraint", str(ROOT / "requirements" / "local.txt"), wanted],
-    ):
-        done = subprocess.run([uv, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-        assert 0 == done.returncode, done.stderr
-    return python
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is published, of this checkout."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the package alone."""
+    return install(wheel, tmp_path_factory.mktemp("installed") / "environment", "local")
+
+
+@pytest.fixture(scope="module")
+def installed_for_pages(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with all that the pages to be followed have installed."""
+    return install(wheel, tmp_path_factory.mktemp("pages") / "environment", EXTRAS, "pytest", lock="dev")
 
 
 @pytest.fixture
@@ -62,15 +71,17 @@ def newcomer(installed: Path, tmp_path: Path) -> Iterator[Newcomer]:
     end_server(tmp_path / ".lowkiq")
 
 
-def blocks() -> list[str]:
-    """The Python in the README, in order."""
-    return re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def first_block(page: str) -> str:
+    """The first Python of a page."""
+    found = re.search(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["first", "second"])
-def test_a_block_of_the_readme_does_what_it_says(newcomer: Newcomer, number: int) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_a_first_block_does_what_it_says(newcomer: Newcomer, page: str) -> None:
     """As it stands it prints what stands at its end, and no more than a line about the server."""
-    block = blocks()[number]
+    block = first_block(page)
     promised = block.rstrip().rpartition("  # ")[2]
 
     code, output, errors = newcomer.run(block)
@@ -80,14 +91,14 @@ def test_a_block_of_the_readme_does_what_it_says(newcomer: Newcomer, number: int
     assert re.fullmatch(said, errors)
 
 
-def test_the_blocks_of_the_readme_run_in_one_file_and_again(newcomer: Newcomer) -> None:
+def test_the_first_blocks_run_in_one_file_and_again(newcomer: Newcomer) -> None:
     """Whoever copies both, and runs them twice, gets both lines twice."""
-    both = "".join(blocks()[:2])
+    both = "".join(map(first_block, PAGES))
 
     for _ in range(2):
         code, output, errors = newcomer.run(both)
 
-        assert (0, "1 [{'status': 'new'}, {'status': 'paid'}]\n3\n") == (code, output), errors
+        assert (0, "1 ['new', 'paid']\n3\n") == (code, output), errors
 
 
 def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
@@ -102,15 +113,25 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
 
 def test_the_first_block_asks_for_a_real_server_for_development() -> None:
     """Its line for the app is the one that all programs of a project can share."""
-    assert 'app = Lowkiq(Config(redis_url="embedded:"))  # a real Valkey for development\n' in blocks()[0]
+    assert 'app = Lowkiq(Config(redis_url="embedded:"))  # a real Valkey for development\n' in first_block("README.md")
 
 
 def test_without_a_server_the_first_push_says_what_to_set(newcomer: Newcomer) -> None:
     """Who leaves the URL out reads at the end of the traceback what to do."""
-    code, _, errors = newcomer.run(blocks()[0].replace('Config(redis_url="embedded:")', ""))
+    code, _, errors = newcomer.run(first_block("README.md").replace('Config(redis_url="embedded:")', ""))
 
     assert 1 == code
     assert errors.endswith(
         "ConfigError: No Redis is named. For development set LOWKIQ_REDIS_URL=embedded: (starts a real Valkey for this "
-        "project); else set it to your server.\n"
+        "project); else set it to your server. A test takes the fixture lowkiq.\n"
     )
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", sorted(FOLLOWED))
+def test_a_page_works_to_the_letter(installed_for_pages: Path, tmp_path: Path, page: str) -> None:
+    """From an empty folder: its files are written, its commands run in their order, and what it shows is what comes."""
+    with Follower(tmp_path, installed_for_pages) as newcomer:
+        newcomer.follow(ROOT / page)
+
+        assert [] == [line for line in TOLD.get(page, ()) if line not in newcomer.terminal(0)]

@@ -53,7 +53,7 @@ def test_public_names_are_explained() -> None:
 
 def test_settings_are_explained() -> None:
     """Each setting stands in a page of the docs."""
-    explained = set[str]().union(*map(quoted, DOCS.glob("*.md")))
+    explained = set[str]().union(*map(quoted, DOCS.glob("**/*.md")))
 
     assert set() == {field.name for field in msgspec.structs.fields(Config)} - explained
 

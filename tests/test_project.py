@@ -1,5 +1,6 @@
 """What the project says about itself agrees: dependencies, locks, versions, reasons for exceptions."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,7 +21,7 @@ GROUPS: dict[str, list[str]] = PYPROJECT["dependency-groups"]
 RUN = PYPROJECT["project"]["dependencies"]
 LOCAL = RUN + EXTRAS["local"] + GROUPS["build"]
 # Each in an environment of its own.
-TOOLS = {name: GROUPS[name] for name in ("cloud", "sam")}
+TOOLS = {name: GROUPS[name] for name in ("cloud", "dist", "docs", "sam")}
 DEV = [
     *RUN,
     *chain.from_iterable(EXTRAS.values()),
@@ -50,6 +51,13 @@ def lock(name: str) -> str:
 def versions(name: str) -> dict[str, str]:
     """The packages that one lock file pins with at least one hash."""
     return {match["name"]: match["version"] for match in LOCKED.finditer(lock(name))}
+
+
+def in_git(*paths: str) -> list[str]:
+    """The files of these folders that are in git, or would be."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *paths]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [name for name in names if (ROOT / name).exists()]
 
 
 def test_every_direct_dependency_has_its_reason_in_the_docs() -> None:
@@ -99,7 +107,7 @@ def test_every_silencer_in_the_code_has_its_reason() -> None:
     """A check that is silenced for one line says there which and why: `# noqa: CODE - the reason`."""
     unexplained = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for folder in ("lowkiq_lambda", "tests", "bench", "lint", "local", "app", "infra")
+        for folder in ("lowkiq_lambda", "tests", "bench", "docs_build", "lint", "local", "app")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         for match in SILENCER.finditer(line)
@@ -124,18 +132,30 @@ def test_ci_runs_what_people_run() -> None:
 
 
 def test_a_wheel_holds_the_whole_package(tmp_path: Path) -> None:
-    """What is installed has every module, script and piece of data, and the marker that it is typed."""
+    """What is installed has every module, script and piece of data, the marker that it is typed, and the stack."""
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     packed = {name for name in ZipFile(wheel).namelist() if name.startswith("lowkiq_lambda/")}
-    files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "lowkiq_lambda"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
+    locks = [f"requirements/{name}.txt" for name in ("cloud", "dashboard-function", "drain-function")]
+    stack = {f"lowkiq_lambda/scaffold/stack/{name}" for name in in_git("template.yaml", "infra", *locks)}
 
     assert "lowkiq_lambda/py.typed" in packed
-    assert set(files) == packed
+    assert {*in_git("lowkiq_lambda"), *stack} == packed
+
+
+@pytest.mark.timeout(300)
+def test_what_is_published_is_complete_and_can_be_installed() -> None:
+    """`make dist` builds the wheel of the source archive, and both pass the checks and work where nothing else is."""
+    done = subprocess.run(
+        [ROOT / "scripts" / "dist"],
+        env={**os.environ, "VENV": str(Path(sys.executable).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert ["built", "built", "checked", "installed", "installed", "installed"] == [
+        line.split(maxsplit=1)[0] for line in done.stdout.splitlines()
+    ]

@@ -1,1 +1,10 @@
-"""Entrances for AWS Lambda: the drain function, the dispatcher, the dashboard, and what they stand on."""
+"""Entrances for AWS Lambda: the drain function, the ingest function, the dashboard, and what they stand on."""
+
+try:
+    # The first compiled module that any of them needs.
+    import msgspec as _msgspec  # noqa: F401 - as said above
+except ImportError:
+    from lowkiq_lambda.target import refuse_other_runtime
+
+    refuse_other_runtime()
+    raise

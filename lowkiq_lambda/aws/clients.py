@@ -3,6 +3,7 @@
 import os
 from typing import Any, Final
 
+from lowkiq_lambda.config import variable_of
 from lowkiq_lambda.errors import LowkiqError
 
 CONNECT_TIMEOUT: Final = 1.0
@@ -17,11 +18,12 @@ def connect(service: str, what: str, refused: type[LowkiqError], region: str | N
         from botocore.config import Config  # noqa: PLC0415 - as boto3
         from botocore.exceptions import BotoCoreError, NoRegionError  # noqa: PLC0415 - as boto3
     except ImportError as error:
-        raise refused(f"{what} takes boto3: install lowkiq_lambda[aws].") from error
+        raise refused(f"{what} takes boto3: install lowkiq-lambda[aws].") from error
     config = Config(
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=READ_TIMEOUT,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+        use_dualstack_endpoint=dual_stack(),
     )
     try:
         # boto3 itself knows only AWS_DEFAULT_REGION.
@@ -32,3 +34,14 @@ def connect(service: str, what: str, refused: type[LowkiqError], region: str | N
         raise refused(f"{what} is not possible: name a region, set AWS_REGION.") from error
     except BotoCoreError as error:
         raise refused(f"{what} is not possible: {error}") from error
+
+
+def dual_stack() -> bool | None:
+    """True where `LOWKIQ_DUAL_STACK` asks for endpoints that have IPv6 too, else None: AWS's own variable decides.
+
+    Raises ConfigError.
+    """
+    from lowkiq_lambda.aws.settings import Settings  # noqa: PLC0415 - most processes that push never need it
+
+    variable = variable_of("dual_stack")
+    return Settings.from_env({variable: os.environ.get(variable, "")}).dual_stack or None

@@ -1,4 +1,4 @@
-"""The drain function: drains the shards that its event selects for as long as its time allows.
+"""The drain function: drains the shards that its event selects for as long as its time allows, behind a tick if asked.
 
 An execution environment is warm: settings, app, connections and scripts stay between invocations. Nothing else does:
 an invocation asks the server what time it is, and takes leases of its own.
@@ -6,21 +6,24 @@ an invocation asks the server what time it is, and takes leases of its own.
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from lowkiq_lambda.aws.collector import settle
 from lowkiq_lambda.aws.environment import Environment, answering, environment, flushed
-from lowkiq_lambda.aws.events import UnknownShard, selected
+from lowkiq_lambda.aws.events import ALONE, selection, ticks
 from lowkiq_lambda.aws.logs import Context, is_cold, logged
-from lowkiq_lambda.aws.telemetry import Telemetry, lag_by_queue, reasons_by_queue
+from lowkiq_lambda.aws.telemetry import summary, telemetry_of
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
-from lowkiq_lambda.engine.drainer import Drainer
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import BackendError, ForDevelopment, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.keys import ShardRef
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.aws.ticking import TickOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -62,75 +65,60 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     """Drain what the event selects; see `events.py`. Returns the `summary` of it.
 
     Raises BadEvent and, before anything is drained, ConfigError or AppNotFound. DrainFailed names the shards that
-    could not be drained, or whose handlers exited (`sys.exit`), when all others were; NotFlushed says that jobs which
-    handlers pushed are still in this process.
+    could not be drained, or whose handlers exited (`sys.exit`), when all others were; TickFailed what went wrong in a
+    tick, when all else was done; NotFlushed says that jobs which handlers pushed are still in this process.
     """
     warm = environment()
-    told: dict[str, Any] = flushed(warm.app, partial(_drained, warm))(event, context)
+    told: dict[str, Any] = flushed(warm.app, partial(_performed, warm))(event, context)
     return told
 
 
-def _drained(warm: Environment, event: object, context: Context) -> dict[str, Any]:
-    telemetry = Telemetry(warm.settings.metrics_namespace, context.function_name)
+def _performed(warm: Environment, event: object, context: Context) -> dict[str, Any]:
+    asked = ticks(event)
+    if not asked:
+        return _drained(warm, event, context)
+    from lowkiq_lambda.aws.ticking import tick_alone, ticked  # noqa: PLC0415 - most events ask for none
+
+    if asked == ALONE:
+        return tick_alone(warm.app, warm.settings, context)
+    selection(event, warm.app.drainer, warm.settings)
+    done = ticked(warm.app, warm.settings, context, keep=warm.app.config.threads_per_node)
+    try:
+        told = _drained(warm, event, context, done)
+    except DrainFailed as failed:
+        raise (DrainFailed(f"{failed} {done.failure}") if done.failure else failed) from failed.__cause__
+    if done.failure:
+        raise done.failure
+    return told
+
+
+def _drained(warm: Environment, event: object, context: Context, tick: "TickOutcome | None" = None) -> dict[str, Any]:
+    handed = tick.handed if tick else frozenset[ShardRef]()
+    telemetry = telemetry_of(warm.settings, context.function_name)
     if is_cold():
         telemetry.cold_start()
     drainer = warm.app.drainer
     drainer.observer = telemetry
-    drain = Drain(drainer, _selection(event, drainer), at_once=warm.app.config.threads_per_node)
+    drain = Drain(drainer, selection(event, drainer, warm.settings, handed), at_once=warm.app.config.threads_per_node)
     drain.on_first_probe = telemetry.started
     budget = Budget(drainer.clock, _seconds(context, warm))
     # Else the function would be killed with what runs, and nobody would know why.
     budget.is_hard = True
+    # `lowkiq invoke` runs this in a terminal; on Lambda there is none, and the process would die for one job.
+    budget.is_unattended = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
     with ExitStack() as beats:
         drain.after_probe = partial(_begin_to_beat, warm, budget, beats)
         _run(warm, drain, budget)
     _probe_once_more(drain)
     telemetry.ended(drain)
-    told = summary(drain)
+    told = {**({"tick": tick.summary} if tick else {}), **summary(drain)}
     # Before what may take longer than there is time for.
-    logger.info("drained", extra=told)
+    logger.info("drained", extra=telemetry.line(told))
     if warm.settings.continuations:
         told["continued"] = _go_on(warm, event, context, drain)
     if drain.errors or drain.exits:
         raise _failed(drain)
     return told
-
-
-def summary(drain: Drain) -> dict[str, Any]:
-    """What an invocation returns: why it ended, ids by outcome, and for each queue its lags and why shards were left.
-
-    `left` is how many shards have work that nobody does now.
-    """
-    at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
-    return {
-        "reason": drain.reason,
-        "counts": dict(drain.counts),
-        "left": len(drain.left),
-        "queues": {
-            queue: {
-                "shards": dict(reasons),
-                "lag_at_start": _rounded(at_start.get(queue)),
-                "lag_at_end": _rounded(at_end.get(queue)),
-            }
-            for queue, reasons in reasons_by_queue(drain).items()
-        },
-    }
-
-
-def _selection(event: object, drainer: Drainer) -> Callable[[], list[ShardRef]]:
-    """The shards that the event asks for, of those that there are when this is called. Raises BadEvent."""
-
-    def select() -> list[ShardRef]:
-        most = {shards[0].queue_name: shards.layout.most for shards in drainer.layout}
-        return selected(event, drainer.shards(), most)
-
-    try:
-        select()
-    except UnknownShard:
-        # The queue may have been given more than the code declares.
-        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.retry_for)
-        select()
-    return select
 
 
 def _seconds(context: Context, warm: Environment) -> float:
@@ -204,15 +192,11 @@ def _by_shard(errors: Mapping[ShardRef, BaseException]) -> str:
 
 
 def _prepare(warm: Environment) -> None:
-    """Import what calls Lambda's API, where that may be called: at the end of an invocation there is little time."""
-    if warm.settings.continuations or warm.app.config.wake_function:
+    """Import what ticks, and what calls Lambda's API where that may be called: later that would take longer."""
+    if warm.settings.continuations or warm.settings.fan_out or warm.app.config.wake_function:
         from lowkiq_lambda.aws.invoker import shared_invoker  # noqa: PLC0415 - only where it is asked for
 
         shared_invoker().prepare()
-
-
-def _rounded(lag: float | None) -> float | None:
-    return None if lag is None else round(lag, 3)
 
 
 if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
@@ -224,3 +208,5 @@ if os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
         raise
     except LowkiqError:
         pass
+    finally:
+        settle()

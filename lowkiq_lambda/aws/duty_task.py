@@ -8,10 +8,13 @@ from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.duties.duty import MOVES, SCHEDULES, TASKS
 from lowkiq_lambda.duties.runner import DutiesRun, runners_of
-from lowkiq_lambda.error_text import headline
+from lowkiq_lambda.error_text import cut, headline
 
-SCHEDULE_METRICS: Final[Mapping[str, str]] = {"schedules_missed": "missed", "schedules_late": "late"}
+MISSED: Final = "schedules_missed"
+SCHEDULE_METRICS: Final[Mapping[str, str]] = {MISSED: "missed", "schedules_late": "late"}
 """What is published of schedule entries, and how their summary calls it."""
+LONGEST_RESULT: Final = 10_000
+"""Characters of what a duty returned that the summary has: Lambda takes no answer of more than six megabytes."""
 SHARE: Final = 0.5
 """Of the time that the tick has left: the rest is for the start of drains."""
 
@@ -58,13 +61,21 @@ def note_errors(tick: Tick, ran: DutiesRun) -> None:
 
 
 def publish_schedules(tick: Tick, ticked: Mapping[str, Any]) -> None:
-    """Publish what a tick says of schedule entries: what was missed, and how late the latest firing was."""
+    """Publish what a tick says of schedule entries: what was missed, and how late the latest firing was.
+
+    A summary has what was missed alone, where anything was: each metric costs.
+    """
     values = {metric: ticked[field] for metric, field in SCHEDULE_METRICS.items()}
+    if tick.settings.metrics != "queues":
+        values = {metric: value for metric, value in values.items() if metric == MISSED and value}
+    if not values or tick.settings.metrics == "none":
+        return
     publish(tick.settings.metrics_namespace, tick.function_name, None, values)
 
 
 def _as_json(result: object) -> Any:  # noqa: ANN401 - whatever the duty returned
     try:
-        return json.loads(json.dumps(result, default=repr))
+        text = json.dumps(result, default=repr, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return repr(result)
+        return cut(repr(result), LONGEST_RESULT)
+    return json.loads(text) if len(text) <= LONGEST_RESULT else cut(text, LONGEST_RESULT)

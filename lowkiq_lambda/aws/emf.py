@@ -3,22 +3,60 @@
 import json
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-from aws_lambda_powertools.metrics.functions import is_metrics_disabled
-
+from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.store.shard.keys import escape
 
-_SECONDS: Final = (
-    "lag",
-    "oldest_due_age",
-    "lag_at_start",
-    "lag_at_end",
-    "batch_duration",
-    "slowest_batch",
-    "schedules_late",
-)
+Unit: TypeAlias = Literal["Count", "Seconds"]
+Level: TypeAlias = Literal["summary", "queues"]
+
+
+class CloudMetric(NamedTuple):
+    """What a metric counts, what of the drain function publishes it, and with which of `LOWKIQ_METRICS`."""
+
+    by: str
+    meaning: str
+    unit: Unit = "Count"
+    level: Level = "queues"
+    """`summary`: with `queues`, too."""
+
+
+_DRAIN: Final = "a drain"
+_TICK: Final = "a tick"
+METRICS: Final = {
+    "oldest_due_age": CloudMetric(
+        _TICK, "How long the oldest due id has waited that nobody holds.", "Seconds", "summary"
+    ),
+    "dead": CloudMetric(
+        _TICK, "Ids that failed for the last time since it was told last, on Lambda and in daemons.", level="summary"
+    ),
+    "held": CloudMetric(
+        _TICK, "Ids that are held, of queues that may hold some; a summary has it above 0.", level="summary"
+    ),
+    "schedules_missed": CloudMetric(
+        _TICK,
+        "Planned times of schedule entries that nobody looked at in time; a summary has it above 0.",
+        level="summary",
+    ),
+    "schedules_late": CloudMetric(_TICK, "How late the latest firing of an entry was.", "Seconds"),
+    "lag": CloudMetric(_TICK, "How long the oldest due id has waited, those in flight included.", "Seconds"),
+    "length": CloudMetric(_TICK, "Ids that wait."),
+    "morgue": CloudMetric(_TICK, "Ids in the morgue."),
+    "done": CloudMetric(_DRAIN, "Ids that were done, after each settling."),
+    "failed": CloudMetric(_DRAIN, "Ids that failed, after each settling: `retried` and `buried` together."),
+    "retried": CloudMetric(_DRAIN, "Ids that failed and are to be tried again."),
+    "buried": CloudMetric(_DRAIN, "Ids that failed for the last time."),
+    "refused": CloudMetric(_DRAIN, "Ids that ended with `Failed`, which is not a failure."),
+    "checkpointed": CloudMetric(_DRAIN, "Runs of a job with a cursor that came further and ended before their job."),
+    "recovered": CloudMetric(_DRAIN, "Ids that a dead holder had left, and that wait again."),
+    "batch_duration": CloudMetric(_DRAIN, "The mean of the batches of a settling.", "Seconds"),
+    "slowest_batch": CloudMetric(_DRAIN, "The longest of the batches of a settling.", "Seconds"),
+    "lag_at_start": CloudMetric(_DRAIN, "The lag at the first look, before anything runs.", "Seconds"),
+    "lag_at_end": CloudMetric(_DRAIN, "The lag that an invocation left.", "Seconds"),
+    "cold_start": CloudMetric(_DRAIN, "1 at the first invocation of an environment."),
+}
+"""All that is published under a name of its own; a drain adds `ended_` and the reason why it left a shard."""
 
 
 def publish(
@@ -34,22 +72,20 @@ def publish(
 
     `said` is kept in the log's line, to be searched for. The line has left this process when this returns.
     """
-    metrics = EphemeralMetrics(namespace=namespace)
-    # The environment may name a service for the logs: as one dimension more it would hide these from alarms.
-    metrics.service = None  # type: ignore[assignment]  # its type is inferred, and too narrow
-    metrics.add_dimension("function", function)
-    if queue is not None:
-        metrics.add_dimension("queue", as_dimension(queue))
-    if queue is not None and roll_up:
-        metrics.add_dimensions(function=function)
-    for name, value in values.items():
-        metrics.add_metric(name, MetricUnit.Seconds if name in _SECONDS else MetricUnit.Count, value)
-    for name, what in said.items():
-        metrics.add_metadata(name, what)
-    if not is_metrics_disabled():
-        # The line with its end in one piece, which Powertools does not do: other threads write lines, too.
-        sys.stdout.write(json.dumps(metrics.serialize_metric_set(), separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+    dimensions = {"function": function} | ({} if queue is None else {"queue": as_dimension(queue)})
+    sets = [[*dimensions], ["function"]] if queue is not None and roll_up else [[*dimensions]]
+    units = [{"Name": name, "Unit": METRICS[name].unit if name in METRICS else "Count"} for name in values]
+    directive = {"Namespace": namespace, "Dimensions": sets, "Metrics": units}
+    line = {
+        # This machine's, not the server's: CloudWatch takes no time that differs much from its own.
+        "_aws": {"Timestamp": int(SystemClock.time() * 1_000), "CloudWatchMetrics": [directive]},
+        **dimensions,
+        **said,
+        **{name: [float(value)] for name, value in values.items()},
+    }
+    # With its end in one piece: other threads write lines, too.
+    sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
 
 
 def as_dimension(queue_name: str) -> str:

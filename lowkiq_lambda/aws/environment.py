@@ -93,23 +93,11 @@ def _warn_of_unknown_variables() -> None:
 
 def find_redis(app: Lowkiq, settings: Settings) -> None:
     """Tell the app where its Redis is, and how to sign in, as the settings say. Raises ConfigError."""
-    if settings.redis_secret_arn:
-        from lowkiq_lambda.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
+    # An app without settings of its own has read them there, with the rest of the environment.
+    if (settings.redis_secret_arn or settings.redis_iam_user) and not app.reads_environment:
+        from lowkiq_lambda.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
 
-        secret = RedisSecret(settings.redis_secret_arn)
-        # Whoever connects asks the secret for the password, so that a rotation ends nothing.
-        app.configure(redis_url=secret.url, **({"credentials": secret} if secret.login else {}))
+        app.configure(**redis_settings(settings))
     if app.config.redis_url is None:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
     _ = app.redis_url  # refused here where it is for development
-    if settings.redis_iam_user and settings.redis_iam_cache:
-        from lowkiq_lambda.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
-
-        app.configure(
-            credentials=IamCredentials(
-                user=settings.redis_iam_user,
-                cache=settings.redis_iam_cache,
-                service=settings.redis_iam_service,
-                serverless=settings.redis_iam_serverless,
-            )
-        )

@@ -2,20 +2,32 @@
 
 `{"shard": 3}` is shard 3 of every queue that has one: what a schedule for a shard sends. While a queue is being
 resharded it has two of them, an old one and a new one. `{"queue": "SyncOrder"}` is a queue, both together one shard of
-it. Any other object, such as one from EventBridge, means all shards.
+it. Any other object, such as one from EventBridge, means all shards. With `"tick": true` the app's tick comes before
+the drain; `{"tick": "only"}` is the tick, and drains nothing.
+
+What names no queue means the queues that are this function's: where LOWKIQ_QUEUES names some, these alone; else all but
+those that LOWKIQ_OTHER_QUEUES leaves to functions of their own.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.errors import ConfigError, LowkiqError
 from lowkiq_lambda.store.shard.keys import ShardRef
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.aws.settings import Settings
+    from lowkiq_lambda.engine.drainer import Drainer
 
 _MEANT: Final = {"queue": "queue", "queues": "queue", "queuename": "queue"} | {
     "shard": "shard",
     "shards": "shard",
     "shardindex": "shard",
+    "tick": "tick",
+    "ticks": "tick",
 }
+ALONE: Final = "only"
+Ticks: TypeAlias = Literal[False, True, "only"]
 _SHOWN: Final = 5
 """How many of the queues an error names."""
 
@@ -26,6 +38,33 @@ class BadEvent(LowkiqError):
 
 class UnknownShard(BadEvent):
     """No queue that the event asks for has so many shards."""
+
+
+def selection(
+    event: object, drainer: "Drainer", settings: "Settings", without: Collection[ShardRef] = ()
+) -> Callable[[], list[ShardRef]]:
+    """The shards that the event asks for, of those that there are when this is called.
+
+    Where it names no queue, those of the queues that are this function's to drain. `without`: those that other
+    invocations have been started for. Raises BadEvent, and ConfigError where LOWKIQ_QUEUES names an unknown queue.
+    """
+    if settings.named_queues:
+        _check_own(settings.named_queues, drainer)
+
+    def select() -> list[ShardRef]:
+        most = {shards[0].queue_name: shards.layout.most for shards in drainer.layout}
+        chosen = [shard for shard in selected(event, drainer.shards(), most) if shard not in without]
+        if isinstance(event, Mapping) and "queue" in event:
+            return chosen
+        return [shard for shard in chosen if settings.drains(shard.queue_name)]
+
+    try:
+        select()
+    except UnknownShard:
+        # The queue may have been given more than the code declares.
+        drainer.learn((shards[0].queue_name for shards in drainer.layout), drainer.config.retry_for)
+        select()
+    return select
 
 
 def selected(event: object, shards: Sequence[ShardRef], most: Mapping[str, int] | None = None) -> list[ShardRef]:
@@ -45,6 +84,16 @@ def selected(event: object, shards: Sequence[ShardRef], most: Mapping[str, int] 
     return chosen
 
 
+def ticks(event: object) -> Ticks:
+    """Whether the app's tick comes before the drain, or is all that is asked for. Raises BadEvent."""
+    if not isinstance(event, Mapping):
+        return False
+    said: Ticks = event.get("tick", False)
+    if said == ALONE or isinstance(said, bool):
+        return said
+    raise BadEvent(f"The event's tick must be true, false or 'only', not {_kind(said)}.")
+
+
 def generation_of(event: Mapping[str, Any]) -> int:
     """How many drains in a row started one another before the one that is given this event. Raises BadEvent."""
     generation = event.get("generation", 0)
@@ -53,10 +102,17 @@ def generation_of(event: Mapping[str, Any]) -> int:
     return generation
 
 
+def _check_own(names: frozenset[str], drainer: "Drainer") -> None:
+    """A function that drained nothing for a slip of the pen would look idle."""
+    unknown = names - {shards[0].queue_name for shards in drainer.layout}
+    if unknown:
+        raise ConfigError(f"LOWKIQ_QUEUES names {min(unknown)!r}, and this app has no such queue.", setting="queues")
+
+
 def _check_names(event: Mapping[Any, Any]) -> None:
     """All shards are a lot to drain for a slip of the pen."""
     for name in event:
-        meant = _MEANT.get(str(name).lower().replace("_", "").replace("-", ""))
+        meant = _MEANT.get(str(name).strip().lower().replace("_", "").replace("-", ""))
         if meant is not None and name != meant:
             raise BadEvent(f"The event has {name!r}: did you mean {meant!r}?")
 
@@ -68,7 +124,7 @@ def _of_queue(name: object, shards: Sequence[ShardRef]) -> list[ShardRef]:
     if not chosen:
         known = list(dict.fromkeys(repr(shard.queue_name) for shard in shards))
         more = f" and {len(known) - _SHOWN} more" if known[_SHOWN:] else ""
-        raise BadEvent(f"The event's queue {name!r} is unknown: this app has {', '.join(known[:_SHOWN])}{more}.")
+        raise BadEvent(f"The event's queue {name!r:.200} is unknown: this app has {', '.join(known[:_SHOWN])}{more}.")
     return chosen
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from lowkiq_lambda.aws.invoker import InvocationRefused
+from lowkiq_lambda.aws.invoker import InvocationRefused, shared_invoker
 from lowkiq_lambda.aws.tick import Tick, TickFailed
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.engine.shard_queue import urgency
@@ -23,9 +23,11 @@ AT_ONCE: Final = 10
 def start_drains(tick: Tick) -> dict[str, int]:
     """How many shards had due work and were free, and how many drains were started for them.
 
-    A shard is left out where an earlier start still counts: of another tick, of a push, of a drain that goes on.
+    The most urgent are left to the drain behind the tick, as many as it visits at once. A shard is left out where an
+    earlier start still counts: of another tick, of a push, of a drain that goes on.
     """
-    due = _due(tick)
+    found = _due(tick)
+    due = found[tick.keep :]
     started = 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for at in range(0, len(due), AT_ONCE):
@@ -37,18 +39,20 @@ def start_drains(tick: Tick) -> dict[str, int]:
             for error in woken.errors.values():
                 tick.note(error)
             refused = _start(tick, threads, woken.shards)
+            tick.handed.update(set(woken.shards) - set(refused))
             started += len(woken.shards) - len(refused)
             if refused:
                 # The next would be refused too, and the next tick tries again.
                 unwake(tick.app.backend, woken.nonce, refused, tick.retry_for)
                 break
-    return {"due": len(due), "started": started}
+    return {"due": len(found), "started": started}
 
 
 def _due(tick: Tick) -> list[ShardRef]:
     """The shards that a drain can be started for, the most urgent first."""
     states: list[ProbeResult] = []
-    for state in _probed(tick, tick.queues):
+    mine = [queue for queue in tick.queues if tick.settings.drains(queue.worker.queue_name)]
+    for state in _probed(tick, mine):
         if isinstance(state, LowkiqError):
             tick.note(state)
         elif state.has_work:
@@ -74,11 +78,12 @@ def _probed(tick: Tick, queues: Sequence[Queue]) -> list[ProbeResult | LowkiqErr
 
 def _start(tick: Tick, threads: ThreadPoolExecutor, shards: Sequence[ShardRef]) -> list[ShardRef]:
     """Invoke the drain function for each; those for which that was refused."""
+    invoker = tick.invoker or shared_invoker()
 
     def start(shard: ShardRef) -> InvocationRefused | None:
         event = {"queue": shard.queue_name, "shard": shard.index}
         try:
-            tick.invoker.invoke(tick.settings.drain_function or "", event)
+            invoker.invoke(tick.settings.drain_function or tick.function_name, event)
         except InvocationRefused as error:
             return error
         return None

@@ -47,7 +47,7 @@ def packed_job(job: Mapping[str, Any], config: Config) -> bytes:
     return msgspec.json.encode(told).replace(b"\xef\xbf\xbe", b"\\ufffe").replace(b"\xef\xbf\xbf", b"\\uffff")
 
 
-def body_of(worker: type[Worker], packed_jobs: Sequence[bytes]) -> str:
+def body_of(worker: type[Worker[Any]], packed_jobs: Sequence[bytes]) -> str:
     """The body of a message with these jobs."""
     queue = msgspec.json.encode(worker.queue_name)
     return (b'{"queue":' + queue + b',"jobs":[' + b",".join(packed_jobs) + b"]}").decode()
@@ -58,7 +58,7 @@ def is_from_inbox(incoming: Incoming) -> bool:
     return incoming.kind == "sqs" and ATTRIBUTE in incoming.attributes
 
 
-def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker], Mapping[str, Any]]]:
+def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker[Any]], Mapping[str, Any]]]:
     """The jobs of a message, due when they would have been. Raises UnreadableMessage, and what `load_payload` does."""
     version = incoming.attributes[ATTRIBUTE]
     if version != VERSION:

@@ -10,7 +10,7 @@ from lowkiq_lambda.aws.sqs import BATCH_BYTES
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import id_text
-from lowkiq_lambda.push.client import KEY_TTL
+from lowkiq_lambda.push.checking import KEY_TTL
 from lowkiq_lambda.worker import Worker
 
 DEDUPLICATED_FOR: Final = 300.0
@@ -40,7 +40,7 @@ class JobsOfId(NamedTuple):
         return _digest(self.queue_name, self.job_id, *self.keys) if self.keys else uuid4().hex
 
 
-def parts_of(worker: type[Worker], jobs: Sequence[Mapping[str, Any]], config: Config) -> list[list[JobsOfId]]:
+def parts_of(worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]], config: Config) -> list[list[JobsOfId]]:
     """The messages of each id, in order: one, where its jobs fit into one. JobError for one that fits into none."""
     by_id: dict[str, list[tuple[int, bytes]]] = {}
     for position, job in enumerate(jobs):
@@ -65,7 +65,7 @@ def _cut(packed: list[tuple[int, bytes]]) -> list[list[tuple[int, bytes]]]:
 
 
 def _part(
-    worker: type[Worker], job_id: str, chunk: Sequence[tuple[int, bytes]], jobs: Sequence[Mapping[str, Any]]
+    worker: type[Worker[Any]], job_id: str, chunk: Sequence[tuple[int, bytes]], jobs: Sequence[Mapping[str, Any]]
 ) -> JobsOfId:
     positions = [position for position, _ in chunk]
     keys = [str(jobs[position]["key"]) for position in positions if _is_remembered(jobs[position])]

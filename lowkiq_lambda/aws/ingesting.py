@@ -28,7 +28,7 @@ class _Mapped(NamedTuple):
     job: Mapping[str, Any]
 
 
-_Target: TypeAlias = tuple[type[Worker], bool]
+_Target: TypeAlias = tuple[type[Worker[Any]], bool]
 """A worker, and whether its jobs have yet to go through the client middlewares."""
 
 

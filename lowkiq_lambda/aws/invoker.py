@@ -24,7 +24,7 @@ class InvocationRefused(LowkiqError):
 
 
 class LambdaUnreachable(InvocationRefused):
-    """Lambda's API cannot be reached: inside a VPC it takes a NAT gateway, or an interface endpoint for lambda."""
+    """Lambda's API cannot be reached: in a VPC it takes a NAT gateway, or an interface endpoint for lambda, or IPv6."""
 
 
 class Invoker(Protocol):

@@ -64,7 +64,7 @@ class Keychain:
             except ImportError:
                 raise BackendDenied(
                     "The environment does not name AWS credentials and region, and botocore, which would look "
-                    "further, is not installed: install lowkiq_lambda[aws]."
+                    "further, is not installed: install lowkiq-lambda[aws]."
                 ) from None
             self._session = Session()
         return self._session

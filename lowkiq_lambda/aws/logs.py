@@ -5,11 +5,14 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
+from types import TracebackType
 from typing import Any, Final, Protocol, TextIO, TypeAlias
 
 from aws_lambda_powertools import Logger
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 
 from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.error_text import say_error
 
 
 class Context(Protocol):
@@ -41,6 +44,9 @@ class Context(Protocol):
 
 
 _LIBRARY: Final = "lowkiq_lambda"
+_THE_SAME_IN_EACH_LINE: Final = ("function_arn", "function_memory_size")
+"""What Powertools adds, and the name of the function says already: a byte of a log costs as much as any other."""
+_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 Handler: TypeAlias = Callable[[Any, Context], dict[str, Any]]
 
@@ -50,8 +56,14 @@ def logged(handle: Handler) -> Handler:
 
     @wraps(handle)
     def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON holds
+        logger = function_logger()
+
+        def handle_leanly(event: Any, context: Context) -> dict[str, Any]:  # noqa: ANN401 - as above
+            logger.remove_keys(_THE_SAME_IN_EACH_LINE)
+            return handle(event, context)
+
         # Never the event, whatever Powertools' variables say: the dashboard's holds passwords and cookies.
-        named = function_logger().inject_lambda_context(handle, log_event=False)
+        named = logger.inject_lambda_context(handle_leanly, log_event=False)
         answer: dict[str, Any] = named(event, context)
         return answer
 
@@ -67,25 +79,28 @@ class _StandardOutput(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
+class _LeanLines(LambdaPowertoolsFormatter):
+    """Lines of JSON with errors as they are kept with jobs: without what is the same in every traceback."""
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - as logging has it
+        """The error, its first frames and its last, and the same of its causes."""
+        return "" if ei[1] is None else say_error(ei[1])
+
+
 @cache
 def function_logger() -> Logger:
     """Structured logs of a function, and of the library: all its loggers are below this one. Raises ConfigError."""
     level = Settings.from_env(os.environ).log_level
-    # `exception` has the traceback already.
-    logger = Logger(
-        service=_LIBRARY,
-        level=level,
-        logger_handler=_StandardOutput(),
-        serialize_stacktrace=False,
-        # The only form in which Lambda, too, knows the time of a line of JSON.
-        use_rfc3339=True,
-    )
+    # `exception` has the traceback already; and only in RFC 3339 Lambda, too, knows the time of a line of JSON.
+    lines = _LeanLines(serialize_stacktrace=False, use_rfc3339=True)
+    logger = Logger(service=_LIBRARY, level=level, logger_handler=_StandardOutput(), logger_formatter=lines)
     # Powertools prefers the level that Lambda is set to, which is the least that passes and not what we are asked for.
     logging.getLogger(_LIBRARY).setLevel(level)
     # The root's own handlers, of Lambda, would say everything once more.
     logging.getLogger(_LIBRARY).propagate = False
-    service = os.environ.get("POWERTOOLS_SERVICE_NAME") or os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
-    logger.append_keys(service=service or _LIBRARY, name="%(name)s")
+    # `name` tells the place, `function_name` the service, unless the environment has a name for it.
+    service = os.environ.get("POWERTOOLS_SERVICE_NAME")
+    logger.append_keys(location=None, service=service, name="%(name)s")
     return logger
 
 

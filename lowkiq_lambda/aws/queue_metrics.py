@@ -1,11 +1,11 @@
-"""The task of a tick that publishes each queue in numbers, as embedded metrics in the function's log."""
+"""The task of a tick that tells the queues in numbers: as metrics, in the function's log, and in what the tick says."""
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from lowkiq_lambda.aws.emf import publish
 from lowkiq_lambda.aws.tick import Tick
-from lowkiq_lambda.store.inspect.metrics import queue_totals
+from lowkiq_lambda.store.inspect.told import Untold, note_told, untold
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
 
@@ -20,6 +20,23 @@ _OF_ALL: Final[dict[str, Callable[[Iterable[float]], float]]] = {
 """What is published, and how queues are taken together."""
 HELD: Final = "held"
 """Published only of queues that hold ids, or may: each metric of a queue costs."""
+DEAD: Final = "dead"
+"""Published of the app as a whole."""
+
+
+def publish_summary(tick: Tick) -> dict[str, Published]:
+    """Publish how long the app's oldest due id has waited, and how many ids died, under the dimension `function`.
+
+    Returns the numbers of each queue, by its name.
+    """
+    seen = _Seen.by(tick)
+    of_all = _of_all([*seen.numbers.values()])
+    values = {"oldest_due_age": of_all["oldest_due_age"], DEAD: seen.dead}
+    if of_all.get(HELD):
+        values[HELD] = of_all[HELD]
+    publish(tick.settings.metrics_namespace, tick.function_name, None, values)
+    seen.note(tick)
+    return seen.numbers
 
 
 def publish_queues(tick: Tick) -> dict[str, Published]:
@@ -28,18 +45,42 @@ def publish_queues(tick: Tick) -> dict[str, Published]:
     Under `function` alone stands the app as a whole, with the sum of lengths and the largest lag and age: an alarm
     needs to know no queue by name.
     """
-    names = [queue.worker.queue_name for queue in tick.queues]
-    measured = queue_totals(ShardReader(tick.app.backend, tick.retry_for), [queue.shards for queue in tick.queues])
-    holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
-    by_queue = {
-        name: _published(metrics, may_hold) for name, metrics, may_hold in zip(names, measured, holds, strict=True)
-    }
+    seen = _Seen.by(tick)
     namespace = tick.settings.metrics_namespace
-    for name, published in by_queue.items():
+    for name, numbers in seen.numbers.items():
         # Not rolled up: CloudWatch would take the lengths of queues for samples of one.
-        publish(namespace, tick.function_name, name, published, roll_up=False)
-    publish(namespace, tick.function_name, None, _of_all(list(by_queue.values())))
-    return by_queue
+        publish(namespace, tick.function_name, name, numbers, roll_up=False)
+    publish(namespace, tick.function_name, None, _of_all([*seen.numbers.values()]) | {DEAD: seen.dead})
+    seen.note(tick)
+    return seen.numbers
+
+
+class _Seen(NamedTuple):
+    """What a tick has seen of the queues, by their names."""
+
+    numbers: dict[str, Published]
+    untold: Mapping[str, Untold]
+
+    @classmethod
+    def by(cls, tick: Tick) -> "_Seen":
+        names = [queue.worker.queue_name for queue in tick.queues]
+        reader = ShardReader(tick.app.backend, tick.retry_for)
+        found = untold(reader, [queue.shards for queue in tick.queues], tick.function_name)
+        holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
+        numbers = {
+            name: _published(one.metrics, may_hold) for name, one, may_hold in zip(names, found, holds, strict=True)
+        }
+        return cls(numbers, dict(zip(names, found, strict=True)))
+
+    @property
+    def dead(self) -> int:
+        return sum(one.dead for one in self.untold.values())
+
+    def note(self, tick: Tick) -> None:
+        """What was told is out: it has left the process."""
+        changed = {name: one.metrics.buried for name, one in self.untold.items() if one.is_changed}
+        if changed:
+            note_told(tick.app.backend, tick.retry_for, changed, tick.function_name)
 
 
 def _published(metrics: Metrics, may_hold: bool) -> Published:  # noqa: FBT001 - of the queue

@@ -7,6 +7,7 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from lowkiq_lambda.aws.clients import dual_stack
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.store.server.address import without_login
@@ -90,7 +91,11 @@ def provider(region: str | None) -> "SecretsProvider":
 
     return SecretsProvider(
         boto_config=BotoConfig(
-            region_name=region, connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 2}
+            region_name=region,
+            connect_timeout=TIMEOUT,
+            read_timeout=TIMEOUT,
+            retries={"total_max_attempts": 2},
+            use_dualstack_endpoint=dual_stack(),
         )
     )
 

@@ -14,7 +14,8 @@ from lowkiq_lambda.aws.sqs import InboxRefused, Message, Sqs
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError, DeclarationError, JobError, PushInterrupted
 from lowkiq_lambda.job import Pushed, id_text
-from lowkiq_lambda.push.client import Checker, Jobs, push_through
+from lowkiq_lambda.push.checking import Checker
+from lowkiq_lambda.push.middlewares import Jobs, push_through
 from lowkiq_lambda.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
 
 _URL: Final = re.compile(r"https?://[^/]+/.+")
@@ -43,7 +44,7 @@ class SqsInbox:
         """Whether the queue keeps the order of each id."""
         return self.url.endswith(".fifo")
 
-    def push(self, worker: type[Worker] | FunctionWorker, jobs: Jobs) -> list[Pushed]:
+    def push(self, worker: type[Worker[Any]] | FunctionWorker[Any], jobs: Jobs) -> list[Pushed]:
         """What `perform_async` does, by way of the queue: checks, client middlewares, and no Redis.
 
         Raises JobError and DeclarationError; InboxRefused where SQS took no job; PushInterrupted where it took a part.
@@ -51,14 +52,14 @@ class SqsInbox:
         worker = worker_of(worker)
         return push_through(_app_of(worker).client_middlewares, self._push, worker, jobs)
 
-    def take(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+    def take(self, worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         """What became of jobs that are checked and went through the client middlewares; errors as of `push`."""
         try:
             return self._send(worker, jobs)
         except JobError as error:
             raise InboxRefused(f"SQS cannot take the jobs: {error}") from error
 
-    def _push(self, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+    def _push(self, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         jobs, config = [*jobs], _app_of(worker).config
         checker = Checker(
             worker.shards_count,
@@ -72,7 +73,7 @@ class SqsInbox:
         checker.check_all(jobs)
         return self._send(worker, jobs)
 
-    def _send(self, worker: type[Worker], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
+    def _send(self, worker: type[Worker[Any]], jobs: Sequence[Mapping[str, Any]]) -> list[Pushed]:
         taken, unknown = set[int](), list[int]()
         parts = parts_of(worker, jobs, _app_of(worker).config)
         error: Exception | None = None
@@ -123,7 +124,7 @@ def _refused(error: Exception) -> InboxRefused:
     return refused
 
 
-def _pushed(worker: type[Worker], job: Mapping[str, Any], now: float) -> Pushed:
+def _pushed(worker: type[Worker[Any]], job: Mapping[str, Any], now: float) -> Pushed:
     job_id = id_text(job["id"])
     return Pushed(
         id=job_id, shard=shard_index(worker, job_id), merged=False, perform_in=_due_at(job, now), buffered=True
@@ -137,7 +138,7 @@ def _due_at(job: Mapping[str, Any], now: float) -> float:
     return now + float(delay.total_seconds() if hasattr(delay, "total_seconds") else delay)
 
 
-def _app_of(worker: type[Worker]) -> Lowkiq:
+def _app_of(worker: type[Worker[Any]]) -> Lowkiq:
     if worker.app is None:
         raise DeclarationError(f"{worker.__name__} is not bound to an app: decorate it with @app.worker.")
     return worker.app

@@ -1,14 +1,17 @@
-"""One tick of the dispatcher: what its tasks share, and what went wrong in them."""
+"""One tick: what its tasks share, and what went wrong in them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.invoker import Invoker
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.engine.queue import Queue
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch
+from lowkiq_lambda.store.shard.keys import ShardRef
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.aws.invoker import Invoker
 
 
 class TickFailed(LowkiqError):
@@ -21,10 +24,15 @@ class Tick:
 
     app: Lowkiq
     settings: Settings
-    invoker: Invoker
+    invoker: "Invoker | None"
+    """Starts functions; None for that of the process."""
     function_name: str
-    """The dispatcher's own."""
+    """The drain function's, which ticks."""
     remaining: Callable[[], float]
+    keep: int = 0
+    """How many shards this invocation itself drains at once, behind the tick."""
+    handed: set[ShardRef] = field(default_factory=set)
+    """The shards that other invocations were started for."""
     queues: list[Queue] = field(default_factory=list)
     problems: dict[str, Exception | None] = field(default_factory=dict)
     """Sentences, each with the error that it tells of."""
@@ -39,19 +47,23 @@ class Tick:
         known = isinstance(error, LowkiqError)
         self.problems.setdefault(str(error) if known else f"{type(error).__name__}: {error}", error)
 
+    def failure(self, summary: Mapping[str, Any]) -> TickFailed | None:
+        """What went wrong, in one error; None where nothing did. `summary`: what was done all the same."""
+        if not self.problems:
+            return None
+        failed = TickFailed(f"{' '.join(self.problems)} (done: {summary})")
+        failed.__cause__ = next(iter(self.problems.values()))
+        return failed
+
 
 Task: TypeAlias = Callable[[Tick], Any]
 """Does its part and returns what the summary is to say of it, as JSON."""
 
 
 def run(tick: Tick, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    """The summary, by task. Raises TickFailed at the end where something went wrong, BackendError where all would."""
+    """The summary, by task; what went wrong is noted. Raises BackendError where everything would fail."""
     tick.queues = _declared(tick)
-    summary = {name: _performed(task, tick) for name, task in tasks.items()}
-    if tick.problems:
-        first = next(iter(tick.problems.values()))
-        raise TickFailed(f"{' '.join(tick.problems)} (done: {summary})") from first
-    return summary
+    return {name: _performed(task, tick) for name, task in tasks.items()}
 
 
 def _declared(tick: Tick) -> list[Queue]:

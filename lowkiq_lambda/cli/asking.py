@@ -1,10 +1,14 @@
-"""Asks before something is done that cannot be undone."""
+"""Asks before something is done that cannot be undone, or that others notice."""
 
 import sys
 
+from lowkiq_lambda.errors import ConfigError
+
 
 def agreed(question: str) -> bool:
-    """Ask; whether the next line of the standard input is the word yes."""
+    """Ask; whether the answer is the word yes. Raises ConfigError where nobody is there to be asked."""
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{question} There is no terminal to ask at: give --yes.")
     sys.stdout.write(f"{question} Only 'yes' will do: ")
     sys.stdout.flush()
     return sys.stdin.readline().strip() == "yes"

@@ -1,20 +1,18 @@
 """`lowkiq audit`: records what happens in a queue, and says whether all went as it must."""
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.audit.auditor import Auditor, AuditReport
 from lowkiq_lambda.cli.codes import DONE, FAILED
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag, number
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.clock import SystemClock
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.store.inspect.journal_level import LONGEST
 from lowkiq_lambda.worker import Worker
 
@@ -31,27 +29,29 @@ _EPILOGUE: Final = """
 RULES
   order     A claim hands out the first of what waits under its id; of what was
             delivered the oldest payload dies first.
-  delivery  Nothing is claimed that does not wait: nothing that is done, unless it
-            was pushed again or came back from the morgue.
+  delivery  Nothing is claimed that does not wait: nothing that is done, unless
+            it was pushed again or came back from the morgue.
   overlap   No id is claimed while it is in flight.
   outcomes  Only what is in flight has an outcome.
   tokens    Tokens grow from holder to holder, and an outcome is its holder's.
-  account   Each payload that was pushed waits, is in flight or in the morgue, or
-            ended in just one way; and the shards hold what the journals say.
-  It judges the queue and not the handlers: that two of them did not run at once
-  is to be seen in what they did (`batch.token`).
+  account   Each payload that was pushed waits, is in flight or in the morgue,
+            or ended in just one way; and the shards hold what the journals
+            say.
+  It judges the queue and not the handlers: that two of them did not run at
+  once is to be seen in what they did (`batch.token`).
 
 RECORDING
   A shard keeps some 2,000 events, and records everything only while it is told
-  to. --record tells it, and reads along for as long as you say; Ctrl-C ends that,
-  and the verdict comes. Recording makes pushes and claims a little dearer.
+  to. --record tells it, and reads along for as long as you say; Ctrl-C ends
+  that, and the verdict comes. Recording makes pushes and claims a bit dearer.
   Without --record what there is is judged, such as after
   app.actions(Worker).journal("all", seconds=600).
 
 EXIT CODES
   0  No rule is violated.
-  1  Some rule is, nothing was recorded, or Redis cannot be reached.
+  1  Some rule is, or nothing was recorded.
   2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
 
 EXAMPLES
   Ten minutes of a queue:
@@ -65,18 +65,18 @@ command: Final = command_app("audit", help_=_HELP, epilogue=_EPILOGUE, usage="lo
 
 @command.default
 def audit(
-    queue: Annotated[str, Parameter(name="QUEUE", help="The name of the queue.")],
+    queue: QueueName,
     /,
     *,
-    app: Annotated[str | None, Parameter(name="--app", help="The app, MODULE:APP; else LOWKIQ_APP.")] = None,
+    app: AppOption = None,
     record: Annotated[
         float, Parameter(help="Record everything for so many seconds first.", converter=number(0, LONGEST))
     ] = 0.0,
     json: Annotated[bool, flag("Write the report as JSON; times are Unix seconds.")] = False,
 ) -> int:
     """Record, judge, and say so; the exit code."""
-    loaded = load_app(app_spec(app, os.environ))
-    worker = _worker(loaded, queue)
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
     report = _recorded(loaded, worker, record) if record else loaded.audit(worker)
     if json:
         sys.stdout.write(f"{msgspec.json.format(msgspec.json.encode(report)).decode()}\n")
@@ -85,15 +85,7 @@ def audit(
     return DONE if report.since is not None and not report.violations else FAILED
 
 
-def _worker(app: "Lowkiq", queue: str) -> type[Worker]:
-    for worker in app.workers:
-        if worker.queue_name == queue:
-            return worker
-    names = ", ".join(worker.queue_name for worker in app.workers)
-    raise ConfigError(f"The app has no queue {queue!r}; it has {names or 'none'}.")
-
-
-def _recorded(app: "Lowkiq", worker: type[Worker], seconds: float) -> AuditReport:
+def _recorded(app: "Lowkiq", worker: type[Worker[Any]], seconds: float) -> AuditReport:
     actions = app.actions(worker)
     auditor, pause, end = Auditor(actions.reader), threading.Event(), SystemClock.monotonic() + seconds
     # A look may be late.

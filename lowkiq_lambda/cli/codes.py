@@ -5,12 +5,14 @@ from typing import Final
 DONE: Final = 0
 """The command did what was asked for."""
 FAILED: Final = 1
-"""It did not work: something is out of reach, was refused, or was given back unfinished."""
+"""It was not done: something was refused or not found, died, or was given back unfinished."""
 DIFFERENT: Final = 1
 """Two things that were compared are not the same, as `diff` says it too."""
-MISUSED: Final = 2
-"""The command line, the settings or the app cannot work."""
-NOT_APPLIED: Final = 3
+NOT_APPLIED: Final = 1
 """Something could be changed, and was not: a dry run, or the answer was not yes."""
+MISUSED: Final = 2
+"""The command line, the settings or the app cannot work: the same command would fail again."""
+AWAY: Final = 3
+"""The server cannot be reached, or cannot serve now: the same command may work a little later."""
 INTERRUPTED: Final = 130
 """Ctrl-C, before the command had come to its end."""

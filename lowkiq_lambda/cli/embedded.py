@@ -13,7 +13,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.parts import command_app, flag
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
-from lowkiq_lambda.errors import ConfigError, EmbeddedServerError
+from lowkiq_lambda.errors import ConfigError, LowkiqError
 from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
 from lowkiq_lambda.local.embedded.url import folder_of
 from lowkiq_lambda.store.inspect.erasure import erase_queue, has_queue
@@ -36,8 +36,8 @@ EXAMPLE
 
 EXIT CODES
   0  The URL is printed.
-  1  The server does not start.
   2  The command line or the settings cannot work.
+  3  The server does not start.
 """
 _RESET_HELP: Final = """
 Remove a queue from the embedded server, with all its jobs and its declaration.
@@ -51,9 +51,10 @@ EXAMPLE
 
 EXIT CODES
   0  The queue was removed.
-  1  There is no such queue, or another program uses the server.
+  1  Nothing was removed: there is no such queue, another program uses the
+     server, or the answer was not yes.
   2  The command line or the settings cannot work.
-  3  The answer was not yes: nothing was removed.
+  3  The server does not start.
 """
 
 redis: Final = command_app(
@@ -108,7 +109,7 @@ def _refuse_in_use(server: EmbeddedValkey) -> None:
 
 def _refuse_others(others: Iterable[int]) -> None:
     if processes := sorted({*others}):
-        raise EmbeddedServerError(
+        raise LowkiqError(
             f"The embedded server is in use by the process {' and '.join(map(str, processes))}: "
             "end it, and reset the queue then."
         )

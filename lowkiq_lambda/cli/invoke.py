@@ -22,11 +22,12 @@ to the standard error. Without a Redis URL, or with embedded:, it is the embedde
 """
 _EPILOGUE: Final = """
 EVENTS
-  drain      {"shard": 3}                    shard 3 of every queue that has one
+  drain      {"shard": 3}                    shard 3 of every queue with one
              {"queue": "Greet", "shard": 3}  one shard
              {"queue": "Greet"}              one queue
              {}                              everything, most lagging first
-  dispatch   {}
+             {"tick": true}                  the app's tick, then everything
+             {"tick": "only"}                the tick alone
   dashboard  a request as API Gateway sends it, in its format 2.0
   ingest     what SQS, EventBridge, S3 or a stream of DynamoDB sends
 
@@ -52,7 +53,9 @@ command: Final = command_app("invoke", help_=_HELP, epilogue=_EPILOGUE, usage="l
 
 @command.default
 def invoke(
-    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP.")] = None,
+    app: Annotated[
+        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
+    ] = None,
     /,
     *,
     function: Annotated[Function, Parameter(help="Whose handler.")] = "drain",

@@ -8,6 +8,8 @@ from cyclopts import App, Group, Parameter, Token
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.presentation.formatting import plain
+from lowkiq_lambda.project import find_app
 
 Convert: TypeAlias = Callable[[Any, Sequence[Token]], Any]
 """Makes the value of an option of its words."""
@@ -37,11 +39,21 @@ def flag(text: str, group: Group = OPTIONS) -> Parameter:
 
 
 def app_spec(named: str | None, environ: Mapping[str, str]) -> str:
-    """MODULE:APP as the command line or else LOWKIQ_APP has it. Raises ConfigError."""
-    spec = named or Config.from_env(environ).app
-    if not spec:
-        raise ConfigError("No app is named: give MODULE:APP, or set LOWKIQ_APP.")
-    return spec
+    """MODULE:APP, as `find_app_spec` finds it. Raises ConfigError where nothing names an app."""
+    if spec := find_app_spec(named, environ):
+        return spec
+    raise ConfigError(
+        "No app is named: give MODULE:APP where --help shows it, or set LOWKIQ_APP, or write it as app into "
+        "[tool.lowkiq] of the project's pyproject.toml."
+    )
+
+
+def find_app_spec(named: str | None, environ: Mapping[str, str]) -> str | None:
+    """MODULE:APP as the command line, or else LOWKIQ_APP, or else the project's pyproject.toml has it; or None.
+
+    A module that the pyproject.toml names is found from its folder. Raises ConfigError.
+    """
+    return named or Config.from_env(environ).app or find_app()
 
 
 def whole_number(least: int, most: int) -> Convert:
@@ -63,10 +75,10 @@ def whole_number(least: int, most: int) -> Convert:
 def number(least: float, most: float, *, is_least_allowed: bool = True, is_most_allowed: bool = True) -> Convert:
     """A converter of what lies between the two. It raises ValueError."""
     if is_least_allowed and is_most_allowed:
-        bounds = f"from {least:g} to {most:g}"
+        bounds = f"from {plain(least)} to {plain(most)}"
     else:
         lower, upper = "of at least" if is_least_allowed else "above", "at most" if is_most_allowed else "below"
-        bounds = f"{lower} {least:g} and {upper} {most:g}"
+        bounds = f"{lower} {plain(least)} and {upper} {plain(most)}"
 
     def convert(_: Any, tokens: Sequence[Token]) -> float:  # noqa: ANN401 - as above
         try:

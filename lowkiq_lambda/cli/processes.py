@@ -1,6 +1,5 @@
 """`lowkiq processes`: who drains, what each process does, and two orders for it."""
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
@@ -8,12 +7,15 @@ from typing import Annotated, Final
 import msgspec
 from cyclopts import Parameter
 
+from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, FAILED
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.process_views import Doing, Process
+from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE
 from lowkiq_lambda.store.inspect.processes import Processes
 
 _HELP: Final = """
@@ -24,25 +26,27 @@ process that was not heard of for a minute is shown as gone: it died, or cannot 
 """
 _EPILOGUE: Final = """
 ORDERS
-  --quiet P  P begins nothing new, as after the signal TSTP: what runs ends, and a
-             daemon stays. Only --stop follows on that.
-  --stop P   P ends, as after TERM: what runs has LOWKIQ_SHUTDOWN_TIMEOUT to end.
-  P is the name of a process as it is listed, or its beginning if no other begins
-  so. An invocation has nothing to stay for: either ends it after the batch that
-  runs, and the next schedule starts another one. One of several processes of a
-  daemon (lowkiq run --processes) that is stopped is replaced by its parent.
+  --quiet P  P begins nothing new, as after the signal TSTP: what runs ends,
+             and a daemon stays. Only --stop follows on that.
+  --stop P   P ends, as after TERM: what runs has LOWKIQ_SHUTDOWN_TIMEOUT.
+  P is the name of a process as it is listed, or its beginning if no other
+  begins so. An invocation has nothing to stay for: either ends it after the
+  batch that runs, and the next schedule starts another one. One of several
+  processes of a daemon (lowkiq run --processes) that is stopped is replaced by
+  its parent.
 
 EXIT CODES
   0  The processes are listed, or the order is given.
-  1  No process has that name, or Redis cannot be reached.
+  1  No process has that name.
   2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
 
 EXAMPLES
   Before a deploy, let a daemon come to an end of what it does:
     lowkiq processes shop.jobs:app --quiet web-1:17
   The names of those that live, for another program:
     lowkiq processes shop.jobs:app --json \\
-      | python -c 'import json, sys; print(*(p["id"] for p in json.load(sys.stdin)))'
+      | jq --raw-output '.[].id'
 """
 _MEBIBYTE: Final = 1024 * 1024
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
@@ -54,7 +58,9 @@ command: Final = command_app(
 
 @command.default
 def processes(
-    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP.")] = None,
+    app: Annotated[
+        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
+    ] = None,
     /,
     *,
     quiet: Annotated[str | None, Parameter(help="The process that is to begin nothing new.")] = None,
@@ -64,11 +70,12 @@ def processes(
     """List them, or give an order; the exit code."""
     if quiet is not None and stop is not None:
         raise ConfigError("--quiet and --stop are two orders: give one of them.")
-    found = load_app(app_spec(app, os.environ)).processes()
+    loaded = app_of(app)
+    found = loaded.processes()
     if quiet is not None:
-        return _order(found, quiet, "quiet")
+        return _order(loaded, found, quiet, "quiet")
     if stop is not None:
-        return _order(found, stop, "stop")
+        return _order(loaded, found, stop, "stop")
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode([msgspec.to_builtins(one) for one in found])).decode())
         sys.stdout.write("\n")
@@ -77,7 +84,7 @@ def processes(
     return DONE
 
 
-def _order(found: Processes, named: str, order: str) -> int:
+def _order(app: Lowkiq, found: Processes, named: str, order: str) -> int:
     known = [process for process in found if process.id == named] or [
         process for process in found if process.id.startswith(named)
     ]
@@ -90,6 +97,7 @@ def _order(found: Processes, named: str, order: str) -> int:
     if not is_known or process.is_gone:
         sys.stderr.write(f"error: {process.id} is gone: nobody hears the order.\n")
         return FAILED
+    note(app, OF_NO_QUEUE, order, f"process {process.id}", 1)
     what = "stops" if order == "stop" else "begins nothing new"
     sys.stdout.write(f"{process.id} {what} as soon as it has heard that, with its next beat\n")
     return DONE
@@ -102,15 +110,16 @@ def _lines(found: Sequence[Process], now: float) -> Iterator[str]:
     for process in found:
         yield f"{process.id:{width}}  {process.kind:6}  {_state(process, now)}"
         if not process.is_gone:
-            yield from (f"    {_doing(doing, now)}" for doing in process.doing)
+            yield from (f"    {_doing(doing, process.seen_at)}" for doing in process.doing)
 
 
 def _state(process: Process, now: float) -> str:
-    age = f"since {_ago(now - process.since)}"
+    age = f"for {_ago(now - process.since)}"
     if process.is_gone:
         return f"gone, heard of {_ago(now - process.seen_at)} ago"
-    order = f" (told to {process.order})" if process.order and not process.quiet else ""
-    parts = [f"{process.state}{order}", age, f"{len(process.doing)} of {process.threads} threads busy"]
+    words = "be quiet" if process.order == "quiet" else process.order
+    order = f" (told to {words})" if process.order and not process.quiet else ""
+    parts = [f"{process.state}{order} {age}", f"{len(process.doing)} of {process.threads} threads busy"]
     parts += [f"{process.rss // _MEBIBYTE} MB"] if process.rss else []
     if process.round_trip is not None:
         slow = ", slow" if process.is_slow else ""
@@ -118,9 +127,10 @@ def _state(process: Process, now: float) -> str:
     return ", ".join([*parts, f"version {process.version}"])
 
 
-def _doing(doing: Doing, now: float) -> str:
+def _doing(doing: Doing, told_at: float) -> str:
+    # What it does now nobody knows: that of its last beat may have ended long ago.
     more = ", ..." if doing.count > len(doing.ids) else ""
-    return f"shard {doing.shard} of {doing.queue}, since {_ago(now - doing.since)}: {', '.join(doing.ids)}{more}"
+    return f"shard {doing.shard} of {doing.queue}, for {_ago(told_at - doing.since)}: {', '.join(doing.ids)}{more}"
 
 
 def _ago(seconds: float) -> str:

@@ -1,25 +1,25 @@
 """`lowkiq redrive`: jobs of the morgue wait again, and a bar shows how far it is."""
 
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag, number
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
 from lowkiq_lambda.errors import BackendError, ConfigError
-from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.presentation.formatting import selected
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
 from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions, RedriveOrder
-from lowkiq_lambda.store.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, previews
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.store.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
 
 _HELP: Final = """
 Have jobs of the morgue of QUEUE wait again: those of --ids, or those that --filter wants.
@@ -30,25 +30,26 @@ has to run meanwhile, and what is not due yet can be taken back (actions.bury).
 _EPILOGUE: Final = """
 ORDERS
   score         each payload comes where its score belongs, as before it failed
-  unless_newer  the same, but a payload stays in the morgue where a newer one of its
-                id waits or is in flight
+  unless_newer  the same, but a payload stays in the morgue where a newer one
+                of its id waits or is in flight
   last          behind all payloads of its id
 
-FILTERS are NAME=VALUE, several are all to fit: error (a part of the last error),
-prefix (of the id), least and most (when it was buried, Unix seconds). --filter all
-is everything.
+FILTERS are NAME=VALUE, several are all to fit: error (a part of the last
+error), prefix (of the id), least and most (when it was buried, Unix seconds).
+--filter all is everything.
 
 EXIT CODES
   0    What was asked for waits again.
-  1    Redis cannot be reached: the error says how many ids wait, and how to go on.
+  1    Nothing was changed: a dry run.
   2    The command line, the settings or the app cannot work.
-  3    A dry run: nothing was changed.
+  3    Redis cannot be reached: the error says how many ids wait, and how to go
+       on.
   130  Ctrl-C: the last line says how to go on.
 
 EXAMPLES
   What would become of the jobs that failed by a timeout:
     lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout --dry-run
-  The same for good, 20 of them in a second, where nothing newer has come since:
+  The same for good, 20 of them in a second, where nothing newer has come:
     lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout \\
       --order unless_newer --rate 20
 """
@@ -62,8 +63,10 @@ command: Final = command_app(
 
 @command.default
 def redrive(  # noqa: PLR0913 - the options of a command line
-    queue: Annotated[str, Parameter(name="QUEUE", help="The name of the queue.")],
-    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP.")] = None,
+    queue: QueueName,
+    app: Annotated[
+        str | None, Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP, or of the project.")
+    ] = None,
     /,
     *,
     ids: Annotated[list[str] | None, Parameter(help="An id; may be given again.", negative="")] = None,
@@ -84,8 +87,9 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     if bool(ids) == bool(filter_):
         raise ConfigError("Give --ids or --filter: --filter all is everything in the morgue.")
     wanted = None if filter_ is None else _filter(filter_)
-    found = load_app(app_spec(app, os.environ))
-    actions = found.actions(_worker(found, queue))
+    found = app_of(app)
+    worker = worker_of(found, queue)
+    actions = found.actions(worker)
     options: RedriveOptions = {"order": order, "rate": rate, "start": start}
     try:
         action = begin(actions, ids or None, wanted, options)
@@ -94,14 +98,9 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(actions, action)))
         return NOT_APPLIED
-    return _carry_out(actions, action)
-
-
-def _worker(app: Lowkiq, queue: str) -> type[Worker]:
-    worker = app.worker_named(queue)
-    if worker is None:
-        raise ConfigError(f"The app has no queue {queue!r}: it has {', '.join(app.queues)}.")
-    return worker
+    target = selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if wanted else "all"
+    noting = partial(note, found, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
+    return _carry_out(actions, action, noting)
 
 
 def _filter(words: Sequence[str]) -> Mapping[str, str]:
@@ -114,8 +113,8 @@ def _filter(words: Sequence[str]) -> Mapping[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _carry_out(actions: Actions, action: BulkAction) -> int:
-    """Step by step, so that an interruption can say where to go on."""
+def _carry_out(actions: Actions, action: BulkAction, note_changed: Callable[[int], None]) -> int:
+    """Step by step, so that an interruption can say where to go on; it is noted how many ids wait again."""
     done = action
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         bar = progress.add_task("redriving", total=max(1, action.total))
@@ -128,9 +127,11 @@ def _carry_out(actions: Actions, action: BulkAction) -> int:
             return INTERRUPTED
         except BackendError as error:
             raise type(error)(f"{error} {_in_words(done)}") from error
+        finally:
+            note_changed(done.changed)
     last = action.redrive.due_at(max(0, done.changed - 1)) if action.redrive else 0.0
     until = f", the last of them due at {_time(last)}" if done.changed else ""
-    sys.stdout.write(f"{done.changed:,} of {done.handled:,} ids wait again{until}\n")
+    sys.stdout.write(f"{ids_again(done.changed)}, of {done.handled:,} that were examined{until}\n")
     return DONE
 
 
@@ -146,12 +147,15 @@ def _told(shown: Iterator[RedrivePreview]) -> Iterator[str]:
         if one.skipped:
             yield f"{one.id}: {_SKIPPED[one.skipped]}"
         else:
-            when = (
-                "while its head is held" if one.due_at is None else f"until {_time(one.due_at)}, behind {one.place} ids"
-            )
-            left = f"; {one.stay} stay" if one.stay else ""
-            yield f"{one.id}: {one.payloads} payloads would wait in shard {one.shard} {when}{left}"
-    yield f"{waits:,} ids would wait again, {stays:,} would not; nothing was changed"
+            behind = f", behind {_many(one.place, 'id')}"
+            when = "while its head is held" if one.due_at is None else f"until {_time(one.due_at)}{behind}"
+            left = f"; {one.stay:,} would stay" if one.stay else ""
+            yield f"{one.id}: {_many(one.payloads, 'payload')} would wait in shard {one.shard} {when}{left}"
+    yield f"{_many(waits, 'id')} would wait again, {stays:,} would not; nothing was changed"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"
 
 
 def _time(moment: float) -> str:

@@ -1,20 +1,20 @@
 """`lowkiq reshard`: another number of shards for a queue, while it is pushed to and drained."""
 
-import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Final
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
-from lowkiq_lambda.cli.parts import app_spec, command_app, flag, whole_number
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
 from lowkiq_lambda.store.shard.layout import Layout
-from lowkiq_lambda.worker import Worker
 
 _HELP: Final = """
 Give a queue another number of shards, while it is pushed to and drained. No code has to be deployed for that.
@@ -25,10 +25,12 @@ anything it tells where the ids are.
 """
 _EPILOGUE: Final = """
 EXIT CODES
-  0    All ids lie in the shards that were asked for; or it was told where they are.
-  1    Redis cannot be reached, another move is under way, or shards are in use.
+  0    All ids lie in the shards that were asked for; or it was told where they
+       are.
+  1    Ids would move: a dry run; or another move is under way, or shards are
+       in use.
   2    The command line, the settings or the app cannot work.
-  3    Ids would move: a dry run.
+  3    Redis cannot be reached.
   130  Ctrl-C; the same command goes on.
 
 EXAMPLES
@@ -45,17 +47,24 @@ EXAMPLES
 MOST_SHARDS: Final = 100_000
 
 
+command: Final = command_app("reshard", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq reshard [OPTIONS] QUEUE")
+
+
+@command.default
 def reshard(  # noqa: PLR0913 - the options
-    queue: Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")],
+    queue: QueueName,
     /,
     *,
     to: Annotated[
         int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="How many shards it is to have.")
     ] = None,
-    app: Annotated[str | None, Parameter(help="The app, MODULE:APP; else LOWKIQ_APP.")] = None,
+    app: AppOption = None,
     dry_run: Annotated[bool, flag("Tell the groups and their ids, and change nothing.")] = False,
     announce: Annotated[bool, flag("Only let code declare so many shards, beside those that the queue has.")] = False,
     abort: Annotated[bool, flag("Turn round: what has moved walks back, two minutes after it had left.")] = False,
+    unreplicated: Annotated[
+        bool, flag("Do not wait until a replica has what was moved: a failover may lose jobs.")
+    ] = False,
     forget: Annotated[
         int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="Code may not declare so many any more.")
     ] = None,
@@ -65,38 +74,30 @@ def reshard(  # noqa: PLR0913 - the options
         raise ConfigError("--to, --abort and --forget are three orders: give one of them.")
     if (announce or dry_run) and to is None:
         raise ConfigError("Say with --to how many shards the queue is to have.")
-    loaded = load_app(app_spec(app, os.environ))
-    resharding = loaded.resharding(_worker_of(loaded, queue))
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
+    resharding = loaded.resharding(worker, unreplicated=unreplicated)
     if forget is not None:
         return _tell(resharding.accept(forget, is_accepted=False))
     if announce and to is not None:
         return _tell(resharding.accept(to))
     if dry_run and to is not None:
         return _plan(resharding, to)
-    return _move(resharding, to, turns=abort)
+    return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard"), turns=abort)
 
 
-def build(program: str) -> App:
-    """The command line of a program that runs this command."""
-    return _app(program, program)
-
-
-def _app(name: str, program: str) -> App:
-    app = command_app(name, help_=_HELP, epilogue=_EPILOGUE, usage=f"{program} [OPTIONS] QUEUE")
-    app.default(reshard)
-    return app
-
-
-command: Final = _app("reshard", "lowkiq reshard")
-
-
-def _move(resharding: Resharding, to: int | None, *, turns: bool) -> int:
+def _move(resharding: Resharding, to: int | None, note_begun: Callable[[str, int], None], *, turns: bool) -> int:
+    before = resharding.layout
     if turns:
         resharding.abort(_report)
     elif to is not None:
         resharding.begin(to)
     else:
-        return _tell(resharding.layout)
+        return _tell(before)
+    layout = resharding.layout
+    if layout.epoch != before.epoch:
+        # At its beginning, as any process may bring it to its end.
+        note_begun(f"from {before.after} to {layout.after} shards", layout.after)
     resharding.go_on(_report)
     return _tell(resharding.layout)
 
@@ -105,7 +106,8 @@ def _report(moved: int, groups: int, outcome: Moved | Postponed) -> None:
     if isinstance(outcome, Moved):
         _say(f"group {moved} of {groups}: {outcome.rows:,} records moved, paused for {outcome.seconds:.1f} s")
     else:
-        _say(f"a group waits: {outcome.reason}")
+        time = f" for {outcome.seconds:,.0f} s" if outcome.seconds else ""
+        _say(f"a group waits{time}: {outcome.reason}")
 
 
 def _plan(resharding: Resharding, to: int) -> int:
@@ -128,14 +130,6 @@ def _tell(layout: Layout) -> int:
         more = f"; code may declare {', '.join(map(str, accepted))} too" if accepted else ""
         _say(f"{layout.after} shards{more}")
     return DONE
-
-
-def _worker_of(app: Lowkiq, named: str) -> type[Worker]:
-    worker = app.worker_named(named) or next((one for one in app.workers if one.__name__ == named), None)
-    if worker is None:
-        known = ", ".join(one.queue_name for one in app.workers)
-        raise ConfigError(f"The app has no queue or worker {named!r}, but {known}.")
-    return worker
 
 
 def _say(line: str) -> None:

@@ -11,14 +11,13 @@ from secrets import randbits
 from signal import SIGINT, SIGTERM, signal
 from typing import Annotated, Final, Literal
 
-from cyclopts import App, Group, Parameter
+from cyclopts import Group, Parameter
 from msgspec import structs
 from rich.console import Console
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.cli import embedded
-from lowkiq_lambda.cli.parts import command_app, number, whole_number
+from lowkiq_lambda.cli.parts import command_app, find_app_spec, number, whole_number
 from lowkiq_lambda.cli.run_help import EPILOGUE, HELP
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.error_text import without_password
@@ -120,8 +119,15 @@ class DemoOptions:
                 raise ConfigError(f"--{field.name} is an option of the demo, and {spec} is an app: leave one out.")
 
 
+command: Final = command_app("run", help_=HELP, epilogue=EPILOGUE, usage="lowkiq run [OPTIONS] [MODULE:APP]")
+
+
+@command.default
 def run(
-    app: Annotated[str | None, Parameter(name="MODULE:APP", help="The app; else LOWKIQ_APP, else the demo.")] = None,
+    app: Annotated[
+        str | None,
+        Parameter(name="MODULE:APP", help="The app; else that of LOWKIQ_APP or of the project, else the demo."),
+    ] = None,
     /,
     *,
     options: RunOptions = RunOptions(),
@@ -129,7 +135,7 @@ def run(
 ) -> int:
     """Run the daemon, or the demo; the exit code."""
     environment = Config.from_env(os.environ)
-    spec = app or environment.app
+    spec = find_app_spec(app, os.environ)
     _check_together(spec, options)
     set_up_logs(options.log_level or ("info" if spec else "warning"), options.log_format, sys.stderr)
     for sentence in _unknown_variables():
@@ -138,20 +144,6 @@ def run(
         return _run_demo(environment, options, demo)
     demo.refuse_with(spec)
     return _run_app(spec, options)
-
-
-def build(program: str) -> App:
-    """The command line of a program that runs the daemon, with the commands for the embedded server."""
-    app = _app(program, program)
-    for subcommand in (embedded.redis, embedded.reset):
-        app.command(subcommand)
-    return app
-
-
-def _app(name: str, program: str) -> App:
-    app = command_app(name, help_=HELP, epilogue=EPILOGUE, usage=f"{program} [OPTIONS] [MODULE:APP]")
-    app.default(run)
-    return app
 
 
 def _run_app(spec: str, options: RunOptions) -> int:
@@ -243,6 +235,3 @@ def _check_together(spec: str | None, options: RunOptions) -> None:
 
 def _overrides(options: RunOptions) -> Overrides:
     return Overrides(threads=options.threads, redis_url=options.redis_url, scheduler=options.scheduler)
-
-
-command: Final = _app("run", "lowkiq run")

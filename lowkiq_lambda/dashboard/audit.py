@@ -4,7 +4,6 @@ Of changes Redis keeps the last, too, for the page of past actions.
 """
 
 import logging
-from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from lowkiq_lambda.action_views import PastAction
@@ -16,10 +15,6 @@ logger = logging.getLogger("lowkiq_lambda.audit")
 
 SignIn: TypeAlias = Literal["signed in", "wrong password", "locked out"]
 
-NAMED: Final = 10
-"""A line names so many of the selected ids."""
-_LONGEST: Final = 100
-"""A line has so many characters of an id."""
 _LONGEST_TARGET: Final = 2_000
 """Redis keeps so many characters of a target."""
 
@@ -71,13 +66,6 @@ def note_sign_in(outcome: SignIn, caller: Caller, account: str | None = None) ->
             **({"account": account} if account is not None else {}),
         },
     )
-
-
-def selected(ids: Sequence[str]) -> str:
-    """The `target` of a line for selected ids: their number, and the first of them."""
-    named = [repr(job_id[:_LONGEST]) + "…" * (len(job_id) > _LONGEST) for job_id in ids[:NAMED]]
-    more = [f"{len(ids) - NAMED} more"] if len(ids) > NAMED else []
-    return f"{len(ids)} selected: {', '.join([*named, *more])}"
 
 
 def _record(context: RequestContext, action: str, queue: str, target: str, **more: Any) -> None:  # noqa: ANN401 - as PastAction has them

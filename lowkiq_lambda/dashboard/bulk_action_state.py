@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.criteria import criteria, description
+from lowkiq_lambda.presentation.formatting import selected
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, Count
 
@@ -80,7 +80,7 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         """The target of the action, for the log."""
         action = self.action
         if action.chosen is not None:
-            return audit.selected(action.chosen)
+            return selected(action.chosen)
         conditions = criteria(action.filter, action.act)
         return f"found by: {description(conditions)}" if conditions else "all"
 

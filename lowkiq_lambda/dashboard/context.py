@@ -67,7 +67,12 @@ class RequestContext:
         visitor: Visitor | None = self.request.state.visitor
         return visitor
 
-    def worker_named(self, queue_name: str) -> type[Worker] | None:
+    @property
+    def mask(self) -> Mask | None:
+        """What masks payloads before they are shown: that of the site, else that of the app."""
+        return self.site.mask or self.app.config.mask
+
+    def worker_named(self, queue_name: str) -> type[Worker[Any]] | None:
         """The worker of the queue; None if the app has no such queue."""
         return next((worker for worker in self.app.workers if worker.queue_name == queue_name), None)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.dashboard.formatting import iso, plain
+from lowkiq_lambda.presentation.formatting import iso, plain
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from lowkiq_lambda.store.inspect.id_ranges import Bound

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -35,7 +35,7 @@ def views(context: RequestContext) -> list[ScheduleView]:
     return context.app.schedules.all(*agreed) if agreed else []
 
 
-def named_view(context: RequestContext, worker: type[Worker], name: str) -> ScheduleView | None:
+def named_view(context: RequestContext, worker: type[Worker[Any]], name: str) -> ScheduleView | None:
     """The entry of that name; None if the queue has none. Raises QueueMismatch, BackendError."""
     return next((view for view in context.app.schedules.all(worker) if view.name == name), None)
 
@@ -58,7 +58,7 @@ def planned_times(context: RequestContext, view: ScheduleView) -> Sequence[Plann
     return with_remarks(view.entry.times, planned, min(context.site.now(), planned[0] - 1))
 
 
-def switch_all(context: RequestContext, worker: type[Worker], *, on: bool) -> None:
+def switch_all(context: RequestContext, worker: type[Worker[Any]], *, on: bool) -> None:
     """Switch all entries of the queue, and note in the audit log how many that changed. Raises BackendError."""
     schedules = context.app.schedules
     changed = sum(view.is_on != on for view in schedules.all(worker))
@@ -69,7 +69,7 @@ def switch_all(context: RequestContext, worker: type[Worker], *, on: bool) -> No
 def unattended(context: RequestContext, found: Sequence[ScheduleView] | None = None) -> float | None:
     """For how many seconds no process has looked at the app's entries, if that is too long; infinite: none ever did.
 
-    It goes by the traces of daemons, dispatchers and ticks, whatever this process itself is set to. `found`: all
+    It goes by the traces of daemons and ticks, whatever this process itself is set to. `found`: all
     entries, which are read here where they are needed. Raises BackendError.
     """
     now = context.site.now()
@@ -90,15 +90,15 @@ def why_unattended(context: RequestContext) -> str:
     app = context.app
     if app.config.schedules is False:
         return (
-            "For this dashboard LOWKIQ_SCHEDULES is false: a daemon or a dispatcher with that setting fires nothing. "
+            "For this dashboard LOWKIQ_SCHEDULES is false: a daemon or a function with that setting fires nothing. "
             "Run one without it."
         )
     if not app.fires_schedules:
         return (
-            "The code declares no entry, so a daemon or the dispatcher fires those made at run time only where "
+            "The code declares no entry, so a daemon or a tick fires those made at run time only where "
             "LOWKIQ_SCHEDULES is true."
         )
-    return "Run a daemon or the dispatcher, with a LOWKIQ_SCHEDULES that is not false."
+    return "Run a daemon or a stack that ticks, with a LOWKIQ_SCHEDULES that is not false."
 
 
 def payload_of(context: RequestContext, entry: ScheduleEntry) -> object:

@@ -1,20 +1,22 @@
-"""Numbers and durations as HTML: short, with the exact value as a title. Functions are faster than template macros."""
+"""Numbers, durations and names as HTML. Functions are faster than template macros."""
 
+import re
 from typing import Final
 
 from markupsafe import Markup
 
-from lowkiq_lambda.dashboard.formatting import duration, exact, exact_seconds, short
+from lowkiq_lambda.presentation.formatting import duration, exact, exact_seconds, short
 
 WIDTH: Final = 1_000
 HEIGHT: Final = 100
 """The box of a chart."""
 
 _SHORTENED: Final = 1_000
+_WORD_BEGINS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[^A-Za-z0-9])(?=[A-Za-z0-9])")
 
 
 def number_html(n: float) -> Markup:
-    """A number.
+    """A number: short, with the exact value as a title.
 
     >>> print(number_html(17), number_html(12_345))
     <data value="17">17</data> <data value="12345" title="12,345">12.3K</data>
@@ -24,12 +26,21 @@ def number_html(n: float) -> Markup:
 
 
 def duration_html(seconds: float) -> Markup:
-    """A duration.
+    """A duration: short, with the exact value as a title.
 
     >>> print(duration_html(0.25))
     <data value="0.25" title="0.250 seconds">250 ms</data>
     """
     return Markup(f'<data value="{seconds}" title="{exact_seconds(seconds)}">{duration(seconds)}</data>')  # noqa: S704 - made of digits
+
+
+def breakable(name: str) -> Markup:
+    """A long name that may wrap before each of its words.
+
+    >>> breakable("SyncOrder_v2<b>")
+    Markup('Sync<wbr>Order_<wbr>v2&lt;<wbr>b&gt;')
+    """
+    return Markup("<wbr>").join(_WORD_BEGINS.split(name))
 
 
 def area(path: str) -> str:

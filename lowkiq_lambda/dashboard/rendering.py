@@ -4,8 +4,9 @@ from functools import cache
 
 from jinja2 import Environment
 
-from lowkiq_lambda.dashboard import formatting, number_html
+from lowkiq_lambda.dashboard import number_html
 from lowkiq_lambda.dashboard.template_build import environment as plain_environment
+from lowkiq_lambda.presentation import formatting
 
 
 @cache
@@ -21,7 +22,6 @@ def templates() -> Environment:
         "rate",
         "iso",
         "utc",
-        "breakable",
         "quoted",
         "visible",
         "plain",
@@ -29,5 +29,7 @@ def templates() -> Environment:
         "pause",
     )
     environment.filters |= {name: getattr(formatting, name) for name in names}
-    environment.filters |= {name: getattr(number_html, name) for name in ("area", "number_html", "duration_html")}
+    environment.filters |= {
+        name: getattr(number_html, name) for name in ("area", "breakable", "number_html", "duration_html")
+    }
     return environment

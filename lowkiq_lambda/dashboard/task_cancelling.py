@@ -7,7 +7,7 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.tasks.views import Progress
 
 SECONDS: Final = 5.0
-"""A request takes no longer: a daemon or dispatcher deletes what waits then."""
+"""A request takes no longer: a daemon or tick deletes what waits then."""
 
 
 def cancel_task(context: RequestContext, task_id: str) -> Progress:

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.dashboard.formatting import exact
 from lowkiq_lambda.dashboard.number_html import WIDTH
+from lowkiq_lambda.presentation.formatting import exact
 from lowkiq_lambda.tasks.views import State, Status
 
 STATES: Final[Mapping[State, str]] = {

@@ -1,1 +1,1 @@
-"""Recurring work: one registry, and one runner that ticks of the dispatcher and a thread of the daemon drive."""
+"""Recurring work: one registry, and one runner that ticks and a thread of the daemon drive."""

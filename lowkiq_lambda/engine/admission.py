@@ -7,7 +7,7 @@ later: never too many visits run, and never too many ids begin, whatever becomes
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.lease import Lease, Moment
@@ -27,7 +27,7 @@ _LAST_WORDS: Final = 1.0
 """Seconds for which it is tried to say that a visit has ended. A place of which nobody says so ends by its TTL."""
 
 
-def limits_of(worker: type[Worker]) -> Limits:
+def limits_of(worker: type[Worker[Any]]) -> Limits:
     """What the worker declares about visits, and ids that begin."""
     rate = worker.rate
     return Limits(worker.max_running) if rate is None else Limits(worker.max_running, rate.ids, rate.per)

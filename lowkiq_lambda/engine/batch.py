@@ -9,11 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
 from lowkiq_lambda.errors import BatchClosed, Failed
 from lowkiq_lambda.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.retry import Later
+from lowkiq_lambda.worker import P
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.iteration import Iteration
@@ -43,7 +44,7 @@ class HandlerContext(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchJob:
+class BatchJob(Generic[P]):
     """One id of a batch. Scores and payloads are in order, oldest first.
 
     `repeated`: an earlier delivery of it may have run, wholly or in part, before its process died.
@@ -52,7 +53,7 @@ class BatchJob:
     """
 
     id: str
-    payloads: Sequence[Any]
+    payloads: Sequence[P]
     scores: Sequence[float]
     perform_in: float
     retry_count: float
@@ -105,7 +106,7 @@ class BatchJob:
         return [ScoredPayload(*pair) for pair in zip(self.payloads, self.scores, strict=True)]
 
 
-class Batch(Mapping[str, list[Any]]):
+class Batch(Mapping[str, list[P]], Generic[P]):
     """A mapping of id to payloads, by score from old to new; with marks for what is done and what failed.
 
     When the handler returns, ids that were not failed are done. When it raises, marked ids keep their marks.
@@ -113,7 +114,7 @@ class Batch(Mapping[str, list[Any]]):
 
     def __init__(
         self,
-        payloads: dict[str, list[Any]],
+        payloads: dict[str, list[P]],
         deliveries: Mapping[str, Delivery],
         context: HandlerContext,
         read_error: Callable[[bytes], str],
@@ -132,7 +133,7 @@ class Batch(Mapping[str, list[Any]]):
         self._closed = False
         self._lock = Lock()
 
-    def __getitem__(self, job_id: str) -> list[Any]:
+    def __getitem__(self, job_id: str) -> list[P]:
         return self._payloads[job_id]
 
     def __iter__(self) -> Iterator[str]:
@@ -171,7 +172,7 @@ class Batch(Mapping[str, list[Any]]):
             job_id: mark for job_id, mark in marks.items() if mark is not None and not isinstance(mark, (Later, Failed))
         }
 
-    def job(self, job_id: str) -> BatchJob:
+    def job(self, job_id: str) -> BatchJob[P]:
         """All that is known of one id of the batch. Raises KeyError for another."""
         delivery = self._deliveries[job_id]
         iteration = self.iteration(job_id) if delivery.progress or self.iterations else None

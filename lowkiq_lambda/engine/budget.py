@@ -109,6 +109,8 @@ class Budget:
         self.turn_over = turn_over
         self.is_hard = False
         """Whether what runs when the time is over is cancelled, as far as it can be."""
+        self.is_unattended = False
+        """Whether nobody can press Ctrl-C: a KeyboardInterrupt of a handler is its own, as `sys.exit` is."""
         self.is_cancelled: Callable[[], bool] = _never
         """Whether what runs is to be cancelled, as far as it can be, before."""
         self.patience = 0.0
@@ -121,6 +123,14 @@ class Budget:
         turn = copy(self)
         turn.turn_over = is_over
         return turn
+
+    def exit_of(self, error: BaseException) -> BaseException:
+        """What ended a handler without being a failure; where nobody can press Ctrl-C, it is the handler's own."""
+        if not (self.is_unattended and isinstance(error, KeyboardInterrupt)):
+            return error
+        own = SystemExit(type(error).__name__)
+        own.__cause__ = error
+        return own
 
     def remaining(self) -> float:
         """Seconds that are left; never below 0."""

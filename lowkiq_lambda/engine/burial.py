@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.failure import ErrorText
-from lowkiq_lambda.engine.perform import HOOK_ERRORS, about
+from lowkiq_lambda.engine.perform import about, hook_errors
 from lowkiq_lambda.error_text import call_safely, loggable
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, MorgueJob, ScoredPayload, score_of
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 class Burial(msgspec.Struct, frozen=True):
     """Reads what was buried of one worker."""
 
-    worker: type[Worker]
+    worker: type[Worker[Any]]
     load_payload: Callable[[bytes], object]
     texts: ErrorText
     clock: Clock
@@ -33,7 +34,7 @@ class Burial(msgspec.Struct, frozen=True):
         logger.warning(message, extra=about(self.worker, [job_id for job_id, _, _ in buried]))
         try:
             in_parent_alone(self.worker().retries_exhausted, [self._morgue_job(*one) for one in buried])
-        except HOOK_ERRORS as error:
+        except hook_errors() as error:
             name = self.worker.__name__
             logger.error("%s.retries_exhausted raised", name, exc_info=loggable(error))  # noqa: TRY400 - not all of it
 

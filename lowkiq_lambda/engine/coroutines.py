@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 
 from lowkiq_lambda.engine.batch import Batch, running
 from lowkiq_lambda.engine.perform import (
-    INTERRUPTIONS,
-    NO_FAILURES,
     BatchResult,
     DrainContext,
     Performer,
     about,
+    interruptions,
+    no_failures,
     returned,
 )
 from lowkiq_lambda.error_text import loggable
@@ -69,7 +69,7 @@ async def _call(
         called, exited = True, None
         try:
             return await call_handler(worker, batch)
-        except INTERRUPTIONS as error:
+        except interruptions() as error:
             exited = error
             raise
 
@@ -77,7 +77,7 @@ async def _call(
         dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
     except BaseException as raised:
         error = told(raised)
-        if not isinstance(error, (*NO_FAILURES, Failed)):
+        if not isinstance(error, no_failures()):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
     return (None, exited) if called else (HandlerError(NOT_AWAITED), None)
@@ -109,7 +109,7 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         batch.fail(job_id, failed)
     except BaseException as raised:
         error = told(raised)
-        if isinstance(error, INTERRUPTIONS):
+        if isinstance(error, interruptions()):
             raise error from None
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
         batch.fail(job_id, error)
@@ -128,9 +128,9 @@ def told(error: BaseException) -> BaseException:
 
     A time-out of the handler's own is none: it takes its cancellation back.
     """
-    if isinstance(error, INTERRUPTIONS):
+    if isinstance(error, interruptions()):
         return error
-    if isinstance(error, BaseExceptionGroup) and error.split(INTERRUPTIONS)[1] is None:
+    if isinstance(error, BaseExceptionGroup) and error.split(interruptions())[1] is None:
         return _first_leaf(error)
     task = asyncio.current_task()
     if task is not None and task.cancelling() and _came_of_cancelling(error):

@@ -3,7 +3,6 @@
 import logging
 import math
 import os
-import socket
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,31 +11,28 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.engine.budget import BatchTiming, Budget
-from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain_settings import DrainSettingsFactory
 from lowkiq_lambda.engine.lease import LeaseRenewers
 from lowkiq_lambda.engine.leased_shard import DrainSettings
-from lowkiq_lambda.engine.perform import HOOK_ERRORS, Chain, Performer, iterate_for
+from lowkiq_lambda.engine.perform import hook_errors
 from lowkiq_lambda.engine.queue import Queue
-from lowkiq_lambda.engine.survivors import CRASHED, Survivors
+from lowkiq_lambda.engine.survivors import Survivors
 from lowkiq_lambda.engine.visit import DrainResult, ShardVisit
 from lowkiq_lambda.error_text import loggable
 from lowkiq_lambda.errors import BackendError, LowkiqError, QueueMismatch, ShardClosed, ShardMoving
-from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent, compose
+from lowkiq_lambda.protocols import Observer, ServerMiddleware, SettledEvent
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.history import Recorder
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
-from lowkiq_lambda.store.shard.session import LeaseSession, LeaseSettings, MorgueLimits
+from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
-from lowkiq_lambda.worker import Worker, is_coroutine
+from lowkiq_lambda.worker import is_coroutine
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
     from lowkiq_lambda.engine.slot_pool import SlotPool
-    from lowkiq_lambda.engine.slots import Slots
-    from lowkiq_lambda.store.shard.admitting import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +61,6 @@ class Drainer:
         self._backend = backend
         self._queues = queues
         self._middlewares = middlewares
-        self._chain: Callable[[Chain], Chain] = partial(compose, middlewares)
         self.observers: Sequence[Observer] = ()
         """Those of the app."""
         self.observer: Observer | None = None
@@ -77,9 +72,15 @@ class Drainer:
         self.nonce_prefix = ""
         """What the nonces of this process begin with, where somebody has to know which leases are its own."""
         self._renewers, self._survivors = LeaseRenewers(backend.node_of), Survivors()
-        self._alone = threading.Lock()
-        self._texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
-        self._settings: dict[str, DrainSettings] = {}
+        self._settings = DrainSettingsFactory(
+            config,
+            clock,
+            queues,
+            middlewares,
+            renewers=self._renewers,
+            slot_pool=lambda: self.slot_pool,
+            after_settling=self._tell_settled,
+        )
         self._limits_set: dict[str, float] = {}
         """Until when (monotonic) it counts that an operator has set limits, by queue."""
         self._running: set[ShardVisit] = set()
@@ -120,6 +121,12 @@ class Drainer:
                 self._slot_pool = SlotPool(self.clock, self.config.loop_factory, self._middlewares)
             return self._slot_pool
 
+    def end(self) -> None:
+        """Let the threads go that it has begun; nothing is drained any more."""
+        self._renewers.end()
+        if self._slot_pool is not None:
+            self._slot_pool.end()
+
     def is_on_handlers_loop(self) -> bool:
         """Whether the thread that calls would keep coroutine handlers from running if it waited for them."""
         return any(is_coroutine(queue.worker) for queue in self._queues.values()) and self.slot_pool.loop.is_here()
@@ -138,10 +145,10 @@ class Drainer:
         return [queue.shards for queue in self._queues.values()]
 
     def learn(self, names: Iterable[str], retry_for: float) -> None:
-        """Find out which shards the queues have, where Redis can tell."""
+        """Find out which shards the queues have now, where Redis can tell."""
         for name in names:
             with suppress(BackendError, QueueMismatch):
-                self._ensure_declared(self._queues[name], retry_for)
+                self._queues[name].look_again(self._backend, self.config.codec_name, retry_for)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -167,7 +174,7 @@ class Drainer:
         queue = self._queues[shard.queue_name]
         self._ensure_declared(queue, min(self.config.retry_for, budget.remaining()))
         self.begin()
-        settings = self._settings.get(shard.queue_name) or self._drain_settings(queue)
+        settings = self._settings.of(queue)
         if settings.limits is not None or self._limits_set.get(shard.queue_name, -math.inf) > self.clock.monotonic():
             return self._visit(queue, shard, budget, settings, has_place=True)
         result = self._visit(queue, shard, budget, settings, has_place=False)
@@ -257,48 +264,6 @@ class Drainer:
     def _ensure_declared(self, queue: Queue, retry_for: float) -> None:
         queue.ensure_declared(self._backend, self.config.codec_name, retry_for)
 
-    def _drain_settings(self, queue: Queue) -> DrainSettings:
-        name, config = queue.worker.queue_name, self.config
-        with self._lock:
-            if name not in self._settings:
-                load = config.load_payload or load_json
-                iterate = iterate_for(queue.worker)
-                performer = Performer(queue.worker, self._chain, load, self._texts.read, iterate)
-                self._settings[name] = DrainSettings(
-                    worker=queue.worker,
-                    performer=performer,
-                    texts=self._texts,
-                    timing=BatchTiming(),
-                    renewers=self._renewers,
-                    clock=self.clock,
-                    owner=f"{socket.gethostname()}:{os.getpid()}",
-                    lease=self._lease_settings(queue),
-                    ack_interval=config.ack_interval,
-                    shutdown_timeout=config.shutdown_timeout,
-                    claim_payloads=config.claim_payloads,
-                    claim_bytes=config.claim_bytes,
-                    alone=self._alone,
-                    slots=self._slots_for(performer),
-                    limits=self._limits_for(queue.worker),
-                    after_burial=partial(self._tell_buried, queue.worker),
-                    after_settling=self._tell_settled,
-                )
-            return self._settings[name]
-
-    def _slots_for(self, performer: Performer) -> "Slots | None":
-        """Where batches of the worker run; None where each runs in the thread of its visit."""
-        worker = performer.worker
-        return self.slot_pool.slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
-
-    def _limits_for(self, worker: type[Worker]) -> "Limits | None":
-        # Where others wait for the queue its visits have places, so that they are seen.
-        is_awaited = any(worker.queue_name in queue.worker.waits_for for queue in self._queues.values())
-        if worker.max_running is None and worker.rate is None and not (worker.waits_for or is_awaited):
-            return None
-        from lowkiq_lambda.engine.admission import limits_of  # noqa: PLC0415 - only limited queues have a use for it
-
-        return limits_of(worker)
-
     def _new_visit(
         self, settings: DrainSettings, session: LeaseSession, budget: Budget, admission: "Admission | None"
     ) -> ShardVisit:
@@ -317,21 +282,10 @@ class Drainer:
         place = PlaceSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
         return Admission(place, budget, ttl, settings.ids_in, settings.worker.waits_for)
 
-    def _lease_settings(self, queue: Queue) -> LeaseSettings:
-        config = self.config
-        morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
-        worker = queue.worker
-        return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
-
     def _tell_settled(self, event: SettledEvent) -> None:
         self.history.note(event)
         for observer in (*self.observers, *([self.observer] if self.observer else ())):
             try:
                 observer.settled(event)
-            except HOOK_ERRORS as error:
+            except hook_errors() as error:
                 logger.error("the observer of settlings raised", exc_info=loggable(error))  # noqa: TRY400 - a cut traceback is logged
-
-    def _tell_buried(self, worker: type[Worker], buried: Sequence[tuple[str, bytes, bytes]]) -> None:
-        from lowkiq_lambda.engine.burial import Burial  # noqa: PLC0415 - imported lazily: cold start
-
-        Burial(worker, self.config.load_payload or load_json, self._texts, self.clock).tell(buried)

@@ -29,6 +29,8 @@ STANDSTILL: Final = 1.0
 
 WOULD_WAIT: Final = "A drain on the thread of its handlers' loop would wait for itself: await app.adrain()."
 
+_LAST_WORDS: Final = 1.0
+"""Seconds that cancelled tasks have, where their loop ends."""
 _callers_loop: ContextVar[AbstractEventLoop | None] = ContextVar("lowkiq_callers_loop", default=None)
 """Of who awaits the drain in whose context this is."""
 
@@ -41,6 +43,7 @@ class HandlerLoop:
         self._lock = threading.Lock()
         self._pid = 0
         self._own: AbstractEventLoop | None = None
+        self._ended = threading.Event()
         self._given: AbstractEventLoop | None = None
 
     def use(self, loop: AbstractEventLoop | None) -> None:
@@ -70,23 +73,46 @@ class HandlerLoop:
         running = asyncio._get_running_loop()  # noqa: SLF001 - the public one raises where there is none
         return running is not None and running is (_callers_loop.get() or self._given or self._own)
 
+    def end(self) -> None:
+        """Close the app's own loop, on which no handler may run; the tasks that handlers have left are cancelled."""
+        with self._lock:
+            loop, self._own = self._own, None
+            if loop is not None and self._pid == os.getpid():
+                self._ended.set()
+                loop.call_soon_threadsafe(loop.stop)
+
     def _running(self) -> AbstractEventLoop:
         with self._lock:
             # After a fork the thread is not alive in the child.
             if self._own is None or self._pid != os.getpid():
-                self._own, self._pid = self._new_loop(), os.getpid()
-                threading.Thread(target=_run, args=(self._own,), name="lowkiq-loop", daemon=True).start()
+                self._own, self._pid, self._ended = self._new_loop(), os.getpid(), threading.Event()
+                arguments = (self._own, self._ended)
+                threading.Thread(target=_run, args=arguments, name="lowkiq-loop", daemon=True).start()
             return self._own
 
 
-def _run(loop: AbstractEventLoop) -> None:
+def _run(loop: AbstractEventLoop, ended: threading.Event) -> None:
     asyncio.set_event_loop(loop)
-    while not loop.is_closed():
+    while not (ended.is_set() or loop.is_closed()):
         try:
             loop.run_forever()
         except BaseException:
             # A task that a handler has started ended so: it ends no other.
             logger.exception("a task ended the event loop of handlers, which runs on")
+    if not loop.is_closed():
+        _close(loop)
+
+
+def _close(loop: AbstractEventLoop) -> None:
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    try:
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_LAST_WORDS))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
 
 
 class LoopCall:

@@ -85,6 +85,13 @@ class LeaseRenewer:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._wakes_at = math.inf
+        self._ended = False
+
+    def end(self) -> None:
+        """Let the thread go; whoever keeps a lease after this begins another one."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
 
     @contextmanager
     def keep(self, shard: ShardRef, lease: Lease, renew: Callable[[], object]) -> Iterator[None]:
@@ -126,6 +133,7 @@ class LeaseRenewer:
 
     def _ensure_thread(self) -> None:
         # After a fork the thread is not alive in the child, and a new one is begun here.
+        self._ended = False
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="lowkiq-renewer", daemon=True)
             self._thread.start()
@@ -134,6 +142,9 @@ class LeaseRenewer:
         while True:
             wait = self.renew_due()
             with self._changed:
+                if self._ended:
+                    self._thread = None
+                    return
                 if wait is None and self._kept:
                     continue
                 self._wakes_at = math.inf if wait is None else time.monotonic() + wait
@@ -156,3 +167,8 @@ class LeaseRenewers:
         node = self._node_of(shard)
         # Of two threads that come first, both get the same one.
         return self._by_node.get(node) or self._by_node.setdefault(node, LeaseRenewer())
+
+    def end(self) -> None:
+        """Let all their threads go."""
+        for renewer in list(self._by_node.values()):
+            renewer.end()

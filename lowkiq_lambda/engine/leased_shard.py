@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -40,7 +40,7 @@ _NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 class DrainSettings:
     """What is the same for every visit to the shards of one worker."""
 
-    worker: type[Worker]
+    worker: type[Worker[Any]]
     performer: Performer
     texts: ErrorText
     timing: BatchTiming

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
@@ -36,7 +36,7 @@ _rng: Final = Random()  # noqa: S311 - spreads retries in time, protects nothing
 class PendingOutcomes:
     """Fills while batches run, is handed over at each settling, and a new one is begun after it."""
 
-    def __init__(self, worker: type[Worker], texts: ErrorText) -> None:
+    def __init__(self, worker: type[Worker[Any]], texts: ErrorText) -> None:
         self._worker = worker
         self._texts = texts
         self._records: list[OutcomeRecord] = []
@@ -209,7 +209,7 @@ class PendingOutcomes:
 
 
 def failure_record(
-    worker: type[Worker], delivery: Delivery, failure: CountedFailure, now: float, *, has_moved: bool = False
+    worker: type[Worker[Any]], delivery: Delivery, failure: CountedFailure, now: float, *, has_moved: bool = False
 ) -> OutcomeRecord:
     """A retry later, or, when those are used up, the morgue for the oldest payload, or whatever `dead_head` says.
 
@@ -239,7 +239,7 @@ def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone:
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)
 
 
-def _delay(worker: type[Worker], retry_count: int) -> float:
+def _delay(worker: type[Worker[Any]], retry_count: int) -> float:
     answer, broken = call_safely(lambda count: worker().retry_in(count), retry_count)
     if broken:
         logger.error("%s.retry_in raised: the default delay is taken", worker.__name__, exc_info=loggable(broken))

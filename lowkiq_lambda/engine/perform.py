@@ -1,8 +1,8 @@
 """One batch through decoding, middlewares and the handler, to what came of each of its ids."""
 
-import asyncio
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -31,19 +31,34 @@ LOGGED_IDS: Final = 10
 """How many ids a line of the log names."""
 _LOGGED: Final = 100
 """Characters of an id that it has."""
-INTERRUPTIONS: Final = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What ends a handler without having failed: its payloads go back.
-
-Only an id that exits several times in a row has failed.
-"""
-
-
-HOOK_ERRORS: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What a user's hook may raise without harm: the outcome that it was told of stands."""
-
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-NO_FAILURES: Final = (*INTERRUPTIONS, Later)
 NOT_CALLED: Final = "The handler was not run: each server middleware must call call_next."
+
+Kinds: TypeAlias = tuple[type[BaseException], ...]
+
+
+def interruptions() -> Kinds:
+    """What ends a handler without having failed: its payloads go back.
+
+    Only an id that exits several times in a row has failed.
+    """
+    return (SystemExit, KeyboardInterrupt, GeneratorExit, *_cancellation())
+
+
+def hook_errors() -> Kinds:
+    """What a user's hook may raise without harm: the outcome that it was told of stands."""
+    return (Exception, SystemExit, GeneratorExit, *_cancellation())
+
+
+def no_failures() -> Kinds:
+    """What a handler may end with that says how its jobs go on, and is no error."""
+    return (*interruptions(), Later, Failed)
+
+
+def _cancellation() -> Kinds:
+    # asyncio is a tenth of a cold start. Where nobody has imported it, nobody can raise its exception.
+    cancelled = getattr(sys.modules.get("asyncio"), "CancelledError", None)
+    return (cancelled,) if cancelled else ()
 
 
 class DrainContext(HandlerContext, Protocol):
@@ -78,7 +93,7 @@ class BatchResult(msgspec.Struct):
 class Performer(msgspec.Struct, frozen=True):
     """Performs the batches of one worker. `chain` puts the server middlewares around a handler."""
 
-    worker: type[Worker]
+    worker: type[Worker[Any]]
     chain: Callable[[Chain], Chain]
     load_payload: Callable[[bytes], object]
     load_error: Callable[[bytes], str]
@@ -105,13 +120,13 @@ class Performer(msgspec.Struct, frozen=True):
         """Close the batch, and note what came of its ids in the result, which has those that could not be decoded."""
         marks, left = batch.close()
         is_alone = len(batch) + len(result.failed) == 1
-        if left and exited and not isinstance(error, INTERRUPTIONS):
+        if left and exited and not isinstance(error, interruptions()):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
         rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
-        if isinstance(error, INTERRUPTIONS):
+        if isinstance(error, interruptions()):
             result.returned, result.exit = [*left, *rest], error
             result.exited_ids = left[:1] or rest
         elif isinstance(error, Later):
@@ -156,8 +171,16 @@ class Performer(msgspec.Struct, frozen=True):
                 payloads[delivery.id] = [load(entry[PLACE:]) for entry in delivery.entries]
             except BaseException as error:  # noqa: BLE001 - passed on, what a codec raises would hold up the shard
                 own = own_error(error, lambda entries: [load(entry[PLACE:]) for entry in entries], delivery.entries)
-                broken[delivery.id] = f"a payload cannot be decoded: {headline(own)}"
+                broken[delivery.id] = self._undecodable(own, delivery)
         return payloads, broken
+
+    def _undecodable(self, error: BaseException, delivery: Delivery) -> str:
+        wrong = None
+        if self.worker.payload is not None:
+            from lowkiq_lambda.payloads import wrong_payload  # noqa: PLC0415 - only where a type is declared
+
+            wrong = wrong_payload(delivery.entries, self.load_payload)
+        return wrong or f"a payload cannot be decoded: {headline(error)}"
 
     def _call(self, batch: Batch, iterate: PerformJob | None) -> tuple[BaseException | None, BaseException | None]:
         """What came out of the middlewares, None where they returned; and what ended the handler as no failure."""
@@ -168,14 +191,14 @@ class Performer(msgspec.Struct, frozen=True):
             called, exited = True, None
             try:
                 return call_handler(worker, batch, iterate)
-            except INTERRUPTIONS as error:
+            except interruptions() as error:
                 exited = error
                 raise
 
         try:
             handler, worker = self.chain(run_handler), self.worker()
             in_parent_alone(lambda given: handler(worker, given), batch)
-        except (*NO_FAILURES, Failed) as error:
+        except no_failures() as error:
             return error, exited
         except BaseException as error:
             logger.warning("a batch failed", extra=about(self.worker, list(batch)), exc_info=loggable(error))
@@ -185,7 +208,7 @@ class Performer(msgspec.Struct, frozen=True):
         return None, exited
 
 
-def iterate_for(worker: type[Worker]) -> PerformIteration | None:
+def iterate_for(worker: type[Worker[Any]]) -> PerformIteration | None:
     """What runs a `perform_job` that is a generator; None where it is not."""
     if not is_generator(worker):
         return None
@@ -194,7 +217,7 @@ def iterate_for(worker: type[Worker]) -> PerformIteration | None:
     return perform_iteration
 
 
-def about(worker: type[Worker] | Worker, ids: Sequence[str]) -> dict[str, object]:
+def about(worker: type[Worker[Any]] | Worker, ids: Sequence[str]) -> dict[str, object]:
     """The fields of a line of the log about ids of one shard: how many they are, and the first of them, each cut."""
     named = [job_id[:_LOGGED] + "…" * (len(job_id) > _LOGGED) for job_id in ids[:LOGGED_IDS]]
     shard = shard_index(worker, ids[0])
@@ -228,7 +251,7 @@ def _perform_job(worker: Worker, batch: Batch, job_id: str, iterate: PerformJob 
         batch.put_off(job_id, later)
     except Failed as failed:
         batch.fail(job_id, failed)
-    except INTERRUPTIONS:
+    except interruptions():
         raise
     except BaseException as error:
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))

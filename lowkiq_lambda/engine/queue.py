@@ -3,11 +3,12 @@
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
-from lowkiq_lambda.errors import BackendFull, DeclarationError, QueueMismatch
+from lowkiq_lambda.errors import BackendFull, DeclarationError, LowkiqError, QueueMismatch
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import (
     HASH,
@@ -17,11 +18,12 @@ from lowkiq_lambda.store.shard.declarations import (
     Registered,
     declare,
     declare_anew,
+    replace_registered,
     shards_of,
 )
 from lowkiq_lambda.store.shard.keys import GATHERING, ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
-from lowkiq_lambda.worker import HOME, Worker, note_resharded
+from lowkiq_lambda.worker import HOME, Worker, forget_resharded, note_resharded
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +34,7 @@ KNOWN_FOR: Final = 1.0
 class Queue:
     """The queue of a worker; `advice` may tell, by its name, what else helps where it is declared otherwise."""
 
-    def __init__(self, worker: type[Worker], advice: Callable[[str], str | None]) -> None:
+    def __init__(self, worker: type[Worker[Any]], advice: Callable[[str], str | None]) -> None:
         self.worker = worker
         self._advice = advice
         self.shards = self._featured(shards_of(worker.queue_name, asdict(self.declaration(""))))
@@ -41,12 +43,32 @@ class Queue:
         self._is_doubtful = False
         self._read_at = -math.inf
         self._says_disagreement = True
+        self._payload_is_noted = False
         self._lock = Lock()
+
+    def anew(self) -> "Queue":
+        """The same queue, as nobody knows anything of it yet."""
+        return Queue(self.worker, self._advice)
+
+    def note_shards(self) -> None:
+        """Have pushes go by the shards that this one knows of."""
+        forget_resharded(self.worker)
+        if self.shards.layout.before != self.worker.shards_count or self.shards.layout.is_moving:
+            note_resharded(self.worker, self.shards.number_for)
 
     @property
     def is_agreed(self) -> bool:
         """Whether Redis agreed with the declaration, and nothing has been seen since that speaks against it."""
         return self._is_declared and not self._is_doubtful
+
+    @property
+    def payload(self) -> str:
+        """The declared type of payloads, and the digits of its schema; empty where they are any JSON."""
+        if self.worker.payload is None:
+            return ""
+        from lowkiq_lambda.payloads import fingerprint  # noqa: PLC0415 - only where a type is declared
+
+        return fingerprint(self.worker.payload)
 
     def declaration(self, codec: str) -> Declaration:
         """What it is declared with."""
@@ -85,6 +107,7 @@ class Queue:
                 there = declare(backend, self.shards, self.declaration(codec), retry_for, reopen=reopen)
                 self._take_over(there)
                 self._is_declared = True
+                self._note_payload(backend, there)
             except BackendFull:
                 self._is_declared = False
             except QueueMismatch as error:
@@ -93,6 +116,27 @@ class Queue:
             except BaseException:
                 self._is_declared = False
                 raise
+
+    def _note_payload(self, backend: Backend, there: Registered) -> None:
+        """Tell once where other code has declared another type of payloads, and note this one for the others."""
+        here = self.payload
+        if not here or there.payload == here or self._payload_is_noted:
+            return
+        self._payload_is_noted = True
+        if there.payload:
+            logger.warning(
+                "queue %r: this code declares payloads as %s, and other code declared them as %s; docs/payloads.md "
+                "says which changes are compatible",
+                self.worker.queue_name,
+                here,
+                there.payload,
+            )
+        if there.changing or there.is_moving:
+            return
+        noted = replace(there, payload=here, stored=b"")
+        # Nothing depends on it: the next process that declares the queue tries again.
+        with suppress(LowkiqError):
+            replace_registered(backend, self.worker.queue_name, there, noted, 0.0)
 
     def doubt(self) -> None:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
@@ -145,14 +189,19 @@ class Queue:
 class QueueRegistry(dict[str, Queue]):
     """The queues of an app by name, in order of declaration."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.remote: Final[dict[str, Queue]] = {}
+        """Those that another program declares, by name: they are pushed to, and nothing else."""
+
     @property
-    def workers(self) -> list[type[Worker]]:
+    def workers(self) -> list[type[Worker[Any]]]:
         """The workers that have them."""
         return [queue.worker for queue in self.values()]
 
-    def of(self, worker: type[Worker]) -> Queue:
+    def of(self, worker: type[Worker[Any]]) -> Queue:
         """That of a worker of the app. Raises DeclarationError where it is declared in another, or in none."""
-        queue = self.get(worker.queue_name)
+        queue = self.get(worker.queue_name) or self.remote.get(worker.queue_name)
         if queue is None:
             raise DeclarationError(f"{worker.__name__} is not a worker of this app: declare it with its @app.worker.")
         return queue

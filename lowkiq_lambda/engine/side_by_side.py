@@ -206,6 +206,8 @@ class ConcurrentVisit(ShardVisit):
         else:
             self._settings.timing.observe_beside(took, self._settings.worker.concurrency)
         self._shard.note_batch(took, running.waited)
+        if result.exit:
+            result.exit = self._budget.exit_of(result.exit)
         self._note_exit(running, result.exit, result.exited_ids)
         if running.cancelled == "others":
             # That it was cancelled says nothing of the id.

@@ -36,6 +36,12 @@ class SlotPool:
                 self._loop = HandlerLoop(self._loop_factory)
             return self._loop
 
+    def end(self) -> None:
+        """Let its threads and its loop go, where nothing runs any more."""
+        self.threads.end()
+        if self._loop is not None:
+            self._loop.end()
+
     def slots_for(self, performer: Performer) -> "Slots":
         """Where the batches of this worker run."""
         if not is_coroutine(performer.worker):

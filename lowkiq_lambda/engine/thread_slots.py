@@ -5,11 +5,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.engine.slots import Ended, NoSlot, OnEnd, SlotBatch
 from lowkiq_lambda.job import Delivery
+
+_Calls: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
+"""None: the thread that takes it ends."""
 
 
 class SlotThreads:
@@ -36,18 +40,25 @@ class SlotThreads:
         except RuntimeError as error:
             raise NoSlot(str(error)) from error
 
+    def end(self) -> None:
+        """Let the threads go that are idle; those that are not come back to nobody, and no call may begin now."""
+        with self._lock:
+            while self._idle.acquire(blocking=False):
+                self._calls.put(None)
+            self._forget()
+
     def _forget(self) -> None:
         self._pid = os.getpid()
-        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._calls: _Calls = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._count = 0
 
 
-def _work(call: Callable[[], object], calls: "SimpleQueue[Callable[[], object]]", idle: threading.Semaphore) -> None:
-    while True:
+def _work(call: Callable[[], object] | None, calls: _Calls, idle: threading.Semaphore) -> None:
+    while call is not None:
         call()
         # What it had of its batch is not kept until the next one.
-        del call
+        call = None
         idle.release()
         call = calls.get()
 

@@ -265,7 +265,7 @@ class ShardVisit:
         result = self._variables.copy().run(self._settings.performer.run, batch, self)
         self._raise_what_broke()
         if result.exit:
-            self._exit = result.exit
+            self._exit = result.exit = self._budget.exit_of(result.exit)
             exited = about(self._settings.worker, result.exited_ids or [delivery.id for delivery in batch])
             logger.warning("a handler exited with %s", headline(result.exit), extra=exited)
             # Of several nobody knows which one it was: each may run alone first.

@@ -24,9 +24,10 @@ def chunks(pairs: Iterable[tuple[T, C]], size: int) -> Iterator[tuple[list[T], C
     A crash repeats a whole chunk, so take chunks where many items cost as much as one: a bulk insert, a call of an API.
     The size may change between runs. Raises ValueError where the size is not a whole number from 1.
 
-    >>> from lowkiq_lambda import iterate
-    >>> list(iterate.chunks(iterate.sequence("abcde"), 2))
-    [(['a', 'b'], 1), (['c', 'd'], 3), (['e'], 4)]
+    Examples:
+        >>> from lowkiq_lambda import iterate
+        >>> list(iterate.chunks(iterate.sequence("abcde"), 2))
+        [(['a', 'b'], 1), (['c', 'd'], 3), (['e'], 4)]
     """
     if not is_count(size) or size < 1:
         raise ValueError(f"the size of a chunk is a whole number from 1, not {size!r}")
@@ -62,11 +63,12 @@ def nested(*levels: Level[Any], after: Cursor = None) -> Iterator[tuple[tuple[An
     because the old one was removed, its inner items begin at the first. Raises ValueError for fewer than two levels,
     CursorError where the cursor has another form, and what the levels raise.
 
-    >>> from lowkiq_lambda import iterate
-    >>> words = ["ab", "cd"]
-    >>> letters = iterate.nested(lambda c: iterate.sequence(words, c), iterate.sequence, after=[None, 0, 0])
-    >>> list(letters)
-    [(('ab', 'b'), [None, 0, 1]), (('cd', 'c'), [0, 1, 0]), (('cd', 'd'), [0, 1, 1])]
+    Examples:
+        >>> from lowkiq_lambda import iterate
+        >>> words = ["ab", "cd"]
+        >>> letters = iterate.nested(lambda c: iterate.sequence(words, c), iterate.sequence, after=[None, 0, 0])
+        >>> list(letters)
+        [(('ab', 'b'), [None, 0, 1]), (('cd', 'c'), [0, 1, 0]), (('cd', 'd'), [0, 1, 1])]
     """
     if len(levels) < len(("outer", "inner")):
         raise ValueError("nested takes two levels or more")
@@ -111,11 +113,12 @@ def phases(after: Cursor = None, **named: Callable[[Any], Iterable[tuple[T, Any]
     Each takes `after` and gives pairs. A phase may be added while jobs are under way, but not renamed or
     removed while a job is in it: raises CursorError for a name that is not there.
 
-    >>> from lowkiq_lambda import iterate
-    >>> def load(after): return iterate.sequence(["l0", "l1"], after)
-    >>> def check(after): return iterate.sequence(["c0"], after)
-    >>> list(iterate.phases(["load", 0], load=load, check=check))
-    [('l1', ['load', 1]), ('c0', ['check', 0])]
+    Examples:
+        >>> from lowkiq_lambda import iterate
+        >>> def load(after): return iterate.sequence(["l0", "l1"], after)
+        >>> def check(after): return iterate.sequence(["c0"], after)
+        >>> list(iterate.phases(["load", 0], load=load, check=check))
+        [('l1', ['load', 1]), ('c0', ['check', 0])]
     """
     names = list(named)
     first, inner = 0, None
@@ -139,9 +142,10 @@ def throttled(
 
     A text that `when` returns is the reason that people see. Raises Later.
 
-    >>> from lowkiq_lambda import iterate
-    >>> list(iterate.throttled(iterate.sequence("ab"), lambda: False, 30))
-    [('a', 0), ('b', 1)]
+    Examples:
+        >>> from lowkiq_lambda import iterate
+        >>> list(iterate.throttled(iterate.sequence("ab"), lambda: False, 30))
+        [('a', 0), ('b', 1)]
     """
     for item, cursor in pairs:
         if reason := when():

@@ -32,11 +32,12 @@ def csv_rows(
     and CursorError where no line ends at the cursor's byte, or the header or the 64 bytes before that place are
     others; csv.Error and UnicodeDecodeError come as they are.
 
-    >>> from io import BytesIO
-    >>> file = BytesIO(b"sku,price\nA,1\nB,2\n")
-    >>> (_, cursor), _ = csv_rows(file)
-    >>> [row for row, _ in csv_rows(file, after=cursor)]
-    [{'sku': 'B', 'price': '2'}]
+    Examples:
+        >>> from io import BytesIO
+        >>> file = BytesIO(b"sku,price\nA,1\nB,2\n")
+        >>> (_, cursor), _ = csv_rows(file)
+        >>> [row for row, _ in csv_rows(file, after=cursor)]
+        [{'sku': 'B', 'price': '2'}]
     """
     _check_encoding(encoding)
     number, start, check = _position(after)

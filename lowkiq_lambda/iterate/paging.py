@@ -14,8 +14,9 @@ def pages(fetch: Callable[[C | None], Iterable[tuple[T, C]]], after: C | None = 
     an item has the cursor None, which would mean the beginning, or where a page ends at the cursor that it began at, as
     the same page would come for ever.
 
-    >>> list(pages(lambda n: [("item", n + 1)] if n < 3 else [], after=1))
-    [('item', 2), ('item', 3)]
+    Examples:
+        >>> list(pages(lambda n: [("item", n + 1)] if n < 3 else [], after=1))
+        [('item', 2), ('item', 3)]
     """
     while True:
         cursor = None

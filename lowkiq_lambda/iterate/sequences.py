@@ -14,8 +14,9 @@ def sequence(items: Sequence[T], after: int | None = None) -> Iterator[tuple[T, 
     `range(n)` counts, `[x]` is done once. Items must not move: between two runs of a job others may only be added at
     the end. Raises CursorError where the cursor is not the index of an item.
 
-    >>> list(sequence(["a", "b", "c"], after=0))
-    [('b', 1), ('c', 2)]
+    Examples:
+        >>> list(sequence(["a", "b", "c"], after=0))
+        [('b', 1), ('c', 2)]
     """
     if after is not None and not is_count(after):
         raise strange("sequence", after, "an index is a whole number from 0")
@@ -30,8 +31,9 @@ def share(items: Sequence[T], part: Sequence[int]) -> Sequence[T]:
 
     `parts` makes such jobs. Raises ValueError where `part` is not a pair with 0 <= i < n.
 
-    >>> [list(share(range(10), [i, 3])) for i in range(3)]
-    [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
+    Examples:
+        >>> [list(share(range(10), [i, 3])) for i in range(3)]
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8, 9]]
     """
     if len(part) != len(("i", "n")) or not all(map(is_count, part)) or part[0] >= part[1]:
         raise ValueError(f"a part is [i, n] with whole numbers and 0 <= i < n, not {part!r}")
@@ -46,8 +48,9 @@ def parts(job_id: str, request: Mapping[str, Any], count: int) -> list[dict[str,
     number changes no job that is under way. Raises ValueError where `count` is not a whole number from 1, or the
     request has a "part" already.
 
-    >>> parts("import", {"file": "a.csv"}, 2)[1]
-    {'id': 'import/1', 'payload': {'file': 'a.csv', 'part': [1, 2]}}
+    Examples:
+        >>> parts("import", {"file": "a.csv"}, 2)[1]
+        {'id': 'import/1', 'payload': {'file': 'a.csv', 'part': [1, 2]}}
     """
     if not is_count(count) or count < 1:
         raise ValueError(f"the number of parts is a whole number from 1, not {count!r}")

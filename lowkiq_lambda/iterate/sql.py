@@ -36,13 +36,14 @@ def keyset(  # noqa: PLR0913 - all but four have a default and are given by name
     where the cursor has other values than `by` has columns, or text where a column has numbers. Each page asks for the
     cursor's row once more: so it is seen where the database takes rows for equal that Python does not (a collation).
 
-    >>> import sqlite3
-    >>> db = sqlite3.connect(":memory:")
-    >>> _ = db.execute("CREATE TABLE users (id, name)")
-    >>> _ = db.executemany("INSERT INTO users VALUES (?, ?)", [(1, "Ada"), (2, "Bo")])
-    >>> list(keyset(db.execute, "SELECT id, name FROM users", "id", after=[1], placeholder="?"))
-    [((2, 'Bo'), [2])]
-    >>> db.close()
+    Examples:
+        >>> import sqlite3
+        >>> db = sqlite3.connect(":memory:")
+        >>> _ = db.execute("CREATE TABLE users (id, name)")
+        >>> _ = db.executemany("INSERT INTO users VALUES (?, ?)", [(1, "Ada"), (2, "Bo")])
+        >>> list(keyset(db.execute, "SELECT id, name FROM users", "id", after=[1], placeholder="?"))
+        [((2, 'Bo'), [2])]
+        >>> db.close()
     """
     columns = [by] if isinstance(by, str) else list(by)
     _check(sql, columns, size, placeholder)

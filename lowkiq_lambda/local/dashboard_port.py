@@ -69,7 +69,7 @@ def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[ob
 
         from lowkiq_lambda.dashboard.serving import entry_for  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
-        raise ConfigError(f"--dashboard needs {error.name}: pip install 'lowkiq_lambda[local]'.") from error
+        raise ConfigError(f"--dashboard needs {error.name}: pip install 'lowkiq-lambda[local]'.") from error
     return _served(place, entry_for(place.host, os.environ), app)
 
 

@@ -17,7 +17,7 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.serving import server_for
 
-Function: TypeAlias = Literal["drain", "dispatch", "dashboard", "ingest"]
+Function: TypeAlias = Literal["drain", "dashboard", "ingest"]
 
 ANSWERED: Final = 0
 FAILED: Final = 1
@@ -28,7 +28,6 @@ _HANDLER: Final = "handler"
 # AWS's libraries none for the functions. Which handler is played is known only now, so it is found by its name.
 _MODULES: Final[dict[Function, str]] = {
     "drain": "lowkiq_lambda.aws.drain_function",
-    "dispatch": "lowkiq_lambda.aws.dispatch_function",
     "dashboard": "lowkiq_lambda.aws.dashboard_function",
     "ingest": "lowkiq_lambda.aws.ingest_function",
 }
@@ -74,7 +73,7 @@ def _invoke(function: Function, event: object, timeout: float) -> int:
         try:
             handler = getattr(importlib.import_module(_MODULES[function]), _HANDLER)
         except ModuleNotFoundError as error:
-            raise ConfigError(f"The function needs {error.name}: install lowkiq_lambda[aws].") from error
+            raise ConfigError(f"The function needs {error.name}: install lowkiq-lambda[aws].") from error
         context = LocalContext(os.environ["AWS_LAMBDA_FUNCTION_NAME"], timeout)
         end = Timer(timeout, _end, [timeout])
         end.daemon = True

@@ -10,8 +10,12 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
+from types import TracebackType
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
+from lowkiq_lambda.error_text import say_error
+
+_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 LogFormat: TypeAlias = Literal["text", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -73,6 +77,10 @@ class JsonLines(logging.Formatter):
     timestamp (UTC), level, name (of the logger), thread, message, the fields of the record; with an error exception
     (its traceback) and exception_name.
     """
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - as logging has it
+        """The error as it is kept with jobs, and as functions log it: without what every traceback has."""
+        return "" if ei[1] is None else say_error(ei[1])
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's line."""

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Final, Protocol
 
 from lowkiq_lambda.clock import Clock, doubled
-from lowkiq_lambda.engine.perform import INTERRUPTIONS
+from lowkiq_lambda.engine.perform import interruptions
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class ThreadSupervisor:
         pause = 0.0 if slot.deaths == 1 else self._longer(slot.deaths - 2)
         slot.replaced_at = self._clock.monotonic() + pause
         fields = {"died": slot.name, "replaced_in": pause}
-        if isinstance(error, INTERRUPTIONS):
+        if isinstance(error, interruptions()):
             logger.warning("a drain thread was ended by %r and is replaced", error, extra=fields)
         else:
             logger.error("a thread died and is replaced", extra=fields, exc_info=error)

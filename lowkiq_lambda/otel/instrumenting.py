@@ -52,7 +52,7 @@ def instrument(  # noqa: PLR0913 - all of it by keyword
     trace, with a link to each push that it is of; "child" makes a batch that is one id of one push a child of that
     push. `propagate`: jobs carry the context of their push, so that there is something to link to. `ids`: spans name
     the ids of their batch, which may say something about people. `gauges`: whether lag, length and morgue of the
-    queues are read when metrics are collected; None: but for functions on Lambda, whose dispatcher publishes them.
+    queues are read when metrics are collected; None: but for functions on Lambda, whose ticks publish them.
     Raises ValueError for another `parent`.
     """
     if parent not in {"link", "child"}:

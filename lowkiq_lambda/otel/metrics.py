@@ -39,7 +39,7 @@ class PushMetrics:
         )
 
     def __call__(
-        self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]], call_next: Callable[..., list[Pushed]]
+        self, worker: type[Worker[Any]], jobs: Iterable[Mapping[str, Any]], call_next: Callable[..., list[Pushed]]
     ) -> list[Pushed]:
         """Push, and count."""
         jobs = list(jobs)

@@ -36,7 +36,7 @@ class SendSpans:
         self._propagates = propagates
 
     def __call__(
-        self, worker: type[Worker], jobs: Iterable[Mapping[str, Any]], call_next: Callable[..., list[Pushed]]
+        self, worker: type[Worker[Any]], jobs: Iterable[Mapping[str, Any]], call_next: Callable[..., list[Pushed]]
     ) -> list[Pushed]:
         """Push within the span."""
         jobs = list(jobs)

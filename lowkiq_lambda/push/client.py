@@ -1,167 +1,21 @@
-"""`perform_async`: checks jobs, and hands them to their shards."""
+"""`perform_async`: has jobs checked, and hands them to their shards."""
 
-import asyncio
-import logging
 import struct
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
-
-import msgspec
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.job import (
-    MAX_EXACT,
-    ItemRef,
-    Pushed,
-    digest,
-    digest_of_tenant,
-    encode_score,
-    id_text,
-    is_number,
-    shard_for,
-)
-from lowkiq_lambda.protocols import ClientMiddleware, compose
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.push.checking import checker_of
+from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.chunks import (
-    HAS_HEADERS,
-    HAS_RECEIPT,
-    HAS_REF,
-    NewJob,
-    header,
-    item_ref,
-    packed,
-    receipt,
-    waves_of,
-)
-from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.store.shard.keys import HEADERS, MARKS, RECEIPTS, TRACKING
-from lowkiq_lambda.store.shard.layout import Layout, QueueShards
+from lowkiq_lambda.store.shard.chunks import waves_of
+from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.worker import Worker
 
 if TYPE_CHECKING:
     from lowkiq_lambda.store.shard.waking import Waker
-
-Jobs: TypeAlias = Iterable[Mapping[str, Any]]
-
-PLAIN_FIELDS: Final = frozenset({"id", "payload", "score", "perform_in", "delay"})
-FIELDS: Final = PLAIN_FIELDS | {"key", "key_ttl", "headers"}
-ITEM: Final = "item"
-"""Of a job that is pushed through a task: its `ItemRef`."""
-KEY_TTL: Final = 86_400.0
-"""Seconds for which a key is remembered where its job does not say."""
-LONGEST_KEY_TTL: Final = 365 * 86_400.0
-MAX_KEY_BYTES: Final = 200
-EARLIEST: Final = 1_000_000_000.0
-"""September 2001: a smaller perform_in is no date that anybody plans for, but seconds from now."""
-LATEST: Final = 253_402_300_800.0
-"""The year 10000: a larger perform_in is in milliseconds."""
-
-NO_PAYLOAD: Final = ""
-
-logger = logging.getLogger(__name__)
-_warned_of_loop = False
-
-
-class Checked(NamedTuple):
-    """Jobs as the store takes them, by shard, and the features whose keys they need."""
-
-    by_shard: dict[int, list[NewJob]]
-    features: set[str]
-
-
-class Checker(msgspec.Struct, frozen=True):
-    """Turns what the caller gave into what the store takes, or refuses it with JobError."""
-
-    shards_count: int
-    dump_payload: Callable[[object], bytes] | None
-    max_payload_bytes: int
-    max_id_bytes: int
-    now: Callable[[], float]
-    by_tenant: bool = False
-    layout: Layout | None = None
-    """Of a queue that is being resharded."""
-    needs_score: bool = False
-    """Whether a job without one is refused: with merge="latest" a version must never meet a time."""
-
-    def check_all(self, jobs: Sequence[Mapping[str, Any]]) -> Checked:
-        """The jobs by shard, in the order given. Raises JobError, naming the position, for the first bad one."""
-        by_shard: dict[int, list[NewJob]] = {}
-        features = set[str]()
-        for position, job in enumerate(jobs):
-            try:
-                new = self._check(position, job, features)
-            except JobError as error:
-                raise error.at(position) from error.__cause__
-            except ValueError as error:
-                # Python itself refuses to write out an integer of thousands of digits, wherever it stands.
-                raise JobError(str(error), position=position) from error
-            number = (
-                shard_for(new.id, self.shards_count, by_tenant=self.by_tenant)
-                if self.layout is None
-                else self.layout.home((digest_of_tenant if self.by_tenant else digest)(new.id))
-            )
-            by_shard.setdefault(number, []).append(new)
-        return Checked(by_shard, features)
-
-    def _check(self, position: int, job: Mapping[str, Any], features: set[str]) -> NewJob:
-        if type(job) is not dict and not isinstance(job, Mapping):
-            raise JobError(f"a job is a mapping with an id, not {type(job).__name__}")
-        if not job.keys() <= FIELDS:
-            _check_fields(job)
-        if "id" not in job:
-            raise JobError("is required", field="id")
-        job_id = id_text(job["id"], self.max_id_bytes)
-        score = _score(job["score"]) if "score" in job else None
-        if score is None and self.needs_score:
-            raise JobError('is required with merge="latest": give a version of the id that grows', field="score")
-        at = self._perform_in(job) if "perform_in" in job or "delay" in job else None
-        dumped = self._payload(job.get("payload", NO_PAYLOAD))
-        if job.keys() <= PLAIN_FIELDS:
-            return NewJob(position, job_id, packed(score, at, dumped), at)
-        return NewJob(position, job_id, packed(score, at, dumped, *_extras(job_id, job, features)), at)
-
-    def _payload(self, payload: object) -> bytes:
-        dumped = dump_json(payload) if self.dump_payload is None else self._custom(payload)
-        if len(dumped) > self.max_payload_bytes:
-            limit = f"more than max_payload_bytes={self.max_payload_bytes:,}"
-            raise JobError(f"has {len(dumped):,} bytes, {limit}", field="payload")
-        return dumped
-
-    def _custom(self, payload: object) -> bytes:
-        try:
-            dumped: object = self.dump_payload(payload) if self.dump_payload else b""
-        except Exception as error:
-            raise JobError(f"dump_payload raised {type(error).__name__}: {error}", field="payload") from error
-        if not isinstance(dumped, bytes):
-            raise JobError(f"dump_payload must return bytes, not {type(dumped).__name__}", field="payload")
-        return dumped
-
-    def _perform_in(self, job: Mapping[str, Any]) -> float:
-        if "perform_in" in job and "delay" in job:
-            raise JobError("give perform_in (a time) or delay (from now), not both", field="delay")
-        at = _absolute(job["perform_in"]) if "perform_in" in job else self.now() + _delay(job["delay"])
-        if at >= LATEST:
-            raise JobError("lies beyond the year 9999", field="delay")
-        return at
-
-
-def checker_of(config: Config, shards: QueueShards, now: Callable[[], float]) -> Checker:
-    """The checker for jobs of the queue that has these shards. `now` is what a delay counts from."""
-    return Checker(
-        shards.layout.before,
-        config.dump_payload,
-        config.max_payload_bytes,
-        config.max_id_bytes,
-        now,
-        by_tenant=shards[0].by_tenant,
-        layout=shards.layout if shards.layout.is_moving else None,
-        needs_score=MARKS in shards[0].features,
-    )
 
 
 class PushClient:
@@ -171,7 +25,7 @@ class PushClient:
         self,
         config: Config,
         backend: Backend,
-        worker: type[Worker],
+        worker: type[Worker[Any]],
         shards: QueueShards,
         *,
         declare: Callable[[], QueueShards],
@@ -198,125 +52,3 @@ class PushClient:
         checked = self._checker.check_all(jobs)
         waves = waves_of(self.shards, checked.by_shard, checked.features)
         return self.pusher.push(waves, len(jobs)) if waves else []
-
-
-def push_through(
-    middlewares: Sequence[ClientMiddleware],
-    push: Callable[[type[Worker], Jobs], list[Pushed]],
-    worker: type[Worker],
-    jobs: Jobs,
-) -> list[Pushed]:
-    """`push_within`, which says once in a process that it blocks an event loop."""
-    _warn_if_on_loop(worker.__name__)
-    return push_within(middlewares, push, worker, jobs)
-
-
-def push_within(
-    middlewares: Sequence[ClientMiddleware],
-    push: Callable[[type[Worker], Jobs], list[Pushed]],
-    worker: type[Worker],
-    jobs: Jobs,
-) -> list[Pushed]:
-    """What `push` returns within the middlewares, or what one of them does. Raises DeclarationError."""
-    pushed: list[Pushed] | CoroutineType[Any, Any, Any] = compose(middlewares, push)(worker, list(jobs))
-    if isinstance(pushed, CoroutineType):
-        pushed.close()
-        raise DeclarationError("A client middleware is a coroutine function: around a push all are plain functions.")
-    return pushed
-
-
-def _warn_if_on_loop(name: str) -> None:
-    """Say once in a process that a push blocks the event loop on whose thread it was called."""
-    global _warned_of_loop  # noqa: PLW0603 - once in a process
-    # The public function raises where no loop runs, which costs a push more than this.
-    if not _warned_of_loop and asyncio._get_running_loop() is not None:  # noqa: SLF001 - see above
-        _warned_of_loop = True
-        logger.warning("%s.perform_async blocks the event loop: write `await %s.aperform_async(...)`", name, name)
-
-
-def _score(score: object) -> bytes:
-    if not is_number(score) or not isinstance(score, int | float):
-        raise JobError(f"must be a finite number, not {_shown(score)}", field="score")
-    if abs(score) > MAX_EXACT:
-        raise JobError(f"{_shown(score)} is beyond ±2^53, where numbers are no longer exact", field="score")
-    return encode_score(float(score))
-
-
-def _absolute(perform_in: object) -> float:
-    if isinstance(perform_in, datetime):
-        if perform_in.tzinfo is None:
-            raise JobError("a datetime needs a time zone, say datetime.now(UTC)", field="perform_in")
-        perform_in = perform_in.timestamp()
-        if perform_in >= LATEST:
-            raise JobError("lies beyond the year 9999", field="perform_in")
-    if not is_number(perform_in) or not isinstance(perform_in, int | float):
-        raise JobError(f"must be Unix seconds or an aware datetime, not {_shown(perform_in)}", field="perform_in")
-    if perform_in < EARLIEST:
-        hint = "it is an absolute time in Unix seconds; for seconds from now use delay"
-        raise JobError(f"{_shown(perform_in)} lies before {time.gmtime(EARLIEST).tm_year}: {hint}", field="perform_in")
-    if perform_in >= LATEST:
-        raise JobError(f"{_shown(perform_in)} looks like milliseconds: give seconds", field="perform_in")
-    return float(perform_in)
-
-
-def _delay(delay: object) -> float:
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    if not is_number(delay) or not isinstance(delay, int | float) or delay < 0:
-        raise JobError(f"must be seconds from now, at least 0, or a timedelta, not {_shown(delay)}", field="delay")
-    if delay >= LATEST:
-        raise JobError("lies beyond the year 9999", field="delay")
-    return float(delay)
-
-
-def _check_fields(job: Mapping[str, Any]) -> None:
-    unknown = next((str(name) for name in job if name not in FIELDS and name != ITEM), None)
-    if unknown is not None:
-        known = FIELDS | {ITEM} if ITEM in job else FIELDS
-        raise JobError(f"no such field: a job has {', '.join(sorted(known))}", field=unknown)
-    if not isinstance(job[ITEM], ItemRef):
-        raise JobError("is for the jobs of a task: push them with `push` of the task", field=ITEM)
-
-
-def _extras(job_id: str, job: Mapping[str, Any], features: set[str]) -> tuple[int, bytes]:
-    """The flags and the bytes of what few jobs have, in the order of the flags."""
-    flags, extras = 0, b""
-    if ITEM in job:
-        features.add(TRACKING)
-        flags, extras = HAS_REF, item_ref(job[ITEM])
-    if "key" in job or "key_ttl" in job:
-        features.add(RECEIPTS)
-        flags, extras = flags | HAS_RECEIPT, extras + _receipt(job_id, job)
-    if "headers" in job and job["headers"] != {}:
-        from lowkiq_lambda.headers import checked  # noqa: PLC0415 - imported lazily: cold start
-
-        features.add(HEADERS)
-        flags, extras = flags | HAS_HEADERS, extras + header(checked(job["headers"]))
-    return flags, extras
-
-
-def _receipt(job_id: str, job: Mapping[str, Any]) -> bytes:
-    if "key" not in job:
-        raise JobError("is for how long a key is remembered: give a key too", field="key_ttl")
-    key, ttl = job["key"], job.get("key_ttl", KEY_TTL)
-    if not isinstance(key, str):
-        raise JobError(f"must be a str, not {type(key).__name__}", field="key")
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise JobError("holds a lone surrogate, which cannot be stored", field="key") from None
-    if not 1 <= size <= MAX_KEY_BYTES:
-        raise JobError(f"has {size:,} bytes: give 1 to {MAX_KEY_BYTES}", field="key")
-    if isinstance(ttl, timedelta):
-        ttl = ttl.total_seconds()
-    if not is_number(ttl) or not isinstance(ttl, int | float) or not 0 < ttl <= LONGEST_KEY_TTL:
-        given = f"not {_shown(job['key_ttl'])}"
-        raise JobError(f"must be seconds above 0, at most 365 days, or a timedelta, {given}", field="key_ttl")
-    return receipt(job_id, key, float(ttl))
-
-
-def _shown(given: object) -> str:
-    try:
-        return repr(given)
-    except ValueError:
-        return "a number of thousands of digits"

@@ -234,7 +234,7 @@ class Redelivery:
         logger.error("jobs that were kept cannot be delivered now: %s", error, extra=fields)
 
     def _lose(self, lost: Sequence[Lost[Way]], why: str) -> None:
-        by_worker: dict[type[Worker], list[dict[str, Any]]] = {}
+        by_worker: dict[type[Worker[Any]], list[dict[str, Any]]] = {}
         for way, job in lost:
             resolved = {"score": job.since, **{name: value for name, value in job.given.items() if name != "delay"}}
             if job.new.perform_in is not None:

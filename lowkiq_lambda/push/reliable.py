@@ -11,7 +11,8 @@ from lowkiq_lambda.errors import BackendError, BackendUnavailable, BufferFull, L
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.protocols import Overflow
 from lowkiq_lambda.push.buffer import Kept, Parcel
-from lowkiq_lambda.push.client import Jobs, checker_of
+from lowkiq_lambda.push.checking import checker_of
+from lowkiq_lambda.push.middlewares import Jobs
 from lowkiq_lambda.push.redelivery import Redelivery
 from lowkiq_lambda.push.way import MOST_AHEAD, Way
 from lowkiq_lambda.store.server.faults import backoff

@@ -31,6 +31,13 @@ class PushThreads:
         """
         return await asyncio.wrap_future(self._running().submit(copy_context().run, push))
 
+    def end(self) -> None:
+        """Wait for the pushes that are under way, and let the threads go."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor and self._pid == os.getpid():
+            executor.shutdown()
+
     def _running(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._executor is None or self._pid != os.getpid():

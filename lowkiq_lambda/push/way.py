@@ -1,7 +1,7 @@
 """How the jobs of a queue get to Redis, for pushes that may have to wait for it."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.errors import BackendError
@@ -23,7 +23,7 @@ class Way:
 
     def __init__(
         self,
-        worker: type[Worker],
+        worker: type[Worker[Any]],
         open_client: Callable[[], PushClient],
         backend: Callable[[], Backend | None],
         clock: Clock,

@@ -93,7 +93,8 @@ class GroupMove:
                 "Drain it, and call app.redeclare."
             )
         seconds = self._shards.prepare(self._targets, floors, settings)
-        return Postponed(seconds, "its new shards were closed too short a time ago") if seconds else None
+        reason = "its new shards were closed, or refused a push, less than two minutes ago"
+        return Postponed(seconds, reason) if seconds else None
 
     def _asked(self, margin: int = MARGIN) -> tuple[Floors, Mapping[bytes, bytes]]:
         """What later pushes must not fall behind, and what operators have set: the latest of all shards."""

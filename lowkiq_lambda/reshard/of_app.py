@@ -1,6 +1,6 @@
 """The moves of an app's queues."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.engine.survivors import CRASHED
@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from lowkiq_lambda.worker import FunctionWorker, Worker
 
 
-def resharding_of(app: "AppCore", worker: "type[Worker] | FunctionWorker") -> Resharding:
-    """Those of the worker's queue. Raises DeclarationError where it is no worker of the app."""
+def resharding_of(
+    app: "AppCore", worker: "type[Worker[Any]] | FunctionWorker[Any]", *, unreplicated: bool = False
+) -> Resharding:
+    """Those of the worker's queue; with `unreplicated` no step waits for replicas.
+
+    Raises DeclarationError where it is no worker of the app.
+    """
     queue, config = app.declared_queue(worker), app.config
     texts = ErrorText(config.format_error, config.dump_error, config.load_error, config.error_max_length)
     morgue = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
@@ -26,4 +31,4 @@ def resharding_of(app: "AppCore", worker: "type[Worker] | FunctionWorker") -> Re
         first.features,
         Burials(morgue, texts.dump(CRASHED), queue.worker.dead_head),
     )
-    return Resharding(app.backend, facts, config.retry_for, app.backend.clock)
+    return Resharding(app.backend, facts, config.retry_for, app.backend.clock, unreplicated=unreplicated)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.declaring import MAX_SHARDS
 from lowkiq_lambda.errors import LowkiqError, QueueMismatch
 from lowkiq_lambda.reshard.group import GroupMove, Moved, Postponed, Remaining, Report, endless
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
@@ -17,6 +18,7 @@ from lowkiq_lambda.store.shard.declarations import Registered, next_generation, 
 from lowkiq_lambda.store.shard.keys import ShardRef, notification_channel
 from lowkiq_lambda.store.shard.layout import Home, Layout, settled
 from lowkiq_lambda.store.shard.moving import MovingShards, Overtaken
+from lowkiq_lambda.store.shard.replicas import Replicas
 
 LONGEST_REST: Final = 5.0
 """Seconds until a group that could not move has its turn again."""
@@ -27,8 +29,17 @@ _TRIES: Final = 20
 class Resharding:
     """The moves of one queue. Two at once do no harm: each finds done what the other has done."""
 
-    def __init__(self, backend: Backend, queue: QueueFacts, retry_for: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        queue: QueueFacts,
+        retry_for: float,
+        clock: Clock,
+        *,
+        unreplicated: bool = False,
+    ) -> None:
         self._backend = backend
+        self._replicas = None if unreplicated else Replicas(backend)
         self._queue = queue
         self._retry_for = retry_for
         self._clock = clock
@@ -46,8 +57,9 @@ class Resharding:
     def begin(self, to: int) -> Layout:
         """Begin a move to so many shards, or find the one that is under way there; the layout.
 
-        Raises LowkiqError where another change of the queue is under way.
+        Raises ValueError for what is no number of shards, LowkiqError where another change of the queue is under way.
         """
+        _check_count(to)
         while True:
             there = self._there()
             layout = _layout_of(there)
@@ -71,8 +83,10 @@ class Resharding:
     def accept(self, count: int, *, is_accepted: bool = True) -> Layout:
         """Let code declare so many shards beside those that the queue has, or end that; the layout.
 
-        Raises LowkiqError where the queue has so many, or is to have, and that cannot end.
+        Raises ValueError for what is no number of shards, LowkiqError where the queue has so many, or is to have, and
+        that cannot end.
         """
+        _check_count(count)
         while True:
             there = self._there()
             layout = _layout_of(there)
@@ -173,7 +187,7 @@ class Resharding:
         return self._queue.shards([Home(layout.before, 0)])[0]
 
     def _shards(self, epoch: int) -> MovingShards:
-        return MovingShards(self._backend, epoch, self._queue.merge, self._retry_for)
+        return MovingShards(self._backend, epoch, self._queue.merge, self._retry_for, self._replicas)
 
     def _there(self) -> Registered:
         there = read_registered(self._backend, self._queue.name, self._retry_for)
@@ -203,6 +217,11 @@ class Resharding:
             )
         if there.changing:
             raise LowkiqError(f"Queue {self._queue.name!r} is being declared anew: finish that first.")
+
+
+def _check_count(count: object) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_SHARDS:
+        raise ValueError(f"The number of shards is a whole number from 1 to {MAX_SHARDS:,}, not {count!r}.")
 
 
 def _layout_of(there: Registered) -> Layout:

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from lowkiq_lambda.errors import DeclarationError, JobError
-from lowkiq_lambda.push.client import Checker
+from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ A process that only drains declares entries and does nothing else here, so the r
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.inspect.entries import NotedFiring
     from lowkiq_lambda.wiring import Parts
 
-AnyWorker: TypeAlias = "type[Worker] | FunctionWorker"
+AnyWorker: TypeAlias = "type[Worker[Any]] | FunctionWorker[Any]"
 
 
 class Schedules:
@@ -61,7 +62,8 @@ class Schedules:
         options: "DeclaredOptions",
     ) -> None:
         """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
-        self._timetable.add(new_entry(self._scheduled(worker), times, id=id, **_without_tz(options)))
+        entry = new_entry(self._scheduled(worker), times, id=id, **_without_tz(options))
+        self._timetable.add(_plain(worker_of(worker), entry))
 
     def declare_from(self, path: str | Path) -> None:
         """Declare the entries of a TOML file; `app.entries_from` calls it. Raises DeclarationError, OSError."""
@@ -74,7 +76,11 @@ class Schedules:
                     "no queue of that name."
                 )
             self._scheduled(declared)
-            self._timetable.add(entry)
+            self._timetable.add(_plain(declared, entry))
+
+    def go_by(self, parts: "Parts") -> None:
+        """From now on the entries fire by other settings, connections and another clock."""
+        self._parts, self._ticker = parts, None
 
     def check(self) -> list[str]:
         """What is wrong with the entries of the code, a sentence for each; asks no Redis.
@@ -92,7 +98,7 @@ class Schedules:
     def tick(self, remaining: Callable[[], float] = lambda: math.inf) -> "Ticked":
         """Fire what is due, while `remaining` (seconds) is more than 0, but for what another process has fired.
 
-        Dispatchers and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
+        Ticks and daemons call it by themselves. With `schedules=False` in the settings it fires nothing. Raises
         BackendError where no shard answers.
         """
         from lowkiq_lambda.schedules.tick import EntryTicker  # noqa: PLC0415 - imported lazily: cold start
@@ -126,6 +132,7 @@ class Schedules:
         if "name" in options:
             raise DeclarationError("The name of an entry is the first argument of put: give it no second one.")
         entry = new_entry(self._scheduled(worker), times, id=id, name=name, **_without_tz(options))
+        entry = _plain(worker_of(worker), entry)
         if problem := self.problem_of(entry):
             raise DeclarationError(problem)
         self._at_run_time.put(self._queue_of(worker), entry)
@@ -226,6 +233,18 @@ def _times(
     if cron is not None:
         return parse_cron(cron, tz)
     return parse_every(every, offset, tz) if every is not None else parse_at(at, tz)
+
+
+def _plain(worker: type[Worker[Any]], entry: ScheduleEntry) -> ScheduleEntry:
+    """The entry with its payload as JSON values. Raises DeclarationError where it is not of the worker's type."""
+    if worker.payload is None:
+        return entry
+    from lowkiq_lambda.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared
+
+    try:
+        return replace(entry, payload=plain_payload(worker.payload, entry.payload))
+    except JobError as error:
+        raise DeclarationError(f"{entry.label}: {error}.") from error
 
 
 def _without_tz(options: "FiringOptions") -> dict[str, Any]:

@@ -42,7 +42,9 @@ class Task:
         if kind is None:
             self.close()
 
-    def push(self, worker: "type[Worker] | FunctionWorker", jobs: Iterable[Mapping[str, Any]]) -> list[Pushed]:
+    def push(
+        self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Iterable[Mapping[str, Any]]
+    ) -> list[Pushed]:
         """As `app.push_or_raise`, and each job is an item of this task; its field `item` is a label for people.
 
         Raises what that does, and TaskClosed, with nothing written.

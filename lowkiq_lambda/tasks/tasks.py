@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.errors import BackendError, DeclarationError, JobError, NoSuchTask
 from lowkiq_lambda.job import is_number
@@ -38,7 +38,7 @@ class Tasks:
     def new(
         self,
         name: str,
-        on_complete: "tuple[type[Worker] | FunctionWorker, object] | None" = None,
+        on_complete: "tuple[type[Worker[Any]] | FunctionWorker[Any], object] | None" = None,
         expires_in: float | timedelta | None = None,
     ) -> Task:
         """What `app.task` returns. Raises DeclarationError, JobError."""
@@ -104,10 +104,22 @@ class Tasks:
             raise DeclarationError(f"on_complete: {worker.__name__} is not a worker of this app.")
         refuse_without_score(worker, "on_complete")
         dump = self._app.config.dump_payload or dump_json
-        dumped = dump(payload)
+        dumped = dump(_plain(worker, payload))
         if len(dumped) > CALLBACK_BYTES:
             raise JobError(f"on_complete: the payload has {len(dumped):,} bytes, more than {CALLBACK_BYTES:,}")
         return Callback(worker.queue_name, b64encode(dumped).decode())
+
+
+def _plain(worker: "type[Worker[Any]]", payload: object) -> object:
+    """The payload of a callback as JSON values. Raises JobError where it is not of the worker's type."""
+    if worker.payload is None:
+        return payload
+    from lowkiq_lambda.payloads import plain_payload  # noqa: PLC0415 - only where a type is declared: cold start
+
+    try:
+        return plain_payload(worker.payload, payload)
+    except JobError as error:
+        raise JobError(f"on_complete: the payload {error.reason}") from error.__cause__
 
 
 def _seconds(expires_in: float | timedelta) -> float:

@@ -33,7 +33,7 @@ class Ran:
 
 
 def run_job(
-    worker: type[Worker],
+    worker: type[Worker[Any]],
     payloads: Sequence[Any],
     cursor: Any = None,  # noqa: ANN401 - any JSON
     *,
@@ -70,7 +70,9 @@ def run_job(
     return Ran(iteration.cursor, iteration.progress.items, ended=reason is None and later is None, later=later)
 
 
-def run_through(worker: type[Worker], payloads: Sequence[Any], *, every: int = 1, job_id: str = "job") -> list[Ran]:
+def run_through(
+    worker: type[Worker[Any]], payloads: Sequence[Any], *, every: int = 1, job_id: str = "job"
+) -> list[Ran]:
     """Run a job to its end, stopped at each `every`-th item and gone on with; all its runs, in order.
 
     A test compares what the job has done with what it does in one go: `run_job(worker, payloads)`. A job that raises

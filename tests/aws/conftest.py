@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,14 @@ from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.logs import function_logger
 from tests.aws.functions import DrainFunction, Install
-from tests.aws.templates import parsed_templates
+from tests.aws.packages import sam_built
+from tests.kit.templates import parsed_templates
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages of all functions: for tests of one xdist group, so that they are built once."""
+    return sam_built(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture

@@ -47,7 +47,8 @@ class DrainFunction:
     def __init__(self, install: Install, capsys: pytest.CaptureFixture[str]) -> None:
         self.install = install
         self._capsys = capsys
-        self._lines: list[dict[str, Any]] = []
+        self.printed: list[str] = []
+        """The lines of JSON, as they were printed until `lines` was last asked for."""
 
     def __call__(self, event: object = None, seconds: float = 63.0) -> dict[str, Any]:
         """Invoke it with so many seconds to go, of which three are kept back."""
@@ -56,8 +57,8 @@ class DrainFunction:
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The lines of JSON that were printed until now."""
-        self._lines += [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
-        return self._lines
+        self.printed += self._capsys.readouterr().out.splitlines()
+        return [json.loads(line) for line in self.printed]
 
     @property
     def blobs(self) -> list[dict[str, Any]]:

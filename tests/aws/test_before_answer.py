@@ -9,10 +9,9 @@ import sentry_sdk
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from lowkiq_lambda.aws.dispatch_function import handler as dispatch
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.otel import instrument
-from tests.aws.functions import DrainFunction, FunctionContext
+from tests.aws.functions import DrainFunction
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT
 from tests.kit.collecting import sentry_of_test
@@ -136,7 +135,7 @@ def test_a_tick_calls_it_too(drain: DrainFunction, make_app: MakeApp, queue_name
     app.before_answer.append(told.append)
     declare(app, queue_name, Notes())
     drain.install(app)
-    dispatch({}, FunctionContext(60.0))
+    drain({"tick": "only"})
     assert [RESERVE] == told
 
 

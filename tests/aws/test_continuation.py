@@ -268,7 +268,7 @@ def test_only_want_of_time_is_a_reason(function: Function, queue_name: str, reas
 
 
 def test_a_shard_has_one_start_whoever_asks_for_it(function: Function, queue_name: str) -> None:
-    """E-32: where the dispatcher or a push has started a drain already, continuation starts no second one."""
+    """E-32: where a tick or a push has started a drain already, continuation starts no second one."""
     worker = declare(function.app, queue_name, function.notes)
     worker.perform_async(jobs_of(IDS))
     drain = function.drain({"queue": queue_name})

@@ -469,7 +469,7 @@ def test_a_thawed_environment_trusts_no_old_lease(
     taken_over = Notes()
     declare(other, queue_name, taken_over)
     worker.perform_async(jobs_of("ab"))
-    drain.install(app)
+    drain.install(app, metrics="queues")
 
     result = drain()
 

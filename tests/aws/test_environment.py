@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -16,8 +17,9 @@ from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.loading import AppNotFound
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
-from tests.kit.apps import MakeApp
+from tests.kit.apps import MakeApp, closing_app
 from tests.kit.handlers import Notes
+from tests.kit.servers import Server
 from tests.kit.workers import declare
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +58,10 @@ def test_settings_come_from_the_environment() -> None:
     [
         ({"LOWKIQ_RESERVE": "soon"}, "LOWKIQ_RESERVE='soon' is refused"),
         ({"LOWKIQ_RESERVE": "-1"}, "LOWKIQ_RESERVE='-1' is refused"),
+        (
+            {"LOWKIQ_STACK_VERSION": "0"},
+            "The template is of stack version 0, and this lowkiq_lambda needs 1: run",
+        ),
         ({"LOWKIQ_LINGER": "perhaps"}, "LOWKIQ_LINGER='perhaps' is refused"),
         ({"LOWKIQ_LOG_LEVEL": "loud"}, "LOWKIQ_LOG_LEVEL='LOUD' is refused"),
         ({"LOWKIQ_METRICS_NAMESPACE": "my shop"}, "LOWKIQ_METRICS_NAMESPACE='my shop' is refused"),
@@ -216,6 +222,49 @@ def test_a_secret_is_read_once_and_names_redis(
 
         assert {"done": 1} == drain()["counts"]
         assert ["secretsmanager.GetSecretValue"] == asked
+
+
+def test_any_process_finds_redis_as_the_functions_do(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon, a producer or a command line signs in as the environment says, where the app has no settings."""
+    user = f"user-{uuid4().hex}"
+    # Which token is good only AWS could say.
+    server.admin.execute_command("ACL", "SETUSER", user, "reset", "on", "nopass", "~*", "&*", "+@all")
+    named = {"REDIS_URL": server.url, "REDIS_IAM_USER": user, "REDIS_IAM_CACHE": "jobs"}
+    for name, value in named.items():
+        monkeypatch.setenv(f"LOWKIQ_{name}", value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "of-nobody")
+
+    with closing_app(Lowkiq()) as app:
+        assert user == app.backend.client.acl_whoami()
+
+
+def test_any_process_reads_the_secret(
+    install: Install, server_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read once, at the first use; so it is in a function whose app has no settings of its own."""
+    app = Lowkiq()
+    worker = declare(app, queue_name, Notes())
+    install(app, redis_secret_arn=ARN)
+    with (
+        secrets_manager(monkeypatch, {ARN: {"ARN": ARN, "Name": "shop", "SecretString": server_url}}) as asked,
+        closing_app(app),
+    ):
+        worker.push(1)
+
+        assert environment().app is app
+        assert server_url == app.redis_url
+        assert ["secretsmanager.GetSecretValue"] == asked
+
+
+def test_a_secret_needs_the_packages_of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are missing a sentence says what to install."""
+    monkeypatch.setenv("LOWKIQ_REDIS_SECRET_ARN", ARN)
+    for name in ("aws_lambda_powertools", "aws_lambda_powertools.utilities.parameters"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+    with pytest.raises(ConfigError, match=r"LOWKIQ_REDIS_SECRET_ARN needs .*: install lowkiq-lambda\[aws\]"):
+        _ = Lowkiq().config
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from lowkiq_lambda.aws.clients import connect
 from lowkiq_lambda.aws.invoker import InvocationRefused, LambdaInvoker, LambdaUnreachable
+from lowkiq_lambda.aws.secrets import provider
 from tests.kit.servers.ports import HOST
 
 
@@ -123,3 +125,31 @@ def test_without_a_region_nothing_can_be_invoked(monkeypatch: pytest.MonkeyPatch
         LambdaInvoker().invoke("shop-drain", {})
     monkeypatch.setenv("AWS_REGION", "eu-west-3")
     LambdaInvoker().prepare()
+
+
+@pytest.mark.parametrize(
+    ("asked", "host"),
+    [
+        ("", "lambda.eu-central-1.amazonaws.com"),
+        ("false", "lambda.eu-central-1.amazonaws.com"),
+        ("true", "lambda.eu-central-1.api.aws"),
+    ],
+)
+def test_where_a_network_has_ipv6_the_api_is_called_by_it(
+    monkeypatch: pytest.MonkeyPatch, asked: str, host: str
+) -> None:
+    """Of AWS's two endpoints only the second has addresses of IPv6; a function without a NAT gateway needs it."""
+    monkeypatch.setenv("LOWKIQ_DUAL_STACK", asked)
+
+    client = connect("lambda", "Invoking functions", InvocationRefused, "eu-central-1")
+
+    assert f"https://{host}" == client.meta.endpoint_url
+
+
+def test_secrets_are_read_by_ipv6_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other API that functions in a VPC call: that of Secrets Manager."""
+    monkeypatch.setenv("LOWKIQ_DUAL_STACK", "true")
+
+    reader = provider.__wrapped__("eu-central-1")
+
+    assert "https://secretsmanager.eu-central-1.api.aws" == reader.client.meta.endpoint_url

@@ -23,7 +23,7 @@ def test_functions_and_daemons_log_in_the_same_fields() -> None:
     of_function = json.loads(function_logger().registered_handler.format(made))
     of_daemon = json.loads(JsonLines().format(made))
 
-    assert {"location", "service"} == set(of_function) - set(of_daemon)
+    assert set() == set(of_function) - set(of_daemon)
     assert {"thread"} == set(of_daemon) - set(of_function)
     same = set(of_function) & set(of_daemon)
     assert {name: of_function[name] for name in same} == {name: of_daemon[name] for name in same}

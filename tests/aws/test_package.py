@@ -1,7 +1,6 @@
 """The packages of the functions hold what they need and nothing else, ready to be imported."""
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -11,23 +10,21 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.aws.templates import FUNCTIONS, ROOT, TOOLS
+from tests.aws.packages import HERE, MACHINE
+from tests.kit.installed import build_wheel
+from tests.kit.templates import FUNCTIONS
 
-BUILDER: Final = ROOT / "infra" / "package" / "build.py"
-MACHINE: Final = "arm64" if platform.machine() in {"arm64", "aarch64"} else "x86_64"
 OTHER_MACHINE: Final = "x86_64" if MACHINE == "arm64" else "arm64"
-HERE: Final = f"python3.{sys.version_info[1]}-{MACHINE}"
 OTHER_MINOR: Final = 13 if sys.version_info[1] == 12 else 12
 HANDLERS: Final = {
     "DrainFunction": "lowkiq_lambda.aws.drain_function",
-    "DispatchFunction": "lowkiq_lambda.aws.dispatch_function",
     "IngestFunction": "lowkiq_lambda.aws.ingest_function",
     "DashboardFunction": "lowkiq_lambda.aws.dashboard_function",
 }
+NOT_PACKED: Final = {"__main__.py", "cli", "cloud", "doctor", "local", "packaging", "scaffold", "testing"}
 # Of bytecode that nothing compares with its source: see PEP 552.
 UNCHECKED_HASH: Final = 1
 MOST_BYTES: Final = 25_000_000
-
 pytestmark = [
     pytest.mark.xdist_group("packages"),
     pytest.mark.skipif(sys.platform != "linux", reason="a package holds what runs on Linux"),
@@ -65,39 +62,21 @@ def build(app: Path, tmp_path: Path) -> Build:
     def start(target: str, **environment: str) -> Built:
         into = tmp_path / "package"
         shutil.rmtree(into, ignore_errors=True)
-        command = [sys.executable, str(BUILDER), target, "DrainFunction", str(into), "--app", str(app)]
+        command = [
+            sys.executable,
+            "-m",
+            "lowkiq_lambda",
+            "build",
+            "DrainFunction",
+            target,
+            str(into),
+            "--app",
+            str(app),
+        ]
         done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
         return Built(done.returncode, done.stdout + done.stderr, into)
 
     return start
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `sam build` makes of a checkout with a blank in its path, for this machine's Python and processor."""
-    checkout = tmp_path_factory.mktemp("packages") / "my checkout"
-    never = shutil.ignore_patterns("__pycache__")
-    for folder in ("app", "infra", "lowkiq_lambda", "requirements"):
-        shutil.copytree(ROOT / folder, checkout / folder, ignore=never)
-    for name in ("template.yaml", "samconfig.toml"):
-        shutil.copy(ROOT / name, checkout)
-    program = TOOLS / "sam"
-    assert program.exists(), f"there is no {program}: run `make setup`"
-    runtime, _, architecture = HERE.partition("-")
-    environment = os.environ | {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "SAM_CLI_TELEMETRY": "0",
-    }
-    done = subprocess.run(
-        [program, "build", "--parameter-overrides", f"Runtime={runtime} Architecture={architecture}"],
-        cwd=checkout,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert 0 == done.returncode, done.stdout + done.stderr
-    return checkout / ".aws-sam" / "build"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -111,16 +90,16 @@ def test_a_package_imports_by_itself(packages: Path, function: str) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
-@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction", "IngestFunction"])
+@pytest.mark.parametrize("function", ["DrainFunction", "IngestFunction"])
 def test_only_the_dashboard_has_the_web(packages: Path, function: str) -> None:
-    """What drains holds no page, no web framework, no SDK that the runtime has, no daemon and no command line."""
+    """What drains holds no page, no web framework, no SDK of the runtime, no daemon, no command, no kit for tests."""
     held = {path.name for path in (packages / function).iterdir()}
     library = {path.name for path in (packages / function / "lowkiq_lambda").iterdir()}
     entrances = {path.name for path in (packages / function / "lowkiq_lambda" / "aws").iterdir()}
 
     assert {"redis", "hiredis", "msgspec", "aws_lambda_powertools", "lowkiq_lambda", "jobs.py"} <= held
     assert set() == held & {"boto3", "botocore", "mangum", "starlette", "jinja2", "anyio", "aws_xray_sdk", "bin"}
-    assert set() == library & {"__main__.py", "cli", "local", "testing.py", "dashboard"}
+    assert set() == library & {*NOT_PACKED, "dashboard"}
     assert set() == entrances & {"drain_schedules", "schedules.py"}
     assert {"mangum", "starlette", "jinja2"} <= {path.name for path in (packages / "DashboardFunction").iterdir()}
 
@@ -181,6 +160,29 @@ def test_a_package_is_for_its_target_and_not_for_this_machine(build: Build, app:
     assert [] == [name for name in native if f"cpython-3{OTHER_MINOR}-{processor}" not in name]
     assert (built.folder / "markupsafe").exists()
     assert [] == built.names("requirements.txt")
+
+
+def test_an_app_that_is_a_package_keeps_its_name(build: Build, app: Path) -> None:
+    """What a producer imports as app.jobs is app.jobs in the function."""
+    (app / "__init__.py").touch()
+
+    built = build(HERE)
+
+    assert 0 == built.code, built.said
+    assert {"__init__.py", "jobs.py"} == {path.name for path in (built.folder / "app").glob("*.py")}
+    assert not (built.folder / "jobs.py").exists()
+
+
+def test_a_library_of_the_requirements_gives_way(build: Build, app: Path, tmp_path: Path) -> None:
+    """An app may name the package among its own: what goes in is the one that builds, without what Lambda lacks."""
+    wheel = build_wheel(tmp_path)
+    (app / "requirements.txt").write_text(f"lowkiq-lambda @ {wheel.as_uri()}\n")
+
+    built = build(HERE)
+
+    assert 0 == built.code, built.said
+    assert set() == {path.name for path in (built.folder / "lowkiq_lambda").iterdir()} & NOT_PACKED
+    assert [] == built.names("lowkiq_lambda-*.dist-info")
 
 
 def test_without_the_runtimes_python_there_is_no_bytecode(build: Build, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,19 @@ import pytest
 from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.protocols import SettledEvent
 from lowkiq_lambda.testing import ManualClock
-from tests.aws.functions import DrainFunction
+from tests.aws.functions import DrainFunction, Install
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive, stop_renewing
 from tests.kit.handlers import Notes, failing, raising_with
 from tests.kit.workers import declare, jobs_of, shard_of
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def install(install: Install) -> Install:
+    """Makes an app the one that the functions find, which publish all that there is."""
+    return partial(install, metrics="queues")
 
 
 def test_what_is_done_is_told_before_the_next_batch_starts(
@@ -62,6 +69,7 @@ def test_a_killed_run_has_told_what_it_got_done(server_url: str, queue_name: str
     )
     # Acknowledged after each batch, so that two of the four are.
     environ = {"LOWKIQ_REDIS_URL": server_url, "LOWKIQ_APP": "__main__:app", "LOWKIQ_ACK_INTERVAL": "0"}
+    environ["LOWKIQ_METRICS"] = "queues"
 
     died = subprocess.run(
         [sys.executable, "dying.py"],

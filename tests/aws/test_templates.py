@@ -11,11 +11,12 @@ import pytest
 
 from lowkiq_lambda import Config
 from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
+from lowkiq_lambda.aws.emf import METRICS
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import PlainSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
-from tests.aws.templates import FUNCTIONS, INFRA, ROOT, run
+from tests.kit.templates import FUNCTIONS, INFRA, ROOT, run
 
 ELSEWHERE: Final = {"cold_start", "batch_duration", "slowest_batch", "lag_at_start", "lag_at_end"}
 
@@ -80,7 +81,7 @@ def test_every_template_of_infra_has_its_page() -> None:
     """Each says what it costs, in which region and when, and that this must be checked."""
     pages = {path.stem: path.with_suffix(".md").read_text() for path in INFRA}
 
-    assert {"cloudwatch-dashboard", "elasticache", "network"} == set(pages)
+    assert {"cloudwatch-dashboard", "elasticache", "fargate", "network", "queue-function"} == set(pages)
     for page in pages.values():
         assert re.search(r"Prices of us-east-1 in \w+ 20\d\d, .*; check them", page)
 
@@ -124,22 +125,22 @@ def test_what_a_parameter_may_be_is_taken(
 def test_a_drain_may_start_itself_where_it_has_to(
     template: dict[str, Any], resources: dict[str, dict[str, Any]]
 ) -> None:
-    """Whoever lets drains continue, or their handlers wake, gives them the right to, on the function and no other."""
+    """Where drains continue, handlers wake or ticks fan out, the role has that right, on the function and no other."""
     drain = resources["DrainFunction"]["Properties"]
     waking = drain["Environment"]["Variables"]["LOWKIQ_WAKE_FUNCTION"]
-    (right,) = [one for one in statements(resources["DrainRole"]) if one.get("Sid") == "StartTheNextDrain"]
+    (right,) = [one for one in statements(resources["DrainRole"]) if one.get("Sid") == "StartDrains"]
 
     assert {"Fn::If": ["Wakes", drain["FunctionName"], ""]} == waking
     assert right["Resource"]["Fn::Sub"].endswith(f":function:{drain['FunctionName']['Fn::Sub']}")
-    assert {"Fn::Or": [{"Condition": "Continues"}, {"Condition": "Wakes"}]} == template["Conditions"]["InvokesItself"]
+    options = [{"Condition": name} for name in ("Continues", "Wakes", "FansOut")]
+    assert {"Fn::Or": options} == template["Conditions"]["InvokesItself"]
 
 
 def test_e24_lambda_repeats_no_tick_and_no_drain(resources: dict[str, dict[str, Any]]) -> None:
     """E-24: what failed is done by the next minute's event, and one that is older than a minute is worth nothing."""
-    for name in ("DrainFunction", "DispatchFunction"):
-        invoked = resources[name]["Properties"]["EventInvokeConfig"]
+    invoked = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
 
-        assert (0, 60) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"]), name
+    assert (0, 60) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"])
 
 
 def test_whom_a_claim_lets_in_api_gateway_has_checked(resources: dict[str, dict[str, Any]]) -> None:
@@ -192,13 +193,29 @@ def test_a_tick_outlives_a_passing_fault(resources: dict[str, dict[str, Any]]) -
     """A tick that could not be delivered is tried again within its minute, is not late, and is not lost silently."""
     schedules = of_kind(resources, "AWS::Scheduler::Schedule")
 
-    assert {"DispatchSchedule", "DrainSchedule${ShardIndex}"} == set(schedules)
+    assert {"MinuteSchedule", "DrainSchedule", "DrainSchedule${ShardIndex}"} == set(schedules)
     for schedule in schedules.values():
         target = schedule["Target"]
         assert {"MaximumRetryAttempts": 2, "MaximumEventAgeInSeconds": 60} == target["RetryPolicy"]
         assert {"Arn": {"Fn::GetAtt": ["FailureQueue", "Arn"]}} == target["DeadLetterConfig"]
         assert {"Mode": "OFF"} == schedule["FlexibleTimeWindow"]
         assert {"Ref": "ScheduleGroup"} == schedule["GroupName"]
+
+
+def test_every_shard_is_drained_once_a_minute(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
+    """By the minute's schedule, unless shards have their own, or the tick stays; then that one only ticks."""
+    apart, all_apart = (template["Conditions"][name] for name in ("DrainsApart", "DrainsAllApart"))
+    by_minute = {"Fn::Equals": [{"Ref": "ShardSchedules"}, "false"]}
+
+    assert {"Fn::Or": [{"Fn::Not": [by_minute]}, {"Condition": "IsPunctual"}]} == apart
+    assert {"Fn::And": [by_minute, {"Condition": "IsPunctual"}]} == all_apart
+    assert {"Fn::If": ["DrainsApart", '{"tick": "only"}', '{"tick": true}']} == (
+        resources["MinuteSchedule"]["Properties"]["Target"]["Input"]
+    )
+    assert ("DrainsAllApart", "{}") == (
+        resources["DrainSchedule"]["Condition"],
+        resources["DrainSchedule"]["Properties"]["Target"]["Input"],
+    )
 
 
 def test_each_shard_index_has_a_schedule(template: dict[str, Any]) -> None:
@@ -235,10 +252,9 @@ def test_the_docs_say_how_many_shards_a_stack_may_have(resources: dict[str, dict
     assert f"about {(500 - others) // 10 * 10} " in (ROOT / "docs" / f"{page}.md").read_text()
 
 
-@pytest.mark.parametrize("function", ["DrainFunction", "DispatchFunction"])
-def test_failed_events_are_not_tried_again(resources: dict[str, dict[str, Any]], function: str) -> None:
+def test_failed_events_are_not_tried_again(resources: dict[str, dict[str, Any]]) -> None:
     """The next tick does what this one did not; what failed can be looked at."""
-    invocation = resources[function]["Properties"]["EventInvokeConfig"]
+    invocation = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
 
     assert (0, 60) == (invocation["MaximumRetryAttempts"], invocation["MaximumEventAgeInSeconds"])
     assert {"Fn::GetAtt": ["FailureQueue", "Arn"]} == invocation["DestinationConfig"]["OnFailure"]["Destination"]
@@ -293,38 +309,42 @@ def test_lambda_lets_the_lines_of_metrics_pass_at_any_level(template: dict[str, 
 def test_alarms_watch_metrics_that_there_are(
     templates: dict[str, dict[str, Any]], resources: dict[str, dict[str, Any]]
 ) -> None:
-    """Alarms and dashboard look at names that the functions publish, in dimensions that they have."""
+    """Alarms and dashboard look at names that the functions publish and explain, in dimensions that they have."""
     published = {
         *queue_metrics._OF_ALL,
         queue_metrics.HELD,
+        queue_metrics.DEAD,
         *duty_task.SCHEDULE_METRICS,
         *telemetry._COUNTED,
         *ELSEWHERE,
     }
+    assert published == METRICS.keys()
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
-    (text,) = leaves(templates["cloudwatch-dashboard"]["Resources"]["Dashboard"]["Properties"]["DashboardBody"])
-    body = json.loads(text)
-    shown = re.findall(r'MetricName=\\?"(\w+)', text) + [
-        metric[1]
-        for widget in body["widgets"]
-        for metric in widget["properties"].get("metrics", [])
-        if metric[0] == "${MetricsNamespace}"
-    ]
+    shown = [metrics_shown(templates["cloudwatch-dashboard"], with_queues) for with_queues in (False, True)]
 
-    assert {"oldest_due_age", "buried", "held", "schedules_missed"} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "dead", "held", "schedules_missed"} == {one["MetricName"] for one in ours}
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
-    assert len(shown) > len(ours)
-    assert set() == set(shown) - published
+    assert {"oldest_due_age", "dead"} == shown[0] < shown[1] <= published
+
+
+def metrics_shown(template: dict[str, Any], with_queues: bool) -> set[str]:  # noqa: FBT001 - the choice itself
+    """The names of our metrics on CloudWatch's dashboard, for a stack that publishes those of queues or does not."""
+    _, (start, of_queues, end) = template["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Join"]
+    chosen = leaves(of_queues["Fn::If"][1]) if with_queues else [""]
+    text = "".join([*leaves(start), *chosen, end])
+    named = [metric for widget in json.loads(text)["widgets"] for metric in widget["properties"].get("metrics", [])]
+    searched = re.findall(r'MetricName=\\?"(\w+)', text)
+    return {*searched, *(metric[1] for metric in named if metric[0] == "${MetricsNamespace}")}
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Errors, throttles, silence, age, morgue, held, missed, lost, set aside: a topic that is named is told of all."""
+    """Failures, silence, age, dead, held, missed, late, set aside: a topic that is named is told of all."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
     metrics = {one["MetricName"] for one in alarms.values()}
-    ours = {"oldest_due_age", "buried", "held", "schedules_missed"}
+    ours = {"oldest_due_age", "dead", "held", "schedules_missed"}
     of_queues = {"NumberOfMessagesSent", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"}
     assert {"Errors", "Throttles", "Invocations", "IteratorAge", *of_queues, *ours} == metrics
     assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]
@@ -408,7 +428,6 @@ def test_outputs_are_what_is_asked_of_the_stack(template: dict[str, Any]) -> Non
     asked = {
         "DashboardUrl",
         "DrainFunctionName",
-        "DispatchFunctionName",
         "DashboardFunctionName",
         "DrainFunctionArn",
         "SchedulerRoleArn",

@@ -26,6 +26,15 @@ _CUT: Final = """() => [...document.querySelectorAll("select")].filter(select =>
     return shown < whole;
 }).map(select => `the words of #${select.id} are cut off`)"""
 
+_BROKEN: Final = r"""() => [...document.querySelectorAll("button, .button")].flatMap(button =>
+    [...button.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).flatMap(node =>
+        [...node.data.matchAll(/\S+/g)].filter(({ 0: word, index }) => {
+            const range = document.createRange();
+            range.setStart(node, index);
+            range.setEnd(node, index + word.length);
+            return new Set([...range.getClientRects()].map(({ top }) => top)).size > 1;
+        }).map(([word]) => `${word} on a button is broken into two lines`)))"""
+
 
 def violations(page: Page, *, of_colour: bool = True, of_all_else: bool = True) -> list[str]:
     """Where the page as it is shown now violates WCAG 2.2, level A or AA, or good practice, as programs can tell."""
@@ -45,6 +54,12 @@ def overhang(page: Page) -> int:
 def cut_words(page: Page) -> list[str]:
     """Which fields are too narrow for one of the words to choose from."""
     found: list[str] = page.evaluate(_CUT)
+    return found
+
+
+def broken_words(page: Page) -> list[str]:
+    """Which words of buttons do not stand in one line."""
+    found: list[str] = page.evaluate(_BROKEN)
     return found
 
 

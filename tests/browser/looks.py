@@ -4,7 +4,7 @@ from typing import Final
 
 from playwright.sync_api import Page, ViewportSize
 
-from tests.browser.accessibility import cut_words, overhang, violations
+from tests.browser.accessibility import broken_words, cut_words, overhang, violations
 from tests.browser.pictures import picture
 
 DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
@@ -27,8 +27,10 @@ def look_around(page: Page, name: str) -> list[str]:
     found += [f"phone: {violation}" for violation in violations(page, of_colour=False)]
     page.emulate_media(color_scheme="light")
     picture(page, f"{name}-phone")
+    found += broken_words(page)
     page.set_viewport_size(NARROW)
     found += [f"{overhang(page)} pixels too wide for a narrow screen"] if overhang(page) else []
     found += cut_words(page)
+    found += broken_words(page)
     page.set_viewport_size(DESK)
     return [f"{name}: {trouble}" for trouble in found]

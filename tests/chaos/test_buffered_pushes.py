@@ -11,9 +11,10 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.cloud import reaper
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
-from tests.kit.servers import FaultProxy, Server, reaper
+from tests.kit.servers import FaultProxy, Server
 from tests.kit.waiting import eventually
 from tests.kit.workers import declare
 

@@ -120,7 +120,7 @@ def test_p2_a_claim_beside_whose_reply_never_comes_loses_nothing(
     server: Server, many: Scenario, fault_proxy: FaultProxy
 ) -> None:
     """P2: Redis is away from then on: the visit ends with its lease, and the next one performs what was in flight."""
-    away = msgspec.structs.replace(many, url=fault_proxy.url, redis_timeout=0.3)
+    away = msgspec.structs.replace(many, url=fault_proxy.url, redis_timeout=1.0)
     push(many, numbered(IDS, 1))
 
     def leave() -> None:

@@ -159,7 +159,7 @@ def test_a_save_that_is_never_answered_ends_the_visit(
 ) -> None:
     """E-43: no outcome follows under its number, which the server would take for a repeat; the job goes on from it."""
     push(long_job, numbered("a", 1))
-    behind = msgspec.structs.replace(long_job, url=fault_proxy.url, redis_timeout=0.2)
+    behind = msgspec.structs.replace(long_job, url=fault_proxy.url, redis_timeout=1.0)
     fault_proxy.drop_reply_after(CHECKPOINT, times=1_000)
     with child(behind) as holder:
         assert "BackendUnavailable" == holder.ended().error

@@ -9,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.store.shard.nodes import Asking, Nodes
+from tests.chaos.repeating import repeating
 from tests.kit.apps import closing_app
 from tests.kit.looks import left_behind
 from tests.kit.servers import Cluster
@@ -61,24 +62,6 @@ class SteadyProducer:
         eventually(lambda: self.pushed >= goal, timeout=60.0, what="more pushes")
 
 
-@contextmanager
-def draining(app: Lowkiq) -> Iterator[None]:
-    """Drain again and again while the block lasts."""
-    over = threading.Event()
-
-    def drain() -> None:
-        while not over.wait(0.01):
-            app.drain(seconds=0.5)
-
-    thread = threading.Thread(target=drain)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 @pytest.mark.usefixtures("clocks_apart")
 def test_p3_e93_order_holds_over_moves_between_clocks_that_are_apart(cluster: Cluster, queue_name: str) -> None:
     """P3, E-93: from 24 to 25 shards, all in one move, and to 3; no id goes back, and nothing is handled twice."""
@@ -91,7 +74,7 @@ def test_p3_e93_order_holds_over_moves_between_clocks_that_are_apart(cluster: Cl
     with closing_app(Lowkiq(Config(redis_url=cluster.url))) as app:
         worker = declare(app, queue_name, note, shards_count=24, batch_size=10)
         producer = SteadyProducer(worker)
-        with draining(app):
+        with repeating(lambda: app.drain(seconds=0.5), lambda: 0.01):
             with producer.pushing():
                 for count in (25, 3):
                     producer.await_more()

@@ -23,6 +23,8 @@ from tests.kit.workers import declare
 
 AFTER = 4.0
 """Seconds for which pushes go on: fewer than a Sentinel takes to make a replica of the old primary."""
+ON_THEIR_WAY = 0.1
+"""Seconds, at most, between the first and the last push that a promotion overtakes on the way to the replica."""
 
 
 class Producer:
@@ -31,7 +33,7 @@ class Producer:
     def __init__(self, setup: SentinelSetup) -> None:
         self.accepted: dict[str, float] = {}
         self.queue_name = f"queue-{uuid4().hex}"
-        self._app = Lowkiq(Config(redis_url=setup.url, redis_timeout=0.25))
+        self._app = Lowkiq(Config(redis_url=setup.url, redis_timeout=2.0))
         self._worker = declare(self._app, self.queue_name, Notes())
 
     def never_ask(self) -> None:
@@ -99,8 +101,9 @@ def test_p2_what_an_ordered_failover_loses_without_and_with_a_replica_that_must_
     assert max(forgetful.lost(careless)) > at + AFTER / 2
     assert max(asking.lost(careless)) < at + AFTER / 2
     assert max(asking.accepted.values()) > at + AFTER / 2
-    # What was on its way to the replica when that was promoted, if anything.
-    assert len(safe.lost(careful)) <= 1
+    # Those that were on their way to the replica when that was promoted, if any.
+    lost = safe.lost(careful)
+    assert not lost or max(lost) - min(lost) < ON_THEIR_WAY
 
 
 def test_a_server_that_needs_no_replica_is_warned_of_where_sentinels_name_it(

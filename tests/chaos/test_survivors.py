@@ -86,7 +86,7 @@ def test_p6_outages_that_outlast_the_lease_bury_nobody(
         fault_proxy.refuse()
         fault_proxy.cut()
 
-    away = msgspec.structs.replace(scenario, url=fault_proxy.url, redis_timeout=0.2)
+    away = msgspec.structs.replace(scenario, url=fault_proxy.url, redis_timeout=1.0)
     with disturbed(away, (1, 2, 3, 4), go_away) as app:
         for _ in range(20):
             # On a slow machine a visit may end before its handler begins.

@@ -77,4 +77,7 @@ def test_a_queue_that_the_app_has_not_is_refused(app: Lowkiq, capsys: pytest.Cap
 
     code = main(["audit", "order", "--app", SPEC])
 
-    assert (2, "error: The app has no queue 'order'; it has orders.\n") == (code, capsys.readouterr().err)
+    assert (2, "error: There is no queue 'order': did you mean orders? The app has orders.\n") == (
+        code,
+        capsys.readouterr().err,
+    )

@@ -1,5 +1,6 @@
 """The command `lowkiq` itself: what it teaches, what it refuses, and what it imports."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -8,16 +9,35 @@ from typing import Any, Final
 
 import pytest
 
-from lowkiq_lambda.cli import main
+from lowkiq_lambda.cli import catalog, main
+from tests.kit.daemons import clean_environment
 
 ROOT: Final = Path(__file__).parents[2]
-COMMANDS: Final = ("run", "redis", "reset", "processes", "redrive", "schedules", "invoke", "drain-schedules", "costs")
+COMMANDS: Final = tuple(name for commands in catalog.COMMANDS.values() for name in commands)
 
 WITHOUT: Final = """
 import sys
 sys.modules.update(dict.fromkeys({packages!r}))
 from lowkiq_lambda.cli import main
 sys.exit(main({words!r}))
+"""
+EACH_WITHOUT: Final = """
+import sys
+sys.modules.update(dict.fromkeys({packages!r}))
+from lowkiq_lambda.cli import main
+print([main([command, "--help"]) for command in {commands!r}])
+"""
+INTERRUPTED_IMPORT: Final = """
+import sys
+from lowkiq_lambda.cli import main
+
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, CtrlC())
+sys.exit(main(["costs", "--jobs", "0"]))
 """
 IMPORTED: Final = """
 import sys
@@ -45,14 +65,21 @@ def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_teaches(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """Each says how it is called, its exit codes, and gives an example that names it."""
-    assert 0 == main([command, "--help"])
+def test_the_help_of_a_command_teaches(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Each says how it is called, its exit codes, and gives an example that names it; 80 columns are enough."""
+    texts = []
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert 0 == main([command, "--help"])
+        texts.append(capsys.readouterr().out)
 
-    text = capsys.readouterr().out
-    assert text.startswith(f"Usage: lowkiq {command} ")
-    assert "EXIT CODES" in text
-    assert f"lowkiq {command}" in text.partition("EXAMPLE")[2]
+    narrow, wide = (text.rpartition("╯")[2] for text in texts)
+    assert narrow == wide
+    assert texts[0].startswith(f"Usage: lowkiq {command} ")
+    assert "EXIT CODES" in narrow
+    assert f"lowkiq {command}" in narrow.partition("EXAMPLE")[2]
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +100,24 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["redrive", "Greet", "shop.jobs:app"], "Give --ids or --filter"),
         (["redrive", "Greet", "shop.jobs:app", "--filter", "error"], "--filter error is refused"),
         (["redrive", "Greet", "shop.jobs:app", "--ids", "a", "--rate", "0"], "--rate 0 is refused"),
+        (["push"], "QUEUE is missing: lowkiq push [OPTIONS] QUEUE (ID [JSON] | --file FILE)."),
+        (["push", "Greet"], "Give the ID of a job, or --file."),
+        (
+            ["push", "Greet", "1", "{"],
+            "The payload is not JSON: Input data was truncated. A text stands in double quotes",
+        ),
+        (["push", "Greet", "1", "@nowhere.json"], "The payload cannot be read from nowhere.json: No such file"),
+        (["push", "Greet", "1", "--score", "high"], "--score high is refused: give a number."),
+        (["drain", "--seconds", "-1"], "--seconds -1 is refused: give a number from 0 to 31622400."),
+        (["push", "Greet", "1", "--header", "trace"], "--header trace is refused: write NAME=VALUE."),
+        (["push", "Greet", "1", "--file", "jobs.jsonl"], "leave ID, JSON and their options out"),
+        (["delete", "Greet", "1", "--all"], "Give ids, or --all: one of the two."),
+        (["requeue", "Greet"], "Give ids, or --all: one of the two."),
+        (
+            ["dashboard", "nonsense", "--app", "lowkiq_lambda:Lowkiq"],
+            "lowkiq_lambda:Lowkiq is of type type, not a Lowkiq",
+        ),
+        (["completion", "csh"], 'Choose from: "bash", "zsh", "fish", "powershell".'),
         (["reset"], "QUEUE is missing: lowkiq reset [OPTIONS] QUEUE."),
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),
@@ -80,7 +125,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "shop/jobs.py:app"], "'shop/jobs.py:app' names a file: write shop.jobs:app."),
         (["invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
         (["invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
-        (["invoke", "--function", "other"], 'Choose from: "drain", "dispatch", "dashboard", "ingest".'),
+        (["invoke", "--function", "other"], 'Choose from: "drain", "dashboard", "ingest".'),
     ],
 )
 def test_what_cannot_work_is_refused_in_a_sentence(
@@ -109,8 +154,88 @@ def test_a_plain_installation_says_what_to_install(
     """Without its extra the command ends with one sentence, not with a traceback."""
     done = program(WITHOUT, packages=packages, words=words)
 
-    sentence = f"error: lowkiq needs the package {package}: pip install 'lowkiq_lambda[{extra}]'\n"
+    sentence = f"error: lowkiq needs the package {package}: pip install 'lowkiq-lambda[{extra}]'\n"
     assert (2, "", sentence) == (done.returncode, done.stdout, done.stderr)
+
+
+def test_jobs_are_looked_at_and_changed_without_a_web_package() -> None:
+    """The sentence of the dashboard is told where the dashboard is not installed."""
+    commands = ["push", "drain", "stats", "show", "why", "delete", "pause"]
+
+    done = program(EACH_WITHOUT, packages=["jinja2", "markupsafe", "starlette", "uvicorn"], commands=commands)
+
+    assert ("[0, 0, 0, 0, 0, 0, 0]", "") == (done.stdout.splitlines()[-1], done.stderr)
+
+
+def test_a_shell_completes_without_a_package_of_aws() -> None:
+    """The options of every command are read from it, and none needs more than the extra `local` for that."""
+    done = program(
+        WITHOUT,
+        packages=["aws_lambda_powertools", "boto3", "botocore", "mangum"],
+        words=["completion", "bash"],
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "drain-schedules" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["costs", "--jobs", "0"], ["completion", "bash"]])
+def test_an_output_that_is_full_is_told(words: list[str], unbuffered: str) -> None:
+    """A sentence and no traceback, whether the output is written line by line or at the end."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lowkiq_lambda", *words],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (1, "error: cannot write: No space left on device.\n") == (done.returncode, done.stderr)
+
+
+def test_an_output_that_is_closed_is_none() -> None:
+    """A command works without one: whoever closed it wants no word of it."""
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m lowkiq_lambda costs --jobs 0 >&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "told"),
+    [("<&-", "push SyncOrder --file -", "error: No app is named: "), ("2>&-", "push SyncOrder --file -", "")],
+)
+def test_a_closed_input_or_error_output_changes_no_exit_code(
+    tmp_path: Path, closed: str, words: str, told: str
+) -> None:
+    """What is wrong is refused as it is elsewhere, and no traceback shows."""
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m lowkiq_lambda {words} {closed}"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith(told)
+
+
+@pytest.mark.parametrize("module", ["lowkiq_lambda.cli.program", "lowkiq_lambda.cli.costs.command"])
+def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(module: str) -> None:
+    """A line that was misspelt is taken back within its first second."""
+    done = program(INTERRUPTED_IMPORT, module=module)
+
+    assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["costs", "--jobs", "0"]])
@@ -124,13 +249,12 @@ def test_only_the_command_that_is_called_is_imported(words: list[str]) -> None:
 
 
 def test_the_older_command_line_is_the_same_command() -> None:
-    """`python -m lowkiq_lambda.local` shows the help of `lowkiq run`, and the commands for the embedded server."""
+    """`python -m lowkiq_lambda.local` shows the help of `lowkiq run`, with its own name and nothing else."""
     older, newer = (
         subprocess.run([sys.executable, "-m", *words, "--help"], cwd=ROOT, capture_output=True, text=True, check=True)
         for words in (["lowkiq_lambda.local"], ["lowkiq_lambda", "run"])
     )
 
-    lines = [line for line in newer.stdout.splitlines() if "Usage: " not in line]
-    assert [] == [line for line in lines if line not in older.stdout.splitlines()]
-    assert "Usage: python -m lowkiq_lambda.local [OPTIONS] [MODULE:APP]\n" in older.stdout
-    assert "│ reset  " in older.stdout
+    usage = "Usage: lowkiq run [OPTIONS] [MODULE:APP]\n"
+    assert newer.stdout.startswith(usage)
+    assert newer.stdout.replace(usage, "Usage: python -m lowkiq_lambda.local [OPTIONS] [MODULE:APP]\n") == older.stdout

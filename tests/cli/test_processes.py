@@ -11,6 +11,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, past_actions
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 
@@ -40,12 +41,19 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
     codes.append(main(["processes", SPEC]))
     told = capsys.readouterr()
 
+    past = past_actions(app.backend, 0.0, [OF_NO_QUEUE], 10)
+
     assert [0, 0, 1, 1, 0, 0, 0] == codes
+    assert [("stop", f"process {second.id}"), ("quiet", f"process {first.id}")] == [
+        (one.action, one.target) for one in past
+    ]
     assert (["", ""], ["quiet", "stop"]) == (before, after)
     assert told.out.startswith("no process drains, as far as is known\n")
-    assert f"{first.id}  daemon  running, since 0 s, 0 of 5 threads busy" in told.out
+    assert f"{first.id}  daemon  running for " in told.out
+    assert " s, 0 of 5 threads busy" in told.out
     assert f"{first.id} begins nothing new as soon as it has heard that" in told.out
-    assert "running (told to stop)" in told.out
+    assert "running (told to be quiet) for " in told.out
+    assert "running (told to stop) for " in told.out
     assert "error: no processes are named 'nobody'." in told.err
     assert "error: 2 processes are named" in told.err
 

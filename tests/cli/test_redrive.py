@@ -11,6 +11,7 @@ from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.cli import main
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.store.inspect.past_actions import past_actions
 from tests.kit.apps import closing_app
 from tests.kit.servers import Server
 from tests.kit.workers import jobs_of
@@ -45,10 +46,10 @@ def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
     codes = [main([*words, "--filter", "error=broken", "--filter", "prefix=a"]), main([*words, "--filter", "all"])]
     done = capsys.readouterr().out
 
-    assert (3, [0, 0]) == (dry, codes)
-    assert "a: 1 payloads would wait in shard " in told
-    assert "z: is not in the morgue\n1 ids would wait again, 1 would not; nothing was changed\n" in told
-    assert ["1 of 3 ids wait again", "2 of 2 ids wait again"] == [
+    assert (1, [0, 0]) == (dry, codes)
+    assert "a: 1 payload would wait in shard " in told
+    assert "z: is not in the morgue\n1 id would wait again, 1 would not; nothing was changed\n" in told
+    assert ["1 id waits again, of 3 that were examined", "2 ids wait again, of 2 that were examined"] == [
         line.partition(", the last")[0] for line in done.splitlines()
     ]
 
@@ -71,4 +72,20 @@ def test_ctrl_c_says_how_to_go_on(
 
     told = capsys.readouterr().err
     assert 130 == code
-    assert "ids wait again; the same command with --start 100" in told
+    assert " again; the same command with --start 100" in told
+
+
+def test_the_dashboard_tells_who_has_redriven_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
+    """A redrive stands among the past actions, with what it was to find and its rate; a dry run does not."""
+    words = ["redrive", worker.queue_name, SPEC, "--rate", "2"]
+    for more in (["--filter", "all", "--dry-run"], ["--filter", "prefix=a"], ["--ids", "b"], ["--filter", "all"]):
+        main([*words, *more])
+    capsys.readouterr()
+
+    past = past_actions(sys.modules["app_to_redrive"].app.backend, 0.0, [worker.queue_name], 10)
+
+    assert [
+        ("redrive", "all, 2 a second", 1),
+        ("redrive", "1 selected: 'b', 2 a second", 1),
+        ("redrive", "found by: prefix=a, 2 a second", 1),
+    ] == [(action.action, action.target, action.changed) for action in past]

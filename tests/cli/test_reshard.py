@@ -9,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.cli import main
+from lowkiq_lambda.store.inspect.past_actions import past_actions
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import closing_app
 from tests.kit.handlers import Notes
@@ -31,6 +32,11 @@ def app(server: Server, queue_name: str, clock: ManualClock, monkeypatch: pytest
         yield made
 
 
+def noted(app: Lowkiq, queue_name: str) -> list[tuple[str, str, int]]:
+    """What the dashboard tells of the queue's past actions."""
+    return [(one.action, one.target, one.changed) for one in past_actions(app.backend, 0.0, [queue_name], 10)]
+
+
 def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It tells the plan, moves group by group, finds nothing to do the second time, and is known by its worker too."""
     words = ["reshard", queue_name, *APP]
@@ -39,11 +45,12 @@ def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pyt
     codes += [main([*words, "--to", "6"]), main([*words, "--to", "6", "--dry-run"]), main(["reshard", "Noting", *APP])]
     told = capsys.readouterr().out
 
-    assert [3, 0, 0, 0] == codes
+    assert [1, 0, 0, 0] == codes
     assert plan.startswith("from 4 to 6 shards: 2 groups, 20 ids\ngroup 0: ")
     assert "group 2 of 2: " in told
     assert told.endswith("6 shards; code may declare 4 too\n" * 2)
     assert 6 == app.resharding(app.workers[0]).layout.after
+    assert [("reshard", "from 4 to 6 shards", 6)] == noted(app, queue_name)
 
 
 def test_code_may_declare_a_count_before_and_not_for_ever(
@@ -72,6 +79,7 @@ def test_a_move_is_turned_round_by_a_command(app: Lowkiq, queue_name: str, capsy
 
     assert [0, 0] == codes
     assert "on its way from 4 to 6 shards: 0 of 2 groups have moved\n4 shards" in capsys.readouterr().out
+    assert [("reshard", "from 6 to 4 shards", 4)] == noted(app, queue_name)
 
 
 @pytest.mark.parametrize("words", [["--to", "6", "--abort"], ["--dry-run"], ["--forget", "4", "--to", "6"]])

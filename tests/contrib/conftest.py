@@ -7,8 +7,11 @@ import pytest
 
 from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.testing import ManualClock
+from tests.contrib.django_fixtures import django_site, site
 from tests.contrib.shop import OrderShop, engine_for, opened
 from tests.kit.servers.postgres import Postgres, postgres_programs
+
+__all__ = ["django_site", "site"]
 
 
 @pytest.fixture(scope="session")

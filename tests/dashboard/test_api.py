@@ -11,8 +11,9 @@ import pytest
 
 from lowkiq_lambda import BackendUnavailable, Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
-from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE, LARGEST_PAYLOAD
+from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
+from lowkiq_lambda.presentation.jobs import LARGEST_PAYLOAD
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lowkiq_lambda.dashboard.diagnosis import Diagnosis, diagnose
 from lowkiq_lambda.job import ProgressView
+from lowkiq_lambda.presentation.diagnosis import Diagnosis, diagnose
 from lowkiq_lambda.views import JobExplanation, ShardDetails
 
 NOW = 1_800_000_000.0
@@ -20,6 +20,7 @@ UNSEEN = ShardDetails(index=3, at=NOW, length=9)
 PAUSED = msgspec.structs.replace(QUIET, paused_until=NOW + 600.0)
 STOPPED = msgspec.structs.replace(QUIET, paused_until=math.inf)
 WOKEN = msgspec.structs.replace(QUIET, woken_until=NOW + 8.0)
+CLOSED = msgspec.structs.replace(FREE, role="closed")
 LET_GO = msgspec.structs.replace(HELD, gave_up=True)
 DUE, LATER = NOW - 60.0, NOW + 300.0
 STARTED = ProgressView(cursor=5, items=5)
@@ -160,6 +161,8 @@ CASES: dict[str, tuple[dict[str, Any], str, str, float | None]] = {
         "due for",
         None,
     ),
+    "closed by a move": ({"shard": CLOSED, "perform_in": DUE}, "moving", "gets another number of shards", None),
+    "closed by a move, due later": ({"shard": CLOSED, "perform_in": LATER}, "due later", "it is not due yet", LATER),
     "closed": ({"shard": FREE, "perform_in": DUE, "closed": True}, "closed", "its shard is closed", None),
 }
 
@@ -182,6 +185,7 @@ def test_the_answer_is_a_sentence(case: tuple[dict[str, Any], str, str, float | 
     [
         ({"shard": HELD, "in_flight": True, "perform_in": DUE}, "More payloads wait under this id"),
         ({"shard": HELD, "perform_in": DUE}, "The lease ends in 20 s unless"),
+        ({"shard": HELD, "in_flight": True}, "The lease ends in 20 s unless"),
         ({"shard": HELD, "in_flight": True, "progress": STARTED}, "its progress at its last checkpoint"),
         ({"shard": FREE, "perform_in": LATER, "progress": PUT_OFF}, "It goes on from its cursor"),
         ({"shard": FREE, "perform_in": DUE, "suspects_ahead": 0}, "it runs alone, before jobs"),

@@ -1,12 +1,13 @@
 """Errors in groups, on the page and in the API, and the way from there to the actions on their jobs."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.store.inspect import error_groups
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
@@ -50,6 +51,25 @@ def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock:
     assert (3, 3) == (sum(late.hours), late.hours[-1])
     clock.advance(7_200.0)
     assert 3 == app.errors(worker).groups[0].hours[-3]
+
+
+def test_a_cursor_that_is_buried_is_not_an_error(app: Lowkiq, queue_name: str) -> None:
+    """P9: a started job that is buried lies beside its progress, and is one error of one."""
+
+    class Importing(Worker):
+        max_retry_count = 0
+
+        def perform_job(self, job: BatchJob) -> Iterator[int]:
+            yield 1
+            raise ValueError(f"{job.id} ends in the middle of a line")
+
+    Importing.queue_name = queue_name
+    app.worker(Importing).perform_async([{"id": "prices"}])
+    app.drain()
+
+    found = app.errors(Importing)
+
+    assert (1, 1, 1) == (found.groups[0].buried, found.counted, found.total)
 
 
 def test_errors_are_grouped_by_their_type_alone(app: Lowkiq, worker: Any) -> None:

@@ -76,13 +76,14 @@ def test_s24_the_page_tells_who_lives_and_what_each_does(process: Process, queue
 
 
 def test_a_process_that_is_silent_is_gone(process: Process, clock: ManualClock, browser: Browser) -> None:
-    """SK-1: after a minute it says so, and there is nothing to be ordered."""
+    """SK-1: after a minute it says so, and there is nothing to be ordered; what it did last goes on no longer."""
     clock.advance(61.0)
 
     page = browser.get("/processes").text
 
     row = page[page.index(process.host) :].partition("</tr>")[0]
     assert ">gone<" in row
+    assert "shard 2, for 7.0 s:" in row
     assert "Quiet…" not in row
     assert "may never hear this" in browser.get(f"/actions/process?{urlencode({'id': process.id, 'do': 'stop'})}").words
 

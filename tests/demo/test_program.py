@@ -18,6 +18,8 @@ from tests.kit.waiting import eventually
 ROOT = Path(__file__).parents[2]
 SLOW = ("--interruptions", "0.4")
 """A demo that has not ended by the time that something is done to it: its threads die all the time."""
+PATIENT = "60"
+"""Seconds of a lease with which a machine that stands still for a moment gives nobody a reason to warn."""
 
 
 class Program:
@@ -88,6 +90,7 @@ def comes_to(program: Program, least: int) -> bool:
 
 def test_a_repository_is_replayed_and_found_equal(program: Program, made: Repository) -> None:
     """The figures are told in one line, and nothing goes to the errors, whatever failed on purpose."""
+    program.environment["LOWKIQ_LEASE_TTL"] = PATIENT
     code, output, errors = program.run("--repository", str(made.folder), "--failures", "0.3", "--limit", "20")
     assert (SUCCESS, "") == (code, errors)
     assert "Replaying 19 changes of 19 files, on top of commit 28" in output
@@ -97,7 +100,8 @@ def test_a_repository_is_replayed_and_found_equal(program: Program, made: Reposi
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_demo_that_is_stopped_says_that_its_state_is_incomplete(program: Program, stop: signal.Signals) -> None:
-    """Ctrl-C and TERM end it in good order, without a traceback."""
+    """Ctrl-C and TERM end it in good order, and nothing goes to the errors."""
+    program.environment["LOWKIQ_LEASE_TTL"] = PATIENT
     process = program.start(*SLOW)
     eventually(lambda: comes_to(program, 1))
     process.send_signal(stop)

@@ -12,7 +12,7 @@ from tests.kit.duties import Noted, record_of, run_due, runs_of, with_queue
 
 
 def test_the_duty_of_schedules_has_its_name_alone(app: Lowkiq) -> None:
-    """What it returns is read by the dispatcher."""
+    """What it returns is read by ticks."""
     with pytest.raises(DeclarationError, match="is that of the duty which fires schedule entries"):
         app.add_duty(Noted("schedules"))
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from local.cloud import push
-from local.deployment import Deployment
 from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda import Worker
+from lowkiq_lambda.cloud.deployment import TEMPLATE, Deployment
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local.demo.source import bundled_history
 from lowkiq_lambda.views import QueueMetrics, ShardDetails
@@ -27,17 +27,18 @@ SCHEDULED: Final = (0, 1, 2, 3)
 BY_HAND, LAST = SCHEDULED[0], 4
 """The shard that operators have to do with, and the one that nothing drains for a while."""
 
+TEMPLATE_BEFORE: Final = Path(__file__).parents[1] / "data" / "template-before.yaml"
 _TIMEOUT: Final = 60.0
 """Seconds until a schedule that is due has fired, and its drain has done its jobs, on a busy machine."""
 
 
 class Stack:
-    """A stack of its own, and a history that was pushed from outside."""
+    """A stack that the version before had deployed, and an update has made one of ours; a history was pushed to it."""
 
     def __init__(self, cloud: LocalCloud, server: Server, packages: Path) -> None:
         self.cloud = cloud
         self.before = inventory(cloud)
-        self.deployment = Deployment(cloud, f"e2e-{uuid4().hex[:8]}")
+        self.deployment = Deployment(cloud, f"e2e-{uuid4().hex[:8]}", TEMPLATE_BEFORE)
         self.deployment.upload(packages)
         self.deployment.create(
             RedisUrl=server.url,
@@ -49,6 +50,9 @@ class Stack:
         self._history = bundled_history()
         app.configure(redis_url=server.url)
         push(self._history)
+        self.schedules_before = self.schedules
+        self.deployment.template = TEMPLATE
+        self.deployment.update()
 
     @property
     def metrics(self) -> QueueMetrics:
@@ -108,19 +112,25 @@ class Stack:
 
     @contextmanager
     def due_now(self, *shards: int) -> Iterator[None]:
-        """Schedules that fire at once, once, each what the shard's own schedule fires."""
-        names = {shard: f"now-{shard}-{uuid4().hex[:8]}" for shard in shards}
-        for shard, name in names.items():
-            own = self.schedule(f"shard-{shard}")
+        """The schedules of these shards fire at once."""
+        with self.fired_now(*(f"shard-{shard}" for shard in shards)):
+            yield
+
+    @contextmanager
+    def fired_now(self, *names: str) -> Iterator[None]:
+        """Schedules that fire at once, once, each what the named one of the stack fires."""
+        twins = {name: f"now-{name}-{uuid4().hex[:8]}" for name in names}
+        for name, twin in twins.items():
+            own = self.schedule(name)
             self._scheduler.create_schedule(
                 GroupName=self._group,
-                Name=name,
+                Name=twin,
                 ScheduleExpression=f"at({datetime.now(UTC):%Y-%m-%dT%H:%M:%S})",
                 **{field: own[field] for field in ("FlexibleTimeWindow", "Target")},
             )
         yield
-        for name in names.values():
-            self._scheduler.delete_schedule(GroupName=self._group, Name=name)
+        for twin in twins.values():
+            self._scheduler.delete_schedule(GroupName=self._group, Name=twin)
 
     def invoke(self, function: str, event: object) -> Any:
         """Run a function, named as in the template's outputs, with an event; what it answers."""
@@ -167,10 +177,6 @@ class Stack:
         """Those lines of its log that are JSON, read."""
         lines = [_parsed(line) for line in self.log_of(function)]
         return [line for line in lines if isinstance(line, dict)]
-
-    def metrics_in_log(self, function: str) -> list[dict[str, Any]]:
-        """The lines of metrics about the queue that the function logged."""
-        return [line for line in self.lines_of(function) if "_aws" in line and line.get("queue") == QUEUE]
 
     def failed_events(self) -> int:
         """How many events lie in the failure queue."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stack import BY_HAND, LAST, SCHEDULED, Stack
+from tests.e2e.stack import BY_HAND, LAST, QUEUE, SCHEDULED, Stack
 from tests.kit.servers import LocalCloud
 from tests.kit.servers.ports import HOST
 from tests.kit.waiting import eventually
@@ -19,9 +19,18 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
 
+def test_an_update_keeps_the_schedules_of_shards(stack: Stack) -> None:
+    """A stack of the version before goes on as it was: what its template gave by default stays a parameter of it."""
+    shards = {f"shard-{shard}" for shard in SCHEDULED}
+
+    assert {"dispatch", *shards} == stack.schedules_before
+    assert {"minute", *shards} == stack.enabled_schedules
+    assert '{"tick": "only"}' == stack.schedule("minute")["Target"]["Input"]
+
+
 def test_the_stack_schedules_each_shard_that_is_named(stack: Stack) -> None:
-    """There is a schedule for each index of `ShardIndexes`, and one for the dispatcher."""
-    assert {"dispatch", *(f"shard-{shard}" for shard in SCHEDULED)} == stack.schedules
+    """There is a schedule for each index of `ShardIndexes`, and one for the minute."""
+    assert {"minute", *(f"shard-{shard}" for shard in SCHEDULED)} == stack.schedules
 
 
 def test_schedules_that_are_due_drain_their_shards(stack: Stack) -> None:
@@ -76,17 +85,18 @@ def test_a_schedule_of_a_minute_fires_by_itself(stack: Stack) -> None:
 
 
 def test_lag_is_in_the_logs(stack: Stack) -> None:
-    """Drains log the lag they found and left, the dispatcher each minute that of every queue, as embedded metrics."""
+    """Drains log the lag they found and left, ticks each minute that of the app, as an embedded metric."""
 
     def of_drains() -> list[float]:
-        return [line["lag_at_start"][0] for line in stack.metrics_in_log("drain") if "lag_at_start" in line]
+        queues = [line["queues"] for line in stack.lines_of("drain") if line.get("message") == "drained"]
+        return [queue[QUEUE]["lag_at_start"] or 0.0 for queue in queues if QUEUE in queue]
 
-    def of_dispatcher() -> list[float]:
-        return [line["lag"][0] for line in stack.metrics_in_log("dispatch") if "lag" in line]
+    def of_ticks() -> list[float]:
+        return [line["oldest_due_age"][0] for line in stack.lines_of("drain") if "oldest_due_age" in line]
 
     assert max(eventually(of_drains, timeout=30, what="metrics of drains")) > 0
     # The last shard has work, and nothing drains it.
-    assert max(eventually(of_dispatcher, timeout=120, what="metrics of the dispatcher")) > 0
+    assert max(eventually(of_ticks, timeout=120, what="metrics of ticks")) > 0
 
 
 def test_an_update_gives_a_new_shard_its_schedule(stack: Stack) -> None:
@@ -94,19 +104,19 @@ def test_an_update_gives_a_new_shard_its_schedule(stack: Stack) -> None:
     assert stack.metrics.shards[LAST].length
 
     stack.schedule_shards([*SCHEDULED, LAST])
-    assert {"dispatch", *(f"shard-{shard}" for shard in (*SCHEDULED, LAST))} == stack.schedules
+    assert {"minute", *(f"shard-{shard}" for shard in (*SCHEDULED, LAST))} == stack.schedules
     with stack.due_now(LAST):
         stack.wait_until_done(LAST)
 
     stack.schedule_shards([0, LAST])
-    assert {"dispatch", "shard-0", f"shard-{LAST}"} == stack.schedules
+    assert {"minute", "shard-0", f"shard-{LAST}"} == stack.schedules
 
 
 def test_nothing_went_wrong_on_the_way(stack: Stack) -> None:
     """No job failed but the one that was meant to, no event was lost, no function logged an error."""
     errors = [
         line
-        for function in ("drain", "dispatch", "dashboard")
+        for function in ("drain", "dashboard")
         for line in stack.log_of(function)
         if re.search('Task timed out|"level": ?"(ERROR|CRITICAL)"', line)
     ]

@@ -17,6 +17,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from local.replay.jobs import ApplyChanges, CountItems
+from lowkiq_lambda.cli.costs.month import Month
+from lowkiq_lambda.cli.costs.of_lambda import tick_log
 from lowkiq_lambda.job import shard_for
 from tests.e2e.issuer import AUDIENCE, issuer, token
 from tests.e2e.stack import BY_HAND, LAST, QUEUE, Stack
@@ -33,8 +35,8 @@ INVOKE = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}],
 }
-MANY = 30_000
-"""More changes than drains of a second each get done in a row."""
+ITEMS = 300
+"""More items of a long job than three drains get done in a row: each takes a twentieth of a second."""
 
 pytestmark = pytest.mark.timeout(400)  # where it runs alone, it has the packages built and the stack deployed
 
@@ -53,13 +55,13 @@ def test_the_schedules_command_takes_over(stack: Stack) -> None:
     of_the_template = stack.schedule("shard-0")
 
     planned, done, again = (run(stack, *command, *how) for how in (["--dry-run"], ["--yes"], ["--yes"]))
-    stack.deployment.update(ShardSchedules="false")
+    stack.deployment.update(ShardSchedules="none")
     try:
         made = {name: stack.schedule(name, stack.own_group) for name in stack.schedules_of(stack.own_group)}
     finally:
         stack.delete_group(stack.own_group)
 
-    assert [3, 0, 0] == [said.returncode for said in (planned, done, again)], done.stdout + done.stderr
+    assert [1, 0, 0] == [said.returncode for said in (planned, done, again)], done.stdout + done.stderr
     assert "5 to create, 0 to update, 0 to delete" in planned.stdout
     assert "Nothing to do: 5 schedules are as they should be." in again.stdout
     assert "has schedules of its own" in done.stderr
@@ -68,12 +70,58 @@ def test_the_schedules_command_takes_over(stack: Stack) -> None:
     assert [of_the_template[field] for field in ("Target", "ScheduleExpression")] == [
         first[field] for field in ("Target", "ScheduleExpression")
     ]
-    assert {"dispatch"} == stack.enabled_schedules
+    assert {"minute"} == stack.enabled_schedules
+
+
+def test_one_schedule_drains_all_shards(stack: Stack) -> None:
+    """With `ShardSchedules=false` the minute's invocation ticks, and drains what is due in any shard."""
+    stack.deployment.update(ShardSchedules="false")
+    paths = [stack.push(shard) for shard in range(SHARDS)]
+
+    assert {"minute"} == stack.enabled_schedules
+    with stack.fired_now("minute"):
+        stack.wait_until_done(*range(SHARDS))
+
+    assert [1] * SHARDS == [stack.newest(path) for path in paths]
+
+    def ticks() -> list[dict[str, Any]]:
+        return [line for line in stack.lines_of("drain") if line.get("message") == "drained" and "tick" in line]
+
+    # The work is done before the invocation has ended and its log is there.
+    last = eventually(ticks, timeout=60, what="the line of the tick")[-1]
+    assert {"queues"} <= last["tick"].keys()
+
+
+def ticked(stack: Stack, times: int) -> list[dict[str, Any]]:
+    """Tick so often; what the function logs of it."""
+
+    def told() -> list[dict[str, Any]]:
+        return [line for line in stack.lines_of("drain") if "_aws" in line or line.get("message") == "drained"]
+
+    before = len(told())
+    for _ in range(times):
+        stack.invoke("Drain", {"tick": True})
+    eventually(lambda: len(told()) >= before + 2 * times, timeout=30, what="the lines of ticks")
+    return told()[before:]
+
+
+def test_an_idle_minute_logs_what_is_paid_for(stack: Stack) -> None:
+    """What the calculator says of lines and bytes is what the deployed function logs."""
+    # The first drains what was pushed before, and is no idle one.
+    ticked(stack, 1)
+    stack.wait_until_done(*range(SHARDS))
+
+    lines = ticked(stack, 3)
+
+    size = sum(len(json.dumps(line, separators=(",", ":"))) + 1 for line in lines)
+    said = 3 * tick_log(Month(jobs=0))
+    assert 3 * 2 == len(lines)
+    assert size <= said <= 1.4 * size
 
 
 @pytest.fixture(scope="module")
 def optioned(stack: Stack) -> Stack:
-    """The stack with every way to start a drain but the schedules; its drains have a second each."""
+    """The stack with every way to start a drain but the schedules; its drains have four seconds each."""
     stack.invoke("Drain", {})
     stack.wait_until_done(*range(SHARDS))
     stack.deployment.update(
@@ -82,8 +130,8 @@ def optioned(stack: Stack) -> Stack:
         FanOut="true",
         Continuations="2",
         WakeOnPush="true",
-        DrainTimeout="10",
-        DrainReserve="9",
+        DrainTimeout="14",
+        DrainReserve="10",
     )
     return stack
 
@@ -101,49 +149,52 @@ def test_a_push_wakes_the_deployed_drain(optioned: Stack) -> None:
     optioned.wait_until_done(shard_for(path, SHARDS))
 
 
-def test_the_dispatcher_starts_drains_and_they_go_on(optioned: Stack) -> None:
-    """One tick starts a drain for each shard with work; one that runs out of time starts its successor, to the cap."""
-    optioned.push(LAST, MANY)
-    few = optioned.push(BY_HAND)
+def test_a_tick_starts_drains_and_they_go_on(optioned: Stack) -> None:
+    """One tick starts a drain for each shard with work; one that runs out of time starts its successor, to the cap.
 
-    told = optioned.invoke("Dispatch", {})
+    A long job goes on from each to the next, and none of its items is done twice.
+    """
+    before = optioned.metrics_of(CountItems)
+    CountItems.perform_async([{"id": "all", "payload": ITEMS}])
+    path = optioned.push(BY_HAND)
+
+    told = optioned.invoke("Drain", {"tick": "only"})
 
     assert {"due": 2, "started": 2} == told["drains"]
-    eventually(lambda: optioned.newest(few), timeout=60, what="the drain of the shard with one job")
+    eventually(lambda: optioned.newest(path), timeout=60, what="the drain of the shard with a short job")
 
     def said(message: str) -> list[dict[str, Any]]:
         return [line for line in optioned.lines_of("drain") if line.get("message") == message]
 
     def ends() -> list[dict[str, Any]]:
-        return [line for line in said("drained") if line["reason"] == "out of time"]
+        return [line for line in said("drained") if line["counts"].get("checkpointed")]
+
+    def generations() -> list[int]:
+        # What an invocation logs after its end of work may come later than what its successor logs.
+        return sorted(line["generation"] for line in said("the drain goes on"))
 
     eventually(lambda: ends()[2:], timeout=90, what="the end of three drains, one after the other")
-    assert 3 == len(ends())
-    assert [1, 2] == sorted(line["generation"] for line in said("the drain goes on"))
-    assert 0 < optioned.metrics.shards[LAST].length < MANY
-
-
-def test_a_long_job_goes_on_from_invocation_to_invocation(optioned: Stack) -> None:
-    """Items of three seconds and more, by drains of a second each, are all done, and each once."""
-    items, event = 70, {"queue": CountItems.queue_name}
-    CountItems.perform_async([{"id": "all", "payload": items}])
+    eventually(lambda: generations()[1:], timeout=30, what="the lines of two successors")
+    assert ["out of time"] * 3 == [line["reason"] for line in ends()]
+    assert [1, 2] == generations()
+    assert before.done == optioned.metrics_of(CountItems).done
 
     def is_done() -> bool:
-        optioned.invoke("Drain", event)
-        return optioned.metrics_of(CountItems).done == 1
+        optioned.invoke("Drain", {"queue": CountItems.queue_name})
+        return optioned.metrics_of(CountItems).done > before.done
 
     eventually(is_done, timeout=120, what="the end of the long job")
-    assert [1] * items == optioned.counted(items)
-    assert optioned.metrics_of(CountItems).checkpointed >= 2
+    assert [1] * ITEMS == optioned.counted(ITEMS)
 
 
 def test_only_the_templates_rights_let_it_do_so(optioned: Stack) -> None:
-    """Without its policy the dispatcher starts nothing, and says why: what it did before, the template let it do."""
-    role = optioned.deployment.resources["DispatchRole"]
-    optioned.cloud.client("iam").delete_role_policy(RoleName=role, PolicyName="dispatch")
+    """Without its policy a tick starts nothing, and says why: what it did before, the template let it do."""
+    role = optioned.deployment.resources["DrainRole"]
+    optioned.cloud.client("iam").delete_role_policy(RoleName=role, PolicyName="drain")
+    optioned.push(LAST)
 
     with pytest.raises(AssertionError, match=r"grant the role lambda:InvokeFunction"):
-        optioned.invoke("Dispatch", {})
+        optioned.invoke("Drain", {"tick": "only"})
 
 
 def test_callers_who_sign_need_no_password(optioned: Stack) -> None:

@@ -12,13 +12,20 @@ TIMEOUT = 30.0
 
 
 class DaemonProcess:
-    """`python -m lowkiq_lambda.local` with these arguments; `log` holds its stderr."""
+    """`python -m lowkiq_lambda.local`, or another program, with these arguments; `log` holds what it prints."""
 
-    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path, cwd: Path = ROOT) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        log: Path,
+        cwd: Path = ROOT,
+        program: str = "lowkiq_lambda.local",
+    ) -> None:
         self._log = log
         with log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "lowkiq_lambda.local", *arguments],
+                [sys.executable, "-m", program, *arguments],
                 cwd=cwd,
                 env={**clean_environment(), **environment},
                 stdin=subprocess.DEVNULL,
@@ -54,7 +61,8 @@ class DaemonProcess:
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without settings of ours."""
-    kept = {name: value for name, value in os.environ.items() if "LOWKIQ" not in name and name != "REDIS_URL"}
+    """This process's environment without settings of ours, and without those by which one `make` knows another."""
+    others = {"REDIS_URL", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+    kept = {name: value for name, value in os.environ.items() if "LOWKIQ" not in name and name not in others}
     # Bytecode would be taken for a module that is written anew within a second and is as long as before.
     return {**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.push.client import Checker
+from lowkiq_lambda.push.checking import Checker
 from lowkiq_lambda.store.server.connection import connect
 from lowkiq_lambda.store.server.server_time import NodeTime, ServerTime
 from lowkiq_lambda.store.shard.backend import Backend

@@ -5,15 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
 from tests.kit.embedded import end_server, server_lives
-from tests.kit.servers import reaper
+from tests.kit.typing_in import terminal
 from tests.kit.waiting import eventually
 
 APP: Final = """
@@ -153,18 +154,21 @@ class Project:
         self._ends.callback(daemon.close)
         return daemon
 
-    def command(self, *arguments: str, answer: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":
-        """The command line, run to its end; `answer` is what it reads where it asks."""
-        return subprocess.run(
-            [sys.executable, "-m", "lowkiq_lambda", *arguments],
-            cwd=self.root,
-            env={**environment(), **settings},
-            input=answer,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    def command(
+        self, *arguments: str, answer: str | None = None, **settings: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """The command line, run to its end; `answer` is what is typed where it asks, None: there is no terminal."""
+        with nullcontext(subprocess.DEVNULL) if answer is None else terminal(answer) as stdin:
+            return subprocess.run(
+                [sys.executable, "-m", "lowkiq_lambda", *arguments],
+                cwd=self.root,
+                env={**environment(), **settings},
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
 
     def greeted(self) -> list[str]:
         """Who was greeted so far, sorted."""

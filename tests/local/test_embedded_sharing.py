@@ -65,7 +65,7 @@ def test_a_program_below_finds_the_server_of_the_project(project: Project) -> No
     above.run(PUSH % "Ada")
 
     assert above.run("server()") == below.run("server()")
-    assert {"done": 1} == below.run("app.drain(5)")
+    assert {"done": 1} == below.run("app.drain(60)")
     assert not (project.root / "shop" / ".lowkiq").exists()
 
 
@@ -77,7 +77,7 @@ def test_a_program_stays_with_the_server_that_it_found(project: Project) -> None
     prompt.run(f"import os; os.mkdir({str(project.root / 'other')!r}); os.chdir({str(project.root / 'other')!r})")
     prompt.run("open('pyproject.toml', 'w').close()")
 
-    assert {"done": 1} == prompt.run("app.drain(5)")
+    assert {"done": 1} == prompt.run("app.drain(60)")
 
 
 def test_all_who_begin_at_once_get_one_server(project: Project) -> None:
@@ -104,7 +104,7 @@ def test_a_process_is_told_once_which_server_it_uses(project: Project) -> None:
     prompt = project.prompt()
 
     prompt.run(PUSH % "Ada")
-    prompt.run("app.drain(5)")
+    prompt.run("app.drain(60)")
     version = prompt.run("(info := app.backend.client.info()).get('valkey_version') or info['redis_version']")
 
     assert f"Embedded server, for development: version {version}, data in {project.folder.path}.\n" == prompt.log
@@ -166,7 +166,7 @@ def test_a_server_that_all_have_left_is_found_again(project: Project) -> None:
 
     later = project.prompt()
 
-    assert {"done": 1} == later.run("app.drain(5)")
+    assert {"done": 1} == later.run("app.drain(60)")
     assert url == later.run("app.redis_url")
 
 
@@ -219,7 +219,7 @@ def test_a_server_that_does_not_start_again_is_tried_again(project: Project) -> 
     manifest.write_text(good)
 
     eventually(lambda: "it had ended, and was started again" in prompt.log, timeout=30)
-    assert {"done": 1} == prompt.run("app.drain(5)")
+    assert {"done": 1} == prompt.run("app.drain(60)")
 
 
 def test_a_folder_that_is_removed_is_told(project: Project) -> None:
@@ -231,7 +231,7 @@ def test_a_folder_that_is_removed_is_told(project: Project) -> None:
 
         eventually(lambda: "nobody looks after it any more" in prompt.log, timeout=30)
         prompt.run(PUSH % "Ada")
-        assert {"done": 1} == prompt.run("app.drain(5)")
+        assert {"done": 1} == prompt.run("app.drain(60)")
     finally:
         os.kill(pid, signal.SIGKILL)
 
@@ -252,7 +252,7 @@ def test_a_fork_goes_on_with_the_server(project: Project) -> None:
 
     assert 0 == prompt.run("ended")
     prompt.run(PUSH % "again")
-    assert {"done": 3} == prompt.run("app.drain(5)")
+    assert {"done": 3} == prompt.run("app.drain(60)")
 
 
 def test_a_child_that_outlives_its_parent_looks_after_the_server(project: Project, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_child_that_outlives_its_parent_looks_after_the_server(project: Projec
         "    os.read(reading, 1)\n"
         "    pid = server()\n"
         "    os.kill(pid, 9)\n"
-        "    done = app.drain(5)['done']\n"
+        "    done = app.drain(60)['done']\n"
         f"    open({str(told)!r}, 'w').write(f'{{done}} {{pid}} {{server()}}')\n"
         "    raise SystemExit(0)\n"
         "os.close(reading)"

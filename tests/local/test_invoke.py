@@ -89,10 +89,10 @@ def test_a_drain_performs_what_is_due(shop: Shop, queue_name: str) -> None:
 
 
 def test_a_tick_publishes_the_queues(shop: Shop, queue_name: str) -> None:
-    """The dispatcher is played as the drain is."""
+    """As the minute's schedule has it."""
     shop.push("a")
 
-    completed = shop.invoke("--function", "dispatch")
+    completed = shop.invoke("--event", '{"tick": "only"}')
 
     assert 0 == completed.returncode, completed.stderr
     assert 1 == answer_of(completed)["queues"][queue_name]["length"]
@@ -164,7 +164,11 @@ def test_without_a_server_one_is_started(shop: Shop, tmp_path: Path) -> None:
     [
         (["--event", "{"], "shop:app", "The event is not JSON"),
         (["--event", "@nowhere.json"], "shop:app", "The event cannot be read from nowhere.json"),
-        ([], None, "No app is named: give MODULE:APP, or set LOWKIQ_APP."),
+        (
+            [],
+            None,
+            "give MODULE:APP where --help shows it, or set LOWKIQ_APP, or write it as app into [tool.lowkiq]",
+        ),
         ([], "nowhere:app", "There is no module 'nowhere'"),
     ],
 )

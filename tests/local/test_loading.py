@@ -34,9 +34,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shop" / "jobs.py").write_text(APP)
     (tmp_path / "broken_shop.py").write_text("import not_there_at_all")
     (tmp_path / "wrong_shop.py").write_text(WRONG)
+    (tmp_path / "leaving_shop.py").write_text("import sys\n\nsys.exit(0)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    for name in ("shop", "shop.jobs", "broken_shop", "wrong_shop"):
+    for name in ("shop", "shop.jobs", "broken_shop", "wrong_shop", "leaving_shop"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
@@ -82,3 +83,14 @@ def test_a_worker_that_cannot_work_is_told_with_its_line_and_no_traceback(shop: 
     begun = f"Importing 'wrong_shop' failed at {shop / 'wrong_shop.py'}, line 4: Greet.perform is a generator: "
     assert str(caught.value).startswith(begun)
     assert caught.value.__cause__ is None
+
+
+def test_a_module_that_exits_does_not_end_the_command_in_silence(shop: Path) -> None:
+    """Its exit code would be that of the command, and 0 says that all was done."""
+    with pytest.raises(AppNotFound) as caught:
+        load_app("leaving_shop:app")
+
+    assert (
+        f"Importing 'leaving_shop' ends the program, by SystemExit: 0 at {shop / 'leaving_shop.py'}, line 3. "
+        'Let it do that only under `if __name__ == "__main__":`.'
+    ) == str(caught.value)

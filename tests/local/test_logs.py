@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from lowkiq_lambda.local.logs import JsonLines, TextLines, set_up_logs
+from tests.kit.typing_in import Terminal
 
 NASTY = "two\nlines \x1b[31mred\x1b[0m"
 
@@ -28,14 +29,6 @@ def with_error() -> logging.LogRecord:
     except ValueError:
         made.exc_info = sys.exc_info()
     return made
-
-
-class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
-
-    def isatty(self) -> bool:
-        """It is."""
-        return True
 
 
 @pytest.fixture
@@ -108,13 +101,13 @@ def test_a_traceback_is_a_field_for_machines() -> None:
     """One record is one line, its traceback too."""
     told = json.loads(JsonLines().format(with_error()))
 
-    assert "ValueError: invalid literal" in told["exception"].splitlines()[-1]
+    assert "ValueError: invalid literal" in told["exception"].splitlines()[0]
     assert "ValueError" == told["exception_name"]
 
 
 @pytest.mark.parametrize(
     ("stream", "no_color", "has_colours"),
-    [(io.StringIO(), "", False), (Terminal(), "", True), (Terminal(), "1", False)],
+    [(io.StringIO(), "", False), (Terminal(), "", True), (Terminal(""), "1", False)],
 )
 def test_colours_are_for_terminals_that_want_them(
     root_logger: logging.Logger,

@@ -170,6 +170,8 @@ def test_tstp_makes_all_children_quiet_and_ttin_tells_of_each(stage: Stage) -> N
     pids = await_start(stage, daemon)
     daemon.send(signal.SIGTSTP)
     stage.await_told("on_quiet", times=2)
+    # The parent has heard from both: until then it cannot tell of their state.
+    eventually(lambda: 2 == daemon.log.count("a child drains"))
     daemon.send(signal.SIGTTIN)
     paths = [stage.folder / f"lowkiq_ttin.{number}.txt" for number in range(2)]
     eventually(lambda: all(path.exists() and "MainThread" in path.read_text() for path in paths))

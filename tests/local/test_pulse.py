@@ -13,6 +13,7 @@ from threading import Event
 
 import pytest
 
+import lowkiq_lambda
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.process_views import Process
@@ -291,4 +292,4 @@ def test_who_is_to_stop_is_not_told_less(own_server: Server) -> None:
 
 def test_the_version_that_beats_tell_is_that_of_the_package() -> None:
     """It is written in two places, as reading the package's metadata takes long."""
-    assert version("lowkiq_lambda") == VERSION
+    assert version("lowkiq_lambda") == VERSION == lowkiq_lambda.__version__

@@ -414,11 +414,13 @@ class Model:
             self._bury_progress(id_, flown)
             self.counters["buried"] += 1
             self._failed_once_more(id_, flown, "crashed")
-            self.groups.pop(self.trouble.pop(id_)["group"], None)
+            known = self.trouble.pop(id_)
+            self.groups.pop(known["group"], None)
             self._drop_suspect(id_)
             self._forget_counts(flown.entries)
             if id_ in self.waiting:
                 self._put_back(id_, [], self.now)
+                self._note_halved(id_, known)
             else:
                 self.errors.pop(id_, None)
             self._to_morgue(id_, flown.entries[0], "crashed")
@@ -484,10 +486,12 @@ class Model:
         self.counters["buried"] += 1
         self._failed_once_more(id_, flown, beginning)
         self._bury_progress(id_, flown)
+        known = self.trouble.get(id_, {})
         self._clear(id_, signature, error)
         self._forget_counts(flown.entries[:1])
         if flown.entries[1:] or id_ in self.waiting:
             self._put_back(id_, flown.entries[1:], self.now)
+            self._note_halved(id_, known)
             self.errors[id_] = error
         else:
             self.errors.pop(id_, None)
@@ -511,11 +515,18 @@ class Model:
         self._make_suspect(id_, flown, group)
 
     def _clear(self, id_: str, signature: str | None = None, error: str | None = None, *, blamed: bool = False) -> None:
-        name = self.trouble.pop(id_, {}).get("group")
+        known = self.trouble.pop(id_, {})
+        name = known.get("group")
         self._note(id_, blamed=blamed or None)
+        self._note_halved(id_, known)
         if name in self.groups:
             self._tell(name, id_, signature, error)
         self._drop_suspect(id_)
+
+    def _note_halved(self, id_: str, known: Mapping[str, object]) -> None:
+        """What waits of an id that was halved was in the hands of a holder that died, too."""
+        if "slice_limit" in known and id_ in self.waiting:
+            self._note(id_, abandoned=True)
 
     def _drop_suspect(self, id_: str) -> None:
         self.suspects.pop(id_, None)

@@ -2,8 +2,8 @@
 
 import math
 
-from lowkiq_lambda.aws.dispatch_function import tasks_of
 from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.duties.duty import MOVES
 from lowkiq_lambda.reshard.duty import ReshardDuty, move_runner
 from lowkiq_lambda.testing import ManualClock

@@ -29,6 +29,31 @@ def test_repeated_tells_of_a_delivery_without_outcome(app: Lowkiq, clock: Manual
     assert [False, True, False] == [job.repeated for (job,) in notes.jobs]
 
 
+def test_repeated_tells_of_all_that_was_in_the_hands_of_the_dead(
+    app: Lowkiq, clock: ManualClock, queue_name: str
+) -> None:
+    """E-15: an id that ends its process comes in smaller slices; each of them says so, and a later push does not."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = mortal.die
+    worker = declare(app, queue_name, notes)
+    worker.perform_async([{"id": "a", "payload": number} for number in (1, 2, 3)])
+    for _ in range(2):
+        mortal.drain()
+        outlive(app, clock, worker)
+    notes.then = None
+    app.drain()
+    worker.perform_async([{"id": "a", "payload": 4}])
+    app.drain()
+
+    assert [
+        (False, [1, 2, 3]),
+        (True, [1, 2, 3]),
+        (True, [1]),
+        (True, [2, 3]),
+        (False, [4]),
+    ] == [(job.repeated, list(job.payloads)) for (job,) in notes.jobs]
+
+
 def test_remaining_counts_down_the_budget(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """`batch.remaining` is the seconds that the drain has left, now."""
     seen: list[float] = []

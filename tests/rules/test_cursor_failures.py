@@ -374,7 +374,7 @@ def test_a_bad_cursor_fails_the_job_and_the_one_before_stays(app: Lowkiq, clock:
     app.drain()
 
     assert seen is not None
-    assert ("The cursor cannot be kept: at .row: JSON has no form for set: give a str or a number instead.", 0) == (
+    assert ("The cursor cannot be kept: at .row: JSON has no form for set: give a list instead.", 0) == (
         seen.error,
         seen.retry_count,
     )

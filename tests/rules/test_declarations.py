@@ -61,6 +61,7 @@ def worker_with(**body: Any) -> type[Worker]:
         ),
         ({"perform": async_generator}, "Odd.perform is an async generator: only a plain perform_job may yield cursors"),
         ({"perform_job": async_generator}, "Odd.perform_job is an async generator"),
+        ({"perform": perform, "push": perform}, "Odd.push hides what pushes its jobs: give it another name"),
         ({"perform": perform, "retry_in": coroutine}, "Odd.retry_in is a coroutine function, .*: write def"),
         ({"perform": perform, "retries_exhausted": coroutine}, "Odd.retries_exhausted is a coroutine function"),
         ({"perform": perform, "retry_in": 60}, "Odd.retry_in must be a function, not 60"),
@@ -256,12 +257,22 @@ def test_a_callable_that_is_no_function_is_refused(app: Lowkiq) -> None:
 
 @pytest.mark.parametrize(
     ("attribute", "value", "option"),
-    [("shard_count", 3, "shards_count"), ("batchsize", 10, "batch_size"), ("queue_nane", "Orders", "queue_name")],
+    [
+        ("shard_count", 3, "shards_count"),
+        ("batchsize", 10, "batch_size"),
+        ("queue_nane", "Orders", "queue_name"),
+        ("max_retries", 5, "max_retry_count"),
+        ("autoretry_for", (OSError,), "max_retry_count"),
+        ("retry_backoff", True, "retry_in"),
+    ],
 )
 def test_an_attribute_that_is_nearly_an_option_is_refused(
     app: Lowkiq, attribute: str, value: object, option: str
 ) -> None:
-    """It would have no effect: the sentence names the option that was meant, also where a parent class has it."""
+    """It would have no effect: the sentence names the option that was meant, also where a parent class has it.
+
+    So is what another library calls one.
+    """
     parent = type("Parent", (Worker,), {attribute: value})
     child = type("Child", (parent,), {"perform": perform})
 

@@ -3,26 +3,26 @@
 from collections import defaultdict
 from random import Random
 
-from lowkiq_lambda import Batch, Lowkiq
-from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda import Batch
+from lowkiq_lambda.testing import AppUnderTest
 from tests.kit.handlers import Broken, Notes, Then, raising
 from tests.kit.looks import look
 from tests.kit.workers import declare
 
 
-def test_l5_payloads_of_an_id_accumulate(app: Lowkiq, queue_name: str) -> None:
+def test_l5_payloads_of_an_id_accumulate(lowkiq: AppUnderTest) -> None:
     """L-5: a handler gets all that has accumulated for an id at once."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     for n in range(5):
         worker.perform_async([{"id": "a", "payload": n}])
 
-    app.drain()
+    lowkiq.drain()
 
     assert [{"a": [0, 1, 2, 3, 4]}] == notes.batches
 
 
-def test_l6_payloads_serve_as_deltas_and_as_snapshots(app: Lowkiq, queue_name: str) -> None:
+def test_l6_payloads_serve_as_deltas_and_as_snapshots(lowkiq: AppUnderTest) -> None:
     """L-6: all deltas applied in order, or only the newest snapshot, lead to the right state."""
     stock, snapshot = defaultdict[str, int](int), dict[str, int]()
 
@@ -31,40 +31,40 @@ def test_l6_payloads_serve_as_deltas_and_as_snapshots(app: Lowkiq, queue_name: s
             stock[job_id] += sum(payload["delta"] for payload in payloads)
             snapshot[job_id] = payloads[-1]["stock"]
 
-    worker = declare(app, queue_name, apply, batch_size=10)
+    worker = declare(lowkiq.app, "orders", apply, batch_size=10)
     rng, level = Random(6), 0
     for version in range(20):
         delta = rng.randint(-5, 5)
         level += delta
         worker.perform_async([{"id": "apple", "payload": {"delta": delta, "stock": level}, "score": version}])
         if rng.random() < 0.3:
-            app.drain()
-    app.drain()
+            lowkiq.drain()
+    lowkiq.drain()
 
     assert {"apple": level} == stock == snapshot
 
 
-def test_l13_payloads_are_a_set_ordered_by_score(app: Lowkiq, queue_name: str) -> None:
+def test_l13_payloads_are_a_set_ordered_by_score(lowkiq: AppUnderTest) -> None:
     """L-13, L-15: payloads come oldest first, whatever order they were pushed in, equal ones once."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
 
     for score in (3.5, -1, 1e9, 0, 3.5):
         worker.perform_async([{"id": "a", "payload": {"score": score}, "score": score}])
-    app.drain()
+    lowkiq.drain()
 
     assert [-1.0, 0.0, 3.5, 1e9] == notes.last.scores
     assert [{"score": score} for score in (-1, 0, 3.5, 1e9)] == notes.last.payloads
 
 
-def test_l25_a_push_meets_an_id_that_waits(app: Lowkiq, queue_name: str) -> None:
+def test_l25_a_push_meets_an_id_that_waits(lowkiq: AppUnderTest) -> None:
     """L-25, L-26: payload sets are united, and for equal payloads the smaller score wins."""
-    worker = declare(app, queue_name, Notes())
+    worker = declare(lowkiq.app, "orders", Notes())
     worker.perform_async([{"id": "a", "payload": "v1", "score": 5}, {"id": "a", "payload": "v2", "score": 6}])
 
     worker.perform_async([{"id": "a", "payload": "v2", "score": 1}, {"id": "a", "payload": "v3", "score": 7}])
 
-    waiting = look(app, worker, "a")
+    waiting = look(lowkiq.app, worker, "a")
     assert waiting is not None
     assert [("v2", 1.0), ("v1", 5.0), ("v3", 7.0)] == waiting.payloads
 
@@ -80,11 +80,11 @@ def pushing_once(notes: Notes, push: Then, then: Then) -> Then:
     return handler
 
 
-def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> None:
     """L-25, L-28: payload sets are united; time and retry_count come from the failed one."""
-    later = clock.time() + 7_000
+    later = lowkiq.clock.time() + 7_000
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async([{"id": "a", "payload": "v1", "score": 1}, {"id": "a", "payload": "v2", "score": 2}])
     pushed = [
         {"id": "a", "payload": "v2", "score": 3, "perform_in": later},
@@ -92,18 +92,18 @@ def test_l25_a_failed_job_meets_what_was_pushed_meanwhile(app: Lowkiq, clock: Ma
     ]
     notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
 
-    app.drain()
+    lowkiq.drain(raises=False)
 
-    expected = [("v0", 0.0), ("v1", 1.0), ("v2", 2.0)], clock.time() + 10, 0.0, "broken"
-    assert expected == look(app, worker, "a")
+    expected = [("v0", 0.0), ("v1", 1.0), ("v2", 2.0)], lowkiq.clock.time() + 10, 0.0, "broken"
+    assert expected == look(lowkiq.app, worker, "a")
 
 
-def test_l27_a_push_changes_neither_time_nor_retry_count(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l27_a_push_changes_neither_time_nor_retry_count(lowkiq: AppUnderTest) -> None:
     """L-27: new meets queued: both come from the queued one, and `Pushed` shows the time that holds."""
-    worker = declare(app, queue_name, raising())
-    at = clock.time() + 50
+    worker = declare(lowkiq.app, "orders", raising())
+    at = lowkiq.clock.time() + 50
     worker.perform_async([{"id": "fresh", "perform_in": at}, {"id": "failed"}])
-    app.drain()
+    lowkiq.drain(raises=False)
 
     pushed = worker.perform_async(
         [
@@ -114,67 +114,67 @@ def test_l27_a_push_changes_neither_time_nor_retry_count(app: Lowkiq, clock: Man
         ]
     )
 
-    now = clock.time()
+    now = lowkiq.clock.time()
     assert [at, now + 10, now + 3, now + 3] == [one.perform_in for one in pushed]
     assert [True, True, False, True] == [one.merged for one in pushed]
-    waiting = look(app, worker, "failed")
+    waiting = look(lowkiq.app, worker, "failed")
     assert waiting is not None
     assert 0.0 == waiting.retry_count
 
 
-def test_l28_a_success_takes_nothing_with_it(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l28_a_success_takes_nothing_with_it(lowkiq: AppUnderTest) -> None:
     """L-28: where the running job succeeds, what was pushed meanwhile keeps its own time and is new."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async([{"id": "a", "payload": 1}])
-    at = clock.time() + 30
+    at = lowkiq.clock.time() + 30
     notes.then = pushing_once(
         notes,
         lambda _batch: worker.perform_async([{"id": "a", "payload": 2, "perform_in": at, "score": 2}]),
         lambda _batch: None,
     )
 
-    app.drain()
+    lowkiq.drain()
 
-    assert ([(2, 2.0)], at, -1.0, None) == look(app, worker, "a")
+    assert ([(2, 2.0)], at, -1.0, None) == look(lowkiq.app, worker, "a")
 
 
-def test_e66_an_equal_payload_pushed_while_it_runs_is_a_new_event(app: Lowkiq, queue_name: str) -> None:
+def test_e66_an_equal_payload_pushed_while_it_runs_is_a_new_event(lowkiq: AppUnderTest) -> None:
     """E-66: what succeeds does not swallow the same change that was pushed meanwhile."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     again = [{"id": "a", "payload": "v", "score": 1}]
     notes.then = pushing_once(notes, lambda _batch: worker.perform_async(again), lambda _batch: None)
     worker.perform_async(again)
 
-    app.drain()
+    lowkiq.drain()
 
     assert [{"a": ["v"]}] * 2 == notes.batches
 
 
-def test_l28_a_burial_leaves_what_was_pushed_meanwhile(app: Lowkiq, queue_name: str) -> None:
+def test_l28_a_burial_leaves_what_was_pushed_meanwhile(lowkiq: AppUnderTest) -> None:
     """L-28, D-2: where the running job is buried, the rest and what was pushed meanwhile start anew, now."""
     notes = Notes()
-    worker = declare(app, queue_name, notes, max_retry_count=0)
+    worker = declare(lowkiq.app, "orders", notes, max_retry_count=0)
     worker.perform_async([{"id": "a", "payload": n, "score": n} for n in (1, 3)])
     pushed = [{"id": "a", "payload": n, "score": n, "delay": 99} for n in (0, 2)]
     notes.then = pushing_once(notes, lambda _batch: worker.perform_async(pushed), raising())
 
-    app.drain()
+    lowkiq.drain(raises=False)
 
     assert [(1, 1.0)] == [tuple(one) for job in notes.buried for one in job.payloads]
     assert [{"a": [1, 3]}, {"a": [0, 2, 3]}] == notes.batches
     assert -1.0 == notes.last.retry_count
 
 
-def test_l30_the_worked_example(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l30_the_worked_example(lowkiq: AppUnderTest) -> None:
     """L-30: {v1: 1, v2: 2} in retry at T, and {v2: 3, v3: 4} added: still in retry at T, v2 as D-1 wants it."""
     notes = Notes(raising(Broken("first")))
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n} for n in (1, 2)])
-    app.drain()
-    at = clock.time() + 10
+    lowkiq.drain(raises=False)
+    at = lowkiq.clock.time() + 10
 
     worker.perform_async([{"id": "a", "payload": f"v{n}", "score": n + 1} for n in (2, 3)])
 
-    assert ([("v1", 1.0), ("v2", 2.0), ("v3", 4.0)], at, 0.0, "first") == look(app, worker, "a")
+    assert ([("v1", 1.0), ("v2", 2.0), ("v3", 4.0)], at, 0.0, "first") == look(lowkiq.app, worker, "a")

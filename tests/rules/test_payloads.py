@@ -16,6 +16,7 @@ import lowkiq_lambda
 from lowkiq_lambda import JobError, Lowkiq
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
+from tests.kit.orders import OrderChanged
 from tests.kit.workers import declare, jobs_of, shard_of
 
 
@@ -77,7 +78,9 @@ def nested(depth: int) -> list[Any]:
         ({"at": datetime(2026, 1, 1, tzinfo=UTC)}, r"at \.at: JSON has no form for datetime"),
         (date(2026, 1, 1), "JSON has no form for date"),
         ([Decimal("1.5")], r"at \[0\]: JSON has no form for Decimal"),
-        ({"tags": {"a"}}, r"at \.tags: JSON has no form for set"),
+        ({"tags": {"a"}}, r"at \.tags: JSON has no form for set: give a list instead$"),
+        (OrderChanged("paid"), r"JSON has no form for OrderChanged: give a dict .*: Worker\[OrderChanged\]$"),
+        ([OrderChanged("paid")], r"at \[0\]: JSON has no form for OrderChanged: give a dict instead$"),
         (frozenset(), "JSON has no form for frozenset"),
         (UUID(int=1), "JSON has no form for UUID"),
         (object(), "JSON has no form for object"),

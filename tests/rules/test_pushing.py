@@ -1,5 +1,6 @@
 """Calls of `perform_async`: arguments, answers, and large pushes (E-70 to E-72, L-3, L-40 to L-43)."""
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -10,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BackendFull, Config, JobError, Lowkiq, PushInterrupted, Worker
+from lowkiq_lambda import BackendFull, Config, Job, JobError, Lowkiq, PushInterrupted, Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.testing import ManualClock
-from tests.kit.handlers import Notes
+from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind, look
 from tests.kit.servers import MakeServer
 from tests.kit.workers import declare, jobs_of
@@ -39,6 +40,98 @@ def test_l41_defaults_of_a_job(app: Lowkiq, clock: ManualClock, queue_name: str)
     worker.perform_async([{"id": "a"}])
 
     assert ([("", clock.time())], clock.time(), -1.0, None) == look(app, worker, "a")
+
+
+def test_d3_one_job_is_pushed_by_its_fields(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`push` is `perform_async` with one job: the same fields, the same answer, the same errors."""
+    notes = Notes()
+    worker = declare(app, queue_name, notes)
+    at = clock.time() + 60.0
+
+    pushed = worker.push(1, {"status": "paid"}, score=2, perform_in=at, key="k", headers=None)
+
+    assert ("1", at, False) == (pushed.id, pushed.perform_in, pushed.merged)
+    assert worker.push(1, {"status": "paid"}, key="k").repeated
+    assert ([({"status": "paid"}, 2.0)], at, -1.0, None) == look(app, worker, "1")
+    assert clock.time() + 5 == worker.push("b", None, delay=5).perform_in
+    with pytest.raises(JobError, match="job 0: skore: "):
+        worker.push(1, "paid", skore=2)  # type: ignore[call-overload]  # wrong on purpose
+
+
+def test_d3_one_job_is_pushed_from_a_loop(app: Lowkiq, queue_name: str) -> None:
+    """`apush` is `push` for code on an event loop."""
+    worker = declare(app, queue_name, Notes())
+
+    pushed = asyncio.run(worker.apush(1, "paid", score=2, perform_in=2_000_000_000))
+
+    assert "1" == pushed.id
+    assert ([("paid", 2.0)], 2_000_000_000.0, -1.0, None) == look(app, worker, "1")
+
+
+def test_what_a_push_returns_reads_as_a_mapping(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`dict` has the fields of what became of a job, as a web framework wants them; no other field can be read."""
+    pushed = declare(app, queue_name, Notes()).push(1)
+
+    there = {"id": "1", "shard": 0, "merged": False, "perform_in": clock.time()}
+    assert {**there, "repeated": False, "buffered": False, "superseded": False} == dict(pushed)
+    with pytest.raises(KeyError):
+        pushed["count"]
+
+
+def test_a_job_that_people_look_at_reads_as_a_mapping(app: Lowkiq, queue_name: str) -> None:
+    """The fields of a job that waits, and of what lies within, are had by their names."""
+    worker = declare(app, queue_name, Notes(raising(ValueError("17"))))
+    worker.push("a", 17, score=2)
+    app.drain()
+
+    (shown,) = app.queries(worker).fetch(["a"])
+
+    assert ("a", [(17, 2.0)], "17") == (shown["id"], shown["payloads"], shown["error"])
+    assert dict(shown) == {**shown}
+    assert ["17"] == [failure["error"] for failure in shown.failures]
+
+
+def test_a_job_may_be_an_object(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """`Job` says what a mapping says: a field that is None counts as not given, though a payload may be None."""
+    worker = declare(app, queue_name, Notes())
+    at = clock.time() + 60.0
+
+    first, _, repeated = worker.perform_async(
+        [Job("a", [1], score=2, perform_in=at, key="k"), Job("b", None), Job("a", [1], key="k", key_ttl=60)]
+    )
+
+    assert ("a", at, True) == (first.id, first.perform_in, repeated.repeated)
+    assert ([([1], 2.0)], at, -1.0, None) == look(app, worker, "a")
+    assert ([(None, clock.time())], clock.time(), -1.0, None) == look(app, worker, "b")
+    assert {"id": 1, "delay": 5} == dict(Job(1, delay=5))
+    with pytest.raises(KeyError):
+        Job(1)["score"]
+
+
+def test_client_middlewares_see_jobs_as_dicts(app: Lowkiq, queue_name: str) -> None:
+    """However a job was given, a middleware may change it."""
+    worker = declare(app, queue_name, Notes())
+
+    def note_payload(_worker: type[Worker], jobs: list[dict[str, Any]], call_next: Callable[..., Any]) -> Any:
+        for job in jobs:
+            job["payload"] += 1
+        return call_next()
+
+    app.client_middlewares.append(note_payload)
+
+    worker.perform_async([Job("a", 1), {"id": "a", "payload": 2}])
+
+    (job,) = app.queries(worker).fetch(["a"])
+    assert [2, 3] == [payload for payload, _ in job.payloads]
+
+
+@pytest.mark.parametrize("jobs", [1, "a", Job(1), {"id": 1}])
+def test_one_job_in_place_of_several_is_told_what_to_write(app: Lowkiq, queue_name: str, jobs: Any) -> None:
+    """What has the form of one job, or of an id, is not taken for several jobs, and the error names `push`."""
+    worker = declare(app, queue_name, Notes())
+
+    with pytest.raises(JobError, match=r"takes a list of jobs, not .*: write perform_async\(\[.*\]\), or push\(id, "):
+        worker.perform_async(jobs)
 
 
 @pytest.mark.parametrize("job", [None, "a", 5, ["id", "a"], ("id", "a")])
@@ -77,7 +170,7 @@ def test_fields_that_are_no_fields_are_refused(app: Lowkiq, queue_name: str) -> 
     """A misspelled field would silently do nothing, so it is an error that names the fields there are."""
     worker = declare(app, queue_name, Notes())
 
-    with pytest.raises(JobError, match="job 0: perform_at: no such field: a job has delay, headers, id, key"):
+    with pytest.raises(JobError, match=r"job 0: perform_at: no such field: did you mean perform_in\? A job has delay"):
         worker.perform_async([{"id": "a", "perform_at": time.time()}])
 
 

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
-from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda.testing import AppUnderTest, ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Broken, Notes, failing, raising
-from tests.kit.looks import left_behind, look
+from tests.kit.looks import left_behind
 from tests.kit.servers import MakeServer
 from tests.kit.workers import declare, jobs_of
 
@@ -46,21 +46,19 @@ def test_p2_nothing_is_lost(app: Lowkiq, clock: ManualClock, queue_name: str, de
     assert {} == left_behind(app, worker)
 
 
-def test_l2_death_of_a_process_loses_no_job(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l2_death_of_a_process_loses_no_job(lowkiq: AppUnderTest) -> None:
     """L-2: what a dead process had in its hands, and what it had not, is performed."""
-    mortal = Mortal(app)
-    notes = Notes(mortal.die)
-    worker = declare(app, queue_name, notes, batch_size=2)
+    worker = declare(lowkiq.app, "orders", Notes(), batch_size=2)
     worker.perform_async(jobs_of("abcde"))
-    mortal.drain()
-    notes.clear()
-    notes.then = None
 
-    outlive(app, clock, worker)
-    app.drain()
+    with lowkiq.crash_after(worker):
+        died = lowkiq.drain()
+    result = lowkiq.drain()
 
-    assert set("abcde") == {job_id for ids in notes.ids for job_id in ids}
-    assert {} == left_behind(app, worker)
+    assert ([], ["a", "b"]) == (died.done, result.recovered)
+    assert [*"abcde"] == sorted(result.done) == sorted(job_id for job_id, _ in result.calls)
+    lowkiq.assert_empty(worker)
+    assert {} == left_behind(lowkiq.app, worker)
 
 
 @pytest.mark.parametrize("how", ["SCRIPT FLUSH", "restart"])
@@ -89,20 +87,20 @@ def test_lb4_scripts_that_the_server_forgot_lose_nothing(
     assert {"done": 1} == app.drain()
 
 
-def test_lb6_a_failure_is_written_in_one_step(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_lb6_a_failure_is_written_in_one_step(lowkiq: AppUnderTest) -> None:
     """LB-6: retry_count, morgue and queue change together, or not at all, when the process dies there."""
-    mortal, notes = Mortal(app), Notes(failing("a", "b"))
-    worker = declare(app, queue_name, notes, batch_size=3, max_retry_count=0)
+    notes = Notes(failing("a", "b"))
+    worker = declare(lowkiq.app, "orders", notes, batch_size=3, max_retry_count=0)
     worker.perform_async([{"id": job_id, "payload": n, "score": n} for job_id in "abc" for n in range(2)])
-    mortal.die_before("settle")
-    mortal.drain()
-    outlive(app, clock, worker)
+    with lowkiq.crash_after(worker):
+        lowkiq.drain()
     notes.then = lambda batch: failing("a")(batch) if 0 in batch.get("a", []) else None
-    app.drain()
 
+    assert ["a"] == lowkiq.drain(raises=False).buried
+    lowkiq.assert_buried(worker, id="a", error="a is broken")
     assert [("a", [(0, 0.0)])] == [(job.id, [tuple(one) for one in job.payloads]) for job in notes.buried]
     assert {-1.0} == {job.retry_count for jobs in notes.jobs for job in jobs}
-    assert {} == left_behind(app, worker)
+    assert {} == left_behind(lowkiq.app, worker)
 
 
 def test_lb7_any_drain_recovers_what_a_dead_node_left(make_app: MakeApp, clock: ManualClock, queue_name: str) -> None:
@@ -120,23 +118,20 @@ def test_lb7_any_drain_recovers_what_a_dead_node_left(make_app: MakeApp, clock: 
     assert [["a"]] == notes.ids
 
 
-def test_ln13_recovery_keeps_time_and_retry_count(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_ln13_recovery_keeps_time_and_retry_count(lowkiq: AppUnderTest) -> None:
     """LN-13: what a dead process had in flight comes back with time, retry_count and error unchanged."""
-    mortal = Mortal(app)
     notes = Notes(raising(Broken("first")))
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async(jobs_of("a"))
-    app.drain()
-    clock.advance(10)
-    at = clock.time()
-    notes.then = mortal.die
-    mortal.drain()
-    assert look(app, worker, "a") is None
+    assert ["a"] == lowkiq.drain(raises=False).retried
+    lowkiq.advance(seconds=10)
+    at = lowkiq.clock.time()
     notes.then = None
+    with lowkiq.crash_after(worker):
+        lowkiq.drain()
+        lowkiq.assert_not_pushed(worker)
 
-    outlive(app, clock, worker)
-    app.drain()
-
+    assert ["a"] == lowkiq.drain().recovered
     assert (0.0, at, "first", True) == (
         notes.last.retry_count,
         notes.last.perform_in,

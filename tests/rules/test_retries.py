@@ -2,60 +2,58 @@
 
 import pytest
 
-from lowkiq_lambda import Lowkiq, Worker
-from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda import Worker
+from lowkiq_lambda.testing import AppUnderTest
 from tests.kit.handlers import Broken, Notes, raising
 from tests.kit.looks import look
 from tests.kit.workers import declare, jobs_of
 
 
-def test_l18_retry_count_starts_at_minus_one_and_counts_planned_retries(
-    app: Lowkiq, clock: ManualClock, queue_name: str
-) -> None:
+def test_l18_retry_count_starts_at_minus_one_and_counts_planned_retries(lowkiq: AppUnderTest) -> None:
     """L-18: a new job has -1, one that failed once has 0, and so on."""
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async(jobs_of("a"))
 
     for _ in range(3):
-        app.drain()
-        clock.advance(100)
+        lowkiq.drain(raises=False)
+        lowkiq.advance(seconds=100)
 
     assert [-1.0, 0.0, 1.0] == [job.retry_count for (job,) in notes.jobs]
 
 
-def test_l20_a_failed_job_waits_for_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l20_a_failed_job_waits_for_its_retry(lowkiq: AppUnderTest) -> None:
     """L-20: retry_count goes up, perform_in is now + retry_in(retry_count), and the job is back in the queue."""
-    worker = declare(app, queue_name, raising(Broken("no luck")))
+    worker = declare(lowkiq.app, "orders", raising(Broken("no luck")))
     worker.perform_async([{"id": "a", "payload": "v", "score": 1}])
 
-    app.drain()
-    assert ([("v", 1.0)], clock.time() + 10, 0.0, "no luck") == look(app, worker, "a")
-    clock.advance(10)
-    app.drain()
+    assert ["a"] == lowkiq.drain(raises=False).retried
+    assert ([("v", 1.0)], lowkiq.clock.time() + 10, 0.0, "no luck") == look(lowkiq.app, worker, "a")
+    lowkiq.advance(seconds=10)
+    assert ["a"] == lowkiq.drain(raises=False).retried
 
-    assert ([("v", 1.0)], clock.time() + 20, 1.0, "no luck") == look(app, worker, "a")
+    assert ([("v", 1.0)], lowkiq.clock.time() + 20, 1.0, "no luck") == look(lowkiq.app, worker, "a")
 
 
-def test_l20_the_delay_counts_from_the_failure(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l20_the_delay_counts_from_the_failure(lowkiq: AppUnderTest) -> None:
     """L-20: now is when the job failed, not when it was claimed."""
 
     def slowly(_batch: object) -> None:
-        clock.advance(5)
+        lowkiq.advance(seconds=5)
         raise Broken
 
-    worker = declare(app, queue_name, slowly)
+    worker = declare(lowkiq.app, "orders", slowly)
     worker.perform_async(jobs_of("a"))
-    started = clock.time()
+    started = lowkiq.clock.time()
 
-    app.drain(seconds=5)
+    lowkiq.app.drain(seconds=5)
 
-    waiting = look(app, worker, "a")
+    waiting = look(lowkiq.app, worker, "a")
     assert waiting is not None
     assert started + 5 + 10 == waiting.perform_in
 
 
-def test_l21_time_is_computed_before_the_limit_is_compared(app: Lowkiq, queue_name: str) -> None:
+def test_l21_time_is_computed_before_the_limit_is_compared(lowkiq: AppUnderTest) -> None:
     """L-21, L-23: at the limit the job does not wait once more, it goes to the morgue at once."""
     asked: list[int] = []
 
@@ -64,107 +62,106 @@ def test_l21_time_is_computed_before_the_limit_is_compared(app: Lowkiq, queue_na
         return 0
 
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes, max_retry_count=2, retry_in=retry_in)
+    worker = declare(lowkiq.app, "orders", notes, max_retry_count=2, retry_in=retry_in)
     worker.perform_async(jobs_of("a"))
 
-    app.drain()
+    result = lowkiq.drain(raises=False)
 
+    assert (["a", "a"], ["a"]) == (result.retried, result.buried)
     assert ([0, 1], 3, ["a"]) == (asked[:2], len(notes.batches), [job.id for job in notes.buried])
-    assert look(app, worker, "a") is None
+    assert look(lowkiq.app, worker, "a") is None
 
 
-def test_l22_the_table_of_failures(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l22_the_table_of_failures(lowkiq: AppUnderTest) -> None:
     """L-22: new: -1, given time; new failed: 0, now + retry_in(0); retry failed: 1, now + retry_in(1)."""
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes)
-    given = clock.time() + 100
+    worker = declare(lowkiq.app, "orders", notes)
+    given = lowkiq.clock.time() + 100
     table = []
     worker.perform_async([{"id": "a", "perform_in": given}])
 
     for wait in (100, 10, 0):
-        waiting = look(app, worker, "a")
+        waiting = look(lowkiq.app, worker, "a")
         assert waiting is not None
         table.append((waiting.retry_count, waiting.perform_in))
-        clock.advance(wait)
-        app.drain()
+        lowkiq.advance(seconds=wait)
+        lowkiq.drain(raises=False)
 
     assert [(-1, given), (0, given + 10), (1, given + 10 + 20)] == table
 
 
-def test_l24_one_retry_is_the_last(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l24_one_retry_is_the_last(lowkiq: AppUnderTest) -> None:
     """L-24: with max_retry_count = 1 the first retry is the last execution."""
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes, max_retry_count=1)
+    worker = declare(lowkiq.app, "orders", notes, max_retry_count=1)
     worker.perform_async(jobs_of("a"))
 
     for _ in range(4):
-        app.drain()
-        clock.advance(1_000)
+        lowkiq.drain(raises=False)
+        lowkiq.advance(seconds=1_000)
 
     assert [-1.0, 0.0] == [job.retry_count for (job,) in notes.jobs]
 
 
 @pytest.mark.parametrize("times", [1, 5, 20])
-def test_l37_default_delays_stay_within_their_noise(
-    app: Lowkiq, clock: ManualClock, queue_name: str, times: int
-) -> None:
+def test_l37_default_delays_stay_within_their_noise(lowkiq: AppUnderTest, times: int) -> None:
     """L-37, S-14: by default failure n waits n**4 + 15 seconds and up to 29 times n + 1 more."""
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes, retry_in=Worker.retry_in)
+    worker = declare(lowkiq.app, "orders", notes, retry_in=Worker.retry_in)
     worker.perform_async(jobs_of("a"))
 
     for count in range(times):
-        app.drain()
-        waiting = look(app, worker, "a")
+        lowkiq.drain(raises=False)
+        waiting = look(lowkiq.app, worker, "a")
         assert waiting is not None
-        delay = waiting.perform_in - clock.time()
+        delay = waiting.perform_in - lowkiq.clock.time()
         assert count**4 + 15 <= round(delay, 3) <= count**4 + 15 + 29 * (count + 1)
-        clock.advance(delay + 0.001)
+        lowkiq.advance(seconds=delay + 0.001)
 
 
-def test_l38_a_custom_delay(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l38_a_custom_delay(lowkiq: AppUnderTest) -> None:
     """L-38: retry_in of 10 * (count + 1) yields 10, 20, 30, 40, 50."""
-    worker = declare(app, queue_name, raising())
+    worker = declare(lowkiq.app, "orders", raising())
     worker.perform_async(jobs_of("a"))
     waits = []
 
     for _ in range(5):
-        app.drain()
-        waiting = look(app, worker, "a")
+        lowkiq.drain(raises=False)
+        waiting = look(lowkiq.app, worker, "a")
         assert waiting is not None
-        waits.append(waiting.perform_in - clock.time())
-        clock.advance(waits[-1])
+        waits.append(waiting.perform_in - lowkiq.clock.time())
+        lowkiq.advance(seconds=waits[-1])
 
     assert [10, 20, 30, 40, 50] == waits
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_d4_n_retries_are_n_plus_one_executions(app: Lowkiq, clock: ManualClock, queue_name: str, retries: int) -> None:
+def test_d4_n_retries_are_n_plus_one_executions(lowkiq: AppUnderTest, retries: int) -> None:
     """D-4: `max_retry_count = n` means n retries, n + 1 executions; 0 means none."""
     notes = Notes(raising())
-    worker = declare(app, queue_name, notes, max_retry_count=retries)
+    worker = declare(lowkiq.app, "orders", notes, max_retry_count=retries)
     worker.perform_async(jobs_of("a"))
 
     for _ in range(10):
-        app.drain()
-        clock.advance(1_000)
+        lowkiq.drain(raises=False)
+        lowkiq.advance(seconds=1_000)
 
     assert (retries + 1, 1) == (len(notes.batches), len(notes.buried))
 
 
-def test_ln11_error_stays_until_success(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_ln11_error_stays_until_success(lowkiq: AppUnderTest) -> None:
     """LN-11: an id keeps its last error through retries, and loses it with success."""
     notes = Notes(raising(Broken("one")))
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     worker.perform_async(jobs_of("a"))
-    app.drain()
+    lowkiq.drain(raises=False)
     notes.then = raising(Broken("two"))
-    clock.advance(10)
-    app.drain()
+    lowkiq.advance(seconds=10)
+    lowkiq.drain(raises=False)
     notes.then = None
-    clock.advance(20)
-    app.drain()
+    lowkiq.advance(seconds=20)
+    assert ["a"] == lowkiq.drain().done
     worker.perform_async(jobs_of("a"))
-    app.drain()
+    lowkiq.drain()
 
     assert [None, "one", "two", None] == [job.error for (job,) in notes.jobs]

@@ -5,37 +5,35 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from lowkiq_lambda import JobError, Lowkiq
-from lowkiq_lambda.testing import ManualClock
+from lowkiq_lambda import JobError
+from lowkiq_lambda.testing import AppUnderTest
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
 
 
-def test_l17_perform_in_is_an_absolute_time(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_l17_perform_in_is_an_absolute_time(lowkiq: AppUnderTest) -> None:
     """L-17: in spite of its name it is a time; a job waits for it, and it is now by default."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
-    at = clock.time() + 60.5
+    worker = declare(lowkiq.app, "orders", notes)
+    at = lowkiq.clock.time() + 60.5
 
     (late,) = worker.perform_async([{"id": "late", "perform_in": at}])
     (fresh,) = worker.perform_async([{"id": "now"}])
-    app.drain()
+    lowkiq.drain()
     assert ([["now"]], at, at - 60.5) == (notes.ids, late.perform_in, fresh.perform_in)
-    clock.advance(60.4)
-    app.drain()
+    lowkiq.advance(seconds=60.4)
+    lowkiq.drain()
     assert [["now"]] == notes.ids
-    clock.advance(0.1)
-    app.drain()
+    lowkiq.advance(seconds=0.1)
+    lowkiq.drain()
 
     assert [["now"], ["late"]] == notes.ids
 
 
-def test_l17_perform_in_may_be_a_datetime_and_delay_is_the_relative_form(
-    app: Lowkiq, clock: ManualClock, queue_name: str
-) -> None:
+def test_l17_perform_in_may_be_a_datetime_and_delay_is_the_relative_form(lowkiq: AppUnderTest) -> None:
     """L-17: an aware datetime is its moment; `delay` counts from now, in seconds or as a timedelta."""
-    worker = declare(app, queue_name, Notes())
-    now = clock.time()
+    worker = declare(lowkiq.app, "orders", Notes())
+    now = lowkiq.clock.time()
     moment = datetime.fromtimestamp(now + 5, UTC)
 
     pushed = worker.perform_async(
@@ -51,18 +49,18 @@ def test_l17_perform_in_may_be_a_datetime_and_delay_is_the_relative_form(
 
 
 @pytest.mark.parametrize("decimals", [0.123457, 0.000001, 0.999999])
-def test_l19_times_keep_their_microseconds(app: Lowkiq, clock: ManualClock, queue_name: str, decimals: float) -> None:
+def test_l19_times_keep_their_microseconds(lowkiq: AppUnderTest, decimals: float) -> None:
     """L-19, E-48: a time passes through Redis and Lua without being rounded to 14 digits."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
+    worker = declare(lowkiq.app, "orders", notes)
     at = 1_700_000_000 + decimals
 
     (pushed,) = worker.perform_async([{"id": "a", "perform_in": at}])
     (again,) = worker.perform_async([{"id": "a", "payload": 2}])
-    app.drain()
+    lowkiq.drain()
 
     assert [at] * 3 == [pushed.perform_in, again.perform_in, notes.last.perform_in]
-    assert at < clock.time()
+    assert at < lowkiq.clock.time()
 
 
 @pytest.mark.parametrize(
@@ -85,32 +83,32 @@ def test_l19_times_keep_their_microseconds(app: Lowkiq, clock: ManualClock, queu
         (datetime(1980, 1, 1, tzinfo=UTC), "lies before 2001"),
     ],
 )
-def test_e67_times_that_are_none_are_refused(app: Lowkiq, queue_name: str, perform_in: object, why: str) -> None:
+def test_e67_times_that_are_none_are_refused(lowkiq: AppUnderTest, perform_in: object, why: str) -> None:
     """E-67, LB-15: milliseconds, seconds from now and negative numbers never become an invisible job."""
-    worker = declare(app, queue_name, Notes())
+    worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match=f"job 0: perform_in: .*{why}"):
         worker.perform_async([{"id": "a", "perform_in": perform_in}])
 
 
 @pytest.mark.parametrize("delay", [-0.1, -5, math.nan, math.inf, True, None, "5", timedelta(seconds=-1), 1e12])
-def test_e67_delays_that_are_none_are_refused(app: Lowkiq, queue_name: str, delay: object) -> None:
+def test_e67_delays_that_are_none_are_refused(lowkiq: AppUnderTest, delay: object) -> None:
     """E-67: a delay is at least 0 seconds, and ends before the year 10000."""
-    worker = declare(app, queue_name, Notes())
+    worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match=r"job 0: delay: (must be seconds from now|lies beyond the year 9999)"):
         worker.perform_async([{"id": "a", "delay": delay}])
 
 
-def test_e67_a_time_in_the_past_is_due_at_once(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_e67_a_time_in_the_past_is_due_at_once(lowkiq: AppUnderTest) -> None:
     """E-67: a past time is kept as it is, so the lag is told from it, and the job runs now."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
-    at = clock.time() - 86_400
+    worker = declare(lowkiq.app, "orders", notes)
+    at = lowkiq.clock.time() - 86_400
 
     (pushed,) = worker.perform_async([{"id": "a", "perform_in": at}])
-    (state,) = app.drainer.probe(app.queue_of(worker).shards)
-    app.drain()
+    (state,) = lowkiq.app.drainer.probe(lowkiq.app.queue_of(worker).shards)
+    lowkiq.drain()
 
     assert (at, 86_400, at) == (pushed.perform_in, state.lag, notes.last.perform_in)
 
@@ -122,31 +120,31 @@ def test_e67_a_time_in_the_past_is_due_at_once(app: Lowkiq, clock: ManualClock, 
         datetime(2030, 6, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     ],
 )
-def test_e67_aware_datetimes_are_their_moments(app: Lowkiq, queue_name: str, perform_in: datetime) -> None:
+def test_e67_aware_datetimes_are_their_moments(lowkiq: AppUnderTest, perform_in: datetime) -> None:
     """E-67: up to the year 9999, in any time zone."""
-    worker = declare(app, queue_name, Notes())
+    worker = declare(lowkiq.app, "orders", Notes())
 
     (pushed,) = worker.perform_async([{"id": "a", "perform_in": perform_in}])
 
     assert perform_in.timestamp() == pushed.perform_in
 
 
-def test_a_time_and_a_delay_are_one_too_many(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_a_time_and_a_delay_are_one_too_many(lowkiq: AppUnderTest) -> None:
     """Giving both is an error that says what each is."""
-    worker = declare(app, queue_name, Notes())
+    worker = declare(lowkiq.app, "orders", Notes())
 
     with pytest.raises(JobError, match=r"job 0: delay: give perform_in \(a time\) or delay \(from now\), not both"):
-        worker.perform_async([{"id": "a", "perform_in": clock.time(), "delay": 1}])
+        worker.perform_async([{"id": "a", "perform_in": lowkiq.clock.time(), "delay": 1}])
 
 
-def test_ln9_an_earlier_time_brings_nothing_forward(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+def test_ln9_an_earlier_time_brings_nothing_forward(lowkiq: AppUnderTest) -> None:
     """LN-9, L-27: a push with an earlier time onto a waiting id leaves the id's time as it was."""
     notes = Notes()
-    worker = declare(app, queue_name, notes)
-    at = clock.time() + 60
+    worker = declare(lowkiq.app, "orders", notes)
+    at = lowkiq.clock.time() + 60
     worker.perform_async([{"id": "a", "perform_in": at}])
 
-    (pushed,) = worker.perform_async([{"id": "a", "payload": 2, "perform_in": clock.time()}])
-    app.drain()
+    (pushed,) = worker.perform_async([{"id": "a", "payload": 2, "perform_in": lowkiq.clock.time()}])
+    lowkiq.drain()
 
     assert (at, True, []) == (pushed.perform_in, pushed.merged, notes.batches)

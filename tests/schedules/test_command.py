@@ -147,6 +147,14 @@ def test_next_tells_of_entries_that_never_come(capsys: pytest.CaptureFixture[str
     assert ["  never"] == text.split("\n\n")[3].splitlines()[1:]
 
 
+def test_next_tells_of_a_source_without_entries(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Silence could also mean that nothing was read."""
+    empty = written(tmp_path, "empty.toml", "")
+
+    assert 0 == main(["schedules", "next", empty])
+    assert f"{empty} has no entries.\n" == capsys.readouterr().out
+
+
 def test_next_goes_on_after_an_entry_that_cannot_work(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """X-8: it is named on the error output, the others are told, and the exit code says so."""
     table = '[{name}]\ncron = "{cron}"\nworker = "A"\nid = 1\n'

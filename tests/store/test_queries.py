@@ -1,11 +1,11 @@
 """What people see of jobs."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from lowkiq_lambda import Failure, JobError, JobView, Lowkiq, MorgueJob, ScoredPayload, Worker
 from lowkiq_lambda.store.inspect import id_ranges

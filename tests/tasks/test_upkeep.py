@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq, NoSuchTask, TaskClosed, Worker
-from lowkiq_lambda.aws.dispatch_function import tasks_of
 from lowkiq_lambda.aws.duty_task import look_after_tasks
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import Tick
+from lowkiq_lambda.aws.ticking import tasks_of
 from lowkiq_lambda.errors import BackendUnavailable, DeclarationError, ShardDamaged
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.store.shard.keys import TRACKING, ShardRef, TasksRef
@@ -250,28 +250,28 @@ def test_a_process_that_has_seen_no_task_does_nothing_for_tasks(app: Lowkiq, que
     assert ["queues"] == [*tasks_of(app, Settings())]
 
 
-def test_a_dispatcher_that_has_seen_a_task_looks_after_tasks(
+def test_a_tick_that_has_seen_a_task_looks_after_tasks(
     make_app: MakeApp, queue_name: str, told: Notes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its look for due work tells of tasks while items of any are kept; a tick then runs the duty, once in a minute."""
-    app, dispatching = make_app(), make_app()
-    worker, _ = declare(app, queue_name, Notes()), declare(dispatching, queue_name, Notes())
+    app, ticking = make_app(), make_app()
+    worker, _ = declare(app, queue_name, Notes()), declare(ticking, queue_name, Notes())
     callback = declare(app, f"{queue_name}-2", told)
-    declare(dispatching, f"{queue_name}-2", told)
+    declare(ticking, f"{queue_name}-2", told)
     unlooked(app, monkeypatch)
     with app.task("export", on_complete=(callback, None)) as task:
         task.push(worker, jobs_of("ab"))
     app.drain()
-    before = dispatching.follows_tasks
-    dispatching.drainer.probe(dispatching.drainer.shards())
+    before = ticking.follows_tasks
+    ticking.drainer.probe(ticking.drainer.shards())
 
-    tick = Tick(dispatching, Settings(), None, "dispatch", enough)  # type: ignore[arg-type]  # nothing is invoked
+    tick = Tick(ticking, Settings(), None, "dispatch", enough)
     summaries = [look_after_tasks(tick) for _ in range(2)]
 
-    assert (False, True) == (before, dispatching.follows_tasks)
-    assert "tasks" in tasks_of(dispatching, Settings())
+    assert (False, True) == (before, ticking.follows_tasks)
+    assert "tasks" in tasks_of(ticking, Settings())
     assert [{"looked": 1, "completed": 1}, None] == summaries
-    assert ["tasks"] == [duty.name for duty in dispatching.duties()]
+    assert ["tasks"] == [duty.name for duty in ticking.duties()]
     assert ("completed", {}) == (task.progress().state, tick.problems)
 
 

@@ -98,7 +98,7 @@ def test_a_function_reads_no_queues_unless_it_is_asked_to(  # noqa: PLR0913, PLR
     asked: bool | None,  # noqa: FBT001 - a case
     is_read: bool,  # noqa: FBT001 - as above
 ) -> None:
-    """Its dispatcher publishes them, and each drain would pay a round trip for it."""
+    """Its ticks publish them, and each drain would pay a round trip for it."""
     if function:
         monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", function)
     declare(app, queue_name, Notes())

@@ -67,7 +67,7 @@ def test_elsewhere_it_is_allowed() -> None:
 
 def test_every_function_refuses_the_embedded_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """What all functions start with refuses it, also where the app itself names it."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "dispatch")
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "drain")
 
     with pytest.raises(ConfigError, match="AWS_LAMBDA_FUNCTION_NAME says that this is a deployment"):
         find_redis(Lowkiq(Config(redis_url="embedded:")), Settings())
@@ -108,5 +108,5 @@ def test_without_a_server_a_push_names_the_way_out(monkeypatch: pytest.MonkeyPat
 
     assert (
         "No Redis is named. For development set LOWKIQ_REDIS_URL=embedded: (starts a real Valkey for this project); "
-        "else set it to your server."
+        "else set it to your server. A test takes the fixture lowkiq."
     ) == str(raised.value)

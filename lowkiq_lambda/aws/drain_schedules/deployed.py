@@ -27,6 +27,10 @@ class DeployError(LowkiqError):
     """AWS could not be asked, or refused: its own words are in the message."""
 
 
+class AwsUnreachable(DeployError):
+    """AWS could not be reached: try again a little later."""
+
+
 class Group:
     """A schedule group, in the account and the region that AWS's own settings name."""
 
@@ -154,7 +158,7 @@ def client(service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients' clas
         import boto3  # noqa: PLC0415 - as said above
         from botocore.config import Config  # noqa: PLC0415 - as said above
     except ModuleNotFoundError as error:
-        raise DeployError("boto3 is not installed: pip install 'lowkiq_lambda[aws]'.") from error
+        raise DeployError("boto3 is not installed: pip install 'lowkiq-lambda[aws]'.") from error
     settings = Config(
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS}, connect_timeout=10, read_timeout=30
     )
@@ -169,8 +173,10 @@ def said(failure: str) -> Iterator[None]:
     from botocore.exceptions import (  # noqa: PLC0415 - only this command needs it
         BotoCoreError,
         ClientError,
+        HTTPClientError,
         NoRegionError,
     )
+    from botocore.exceptions import ConnectionError as NoConnection  # noqa: PLC0415 - as above
 
     try:
         yield
@@ -180,5 +186,7 @@ def said(failure: str) -> Iterator[None]:
         raise DeployError(f"{failure}: {code}: {words} {_HINTS.get(code, '')}".rstrip()) from error
     except NoRegionError as error:
         raise DeployError("Name a region: set AWS_REGION.") from error
+    except (HTTPClientError, NoConnection) as error:
+        raise AwsUnreachable(f"{failure}: {error}") from error
     except BotoCoreError as error:
         raise DeployError(f"{failure}: {error}") from error

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.drain_schedules.guard import Held, QueueFound
-from lowkiq_lambda.declaring import MAX_SHARDS
-from lowkiq_lambda.store.inspect.declared_queues import declared_queues
+from lowkiq_lambda.store.inspect.declared_queues import declared_queues, readable_shards
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
-from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Declaration, Registered, read_registered
+from lowkiq_lambda.store.shard.declarations import Declaration, read_registered
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -22,7 +21,7 @@ def declarations_of(app: Lowkiq) -> dict[str, Declaration]:
 def queues_in_redis(app: Lowkiq) -> list[QueueFound]:
     """Every queue that the app's Redis knows, whoever made it, with what its shards hold. Raises BackendError."""
     declared = declared_queues(app.backend, app.config.retry_for)
-    shards = {name: _shards(name, there) for name, there in declared.items()}
+    shards = {name: readable_shards(name, there) for name, there in declared.items()}
     readable = {name: found for name, found in shards.items() if found}
     # One round trip for each node, for all of them.
     measured = queue_metrics(ShardReader(app.backend, app.config.retry_for), list(readable.values()))
@@ -42,16 +41,6 @@ def shards_counts(app: Lowkiq) -> list[int]:
     return [
         there.layout.most for queue, there in found if there and there.layout and there.agrees(queue.declaration(codec))
     ]
-
-
-def _shards(name: str, there: Registered) -> list[ShardRef]:
-    """None of a queue that a library with another layout has made: what is in its keys cannot be told."""
-    made_with = there.made_with
-    count = made_with.get("shards_count")
-    known = made_with.get("layout") in LAYOUTS and made_with.get("hash") in HASHES
-    if not (known and isinstance(count, int) and 1 <= count <= MAX_SHARDS):
-        return []
-    return there.shards(name)
 
 
 def _by_index(shards: Sequence[ShardRef], numbers: Sequence[Metrics]) -> tuple[Held, ...]:

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from lowkiq_lambda.cli.codes import DONE
-from lowkiq_lambda.cli.costs.bills import Month, Redis
 from lowkiq_lambda.cli.costs.comparison import Comparison, amount, price_table
+from lowkiq_lambda.cli.costs.month import MetricsKind, Month, Redis, WayOut
 from lowkiq_lambda.cli.costs.prices import BadPrice, Prices, changed, changed_by_file, load
 from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
 from lowkiq_lambda.cli.tables import whole
@@ -20,15 +20,16 @@ _MOST: Final = 10**12
 _MINUTES_OF_A_MONTH: Final = 44_640
 
 _HELP: Final = """
-Estimate what a month of jobs costs on AWS, in three ways, as a markdown table.
+Estimate what a month of jobs costs on AWS, in five ways, as a markdown table.
 
-Lambda: the stack of template.yaml, whose schedules visit each shard, with a tick a minute, alarms, metrics and the \
-dashboard. A container that idles: the daemon in the smallest task of Fargate, day and night. SQS FIFO and Lambda: the \
-same handler without this library, the id as message group. A cell is empty if the way does not need the row.
+Lambda: the stack of template.yaml with one schedule a minute, or with a schedule for each shard, and with its alarms, \
+metrics and dashboard. A container that idles: the daemon in the smallest task of Fargate, day and night. SQS FIFO and \
+EventBridge FIFO: the same handler without this library, the id as message group or event group. A cell is empty if \
+the way does not need the row.
 
-Not in it: taxes, transfer of data, other services that the handler calls, the programs that push, a NAT gateway or \
-endpoints if a function needs a way out of a VPC, a load balancer in front of a container's dashboard. An amount \
-without an option is assumed; lowkiq_lambda/cli/costs/bills.py has each with its reason.
+Not in it: taxes, transfer of data, other services that the handler calls, the programs that push, a load balancer in \
+front of a container's dashboard. An amount without an option is assumed; lowkiq_lambda/cli/costs/ has each with its \
+reason.
 """
 _EPILOGUE: Final = """
 EXIT CODES
@@ -42,6 +43,8 @@ EXAMPLES
     lowkiq costs --jobs 10_000_000 --job-seconds 0.05 --shards 24 --redis none
   A million jobs that wait 50 ms for something else, 20 at a time:
     lowkiq costs --job-seconds 0.05 --batch 1 --concurrency 20
+  An idle app with metrics of each queue, a secret, and a key for it:
+    lowkiq costs --jobs 0 --metrics queues --secrets 1 --kms-keys 1
   Another region: one price, or a file with those that differ
   ([metrics] dollars = 0.33 and so on):
     lowkiq costs --price lambda_requests=0.23
@@ -72,21 +75,34 @@ class CostOptions:
             converter=number(0, _MOST),
         ),
     ] = _USUAL.job_cpu
+    failures: Annotated[int, _count("Failures of handlers a month, each a line of log.", least=0)] = _USUAL.failures
     concurrency: Annotated[
         int, _count("Calls of the handler that run side by side in a shard; SQS hands over one at a time.", most=1_000)
     ] = _USUAL.concurrency
     batch: Annotated[int, _count("Ids in a call of the handler; messages in a request to SQS, there at most 10.")] = (
         _USUAL.batch
     )
-    shards: Annotated[int, _count("Shards, each with a schedule.", most=10_000)] = _USUAL.shards
-    queues: Annotated[int, _count("Queues, each with metrics of its own.", most=10_000)] = _USUAL.queues
+    shards: Annotated[int, _count("Shards; in the second column each has a schedule.", most=10_000)] = _USUAL.shards
+    queues: Annotated[int, _count("Queues.", most=10_000)] = _USUAL.queues
+    queue_functions: Annotated[
+        int, _count("Functions that drain some queues alone, each with a schedule a minute.", least=0, most=1_000)
+    ] = _USUAL.queue_functions
     schedule_minutes: Annotated[
-        int, _count("Minutes from one visit of a shard to the next.", most=_MINUTES_OF_A_MONTH)
+        int, _count("Minutes between visits of a shard with a schedule of its own.", most=_MINUTES_OF_A_MONTH)
     ] = _USUAL.schedule_minutes
     memory: Annotated[int, _count("Megabytes of a function.", least=128, most=10_240)] = _USUAL.memory
-    dashboard_requests: Annotated[int, _count("Requests to the dashboard a month.", least=0)] = (
-        _USUAL.dashboard_requests
-    )
+    metrics: Annotated[
+        MetricsKind, Parameter(help="The template's parameter: none, two of the app, or a dozen of each queue.")
+    ] = _USUAL.metrics
+    dashboard_hours: Annotated[
+        float, Parameter(help="Hours a month for which a page of the dashboard is open.", converter=number(0, _MOST))
+    ] = _USUAL.dashboard_hours
+    secrets: Annotated[int, _count("Secrets in Secrets Manager.", least=0, most=1_000)] = _USUAL.secrets
+    kms_keys: Annotated[int, _count("KMS keys of your own.", least=0, most=1_000)] = _USUAL.kms_keys
+    way_out: Annotated[
+        WayOut, Parameter(help="How functions in a VPC reach AWS's APIs: IPv6 costs nothing by the hour.")
+    ] = _USUAL.way_out
+    endpoints: Annotated[int, _count("Interface endpoints, if they are the way out.", most=1_000)] = _USUAL.endpoints
     redis: Annotated[
         Redis, Parameter(help="ElastiCache Serverless, its smallest node, or one that is paid for already.")
     ] = _USUAL.redis

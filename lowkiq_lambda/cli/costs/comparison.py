@@ -1,40 +1,38 @@
-"""The three bills side by side, and from where on which one is the cheapest."""
+"""The bills side by side, and from where on which one is the cheapest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from lowkiq_lambda.cli.costs.bills import (
-    MEGABYTES,
-    REDIS,
-    Bill,
-    Month,
-    Redis,
-    container_bill,
-    dollars,
-    lambda_bill,
-    sqs_bill,
-)
+from lowkiq_lambda.cli.costs.bills import MEGABYTES, REDIS, Bill, dollars
+from lowkiq_lambda.cli.costs.month import Month, Redis
+from lowkiq_lambda.cli.costs.of_lambda import minute_bill, shards_bill
+from lowkiq_lambda.cli.costs.of_others import bus_bill, container_bill, sqs_bill
 from lowkiq_lambda.cli.costs.prices import Prices
 from lowkiq_lambda.cli.tables import markdown, whole
 
 Ways: TypeAlias = dict[str, Callable[[Month], Bill]]
 
 WAYS: Final[Ways] = {
-    "Lambda, visits on a schedule": lambda_bill,
+    "Lambda, one schedule": minute_bill,
+    "Lambda, schedules of shards": shards_bill,
     "a container that idles": container_bill,
     "SQS FIFO and Lambda": sqs_bill,
+    "EventBridge FIFO and Lambda": bus_bill,
 }
 ROWS: Final = (
     "Lambda, requests",
     "Lambda, time",
     "EventBridge Scheduler",
+    "EventBridge: events",
     "SQS: send, receive, delete, poll",
     "Fargate",
     "Public IPv4 address",
     "API Gateway, for the dashboard",
     "Logs",
     "Metrics and alarms",
+    "Secrets and keys",
+    "Way out of the VPC",
 )
 CONCURRENCY: Final = (1, 10, 50)
 """What is told beside the month's own."""
@@ -62,7 +60,8 @@ class Comparison:
         bills = [self._dollars(way, self.month) for way in WAYS.values()]
         totals = [sum(bill.values()) for bill in bills]
         redis = [bill.get(REDIS, 0.0) for bill in bills]
-        lines = [(row, *(_cell(bill.get(row)) for bill in bills)) for row in ROWS]
+        rows = [row for row in ROWS if any(row in bill for bill in bills)]
+        lines = [(row, *(_cell(bill.get(row)) for bill in bills)) for row in rows]
         return markdown(
             (f"{amount(self.month.jobs, 'job')} a month, {amount(self.month.shards, 'shard')}", *WAYS),
             [
@@ -74,14 +73,19 @@ class Comparison:
         )
 
     def verdict(self) -> str:
-        """Who is the cheapest, and from how much work on a container is cheaper than Lambda's visits."""
+        """Which is the cheapest, and from how much work, and how many shards with schedules, a container costs less."""
         totals = {name: sum(self._dollars(way, self.month).values()) for name, way in WAYS.items()}
         cheapest = min(totals, key=totals.__getitem__)
-        jobs = first(lambda number: self._container_is_cheaper(replace(self.month, jobs=number)), MOST_JOBS)
-        shards = first(lambda number: self._container_is_cheaper(replace(self.month, shards=number)), MOST_SHARDS)
+        jobs = first(
+            lambda number: self._container_is_cheaper(minute_bill, replace(self.month, jobs=number)), MOST_JOBS
+        )
+        shards = first(
+            lambda number: self._container_is_cheaper(shards_bill, replace(self.month, shards=number)), MOST_SHARDS
+        )
         return (
             f"The cheapest is {cheapest}, with {_cell(totals[cheapest])}.\n"
-            f"A container costs less than Lambda's visits {_from(jobs, 'job')}, and {_from(shards, 'shard')}."
+            f"A container costs less than Lambda with one schedule {_from(jobs, 'job')}, and than schedules of shards "
+            f"{_from(shards, 'shard')}."
             f"{self._side_by_side()}"
         )
 
@@ -97,9 +101,9 @@ class Comparison:
         seconds = replace(self.month, concurrency=concurrency).running
         return self.prices["lambda_gigabyte_seconds"].of(seconds * gigabytes, free_tier=self.free_tier)
 
-    def _container_is_cheaper(self, month: Month) -> bool:
-        container, visits = (sum(self._dollars(way, month).values()) for way in (container_bill, lambda_bill))
-        return container < visits
+    def _container_is_cheaper(self, way: Callable[[Month], Bill], month: Month) -> bool:
+        container, other = (sum(self._dollars(one, month).values()) for one in (container_bill, way))
+        return container < other
 
     def _dollars(self, way: Callable[[Month], Bill], month: Month) -> dict[str, float]:
         return dollars(way(month), self.prices, free_tier=self.free_tier)

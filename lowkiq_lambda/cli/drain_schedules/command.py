@@ -5,10 +5,9 @@ import sys
 from functools import partial
 from typing import Final
 
-from cyclopts import App
-
+from lowkiq_lambda.aws.drain_schedules.deployed import AwsUnreachable
 from lowkiq_lambda.cli.asking import agreed
-from lowkiq_lambda.cli.codes import INTERRUPTED
+from lowkiq_lambda.cli.codes import AWAY, INTERRUPTED
 from lowkiq_lambda.cli.drain_schedules import flow
 from lowkiq_lambda.cli.drain_schedules.options import AppName, GuardOptions, PlanOptions, target_of
 from lowkiq_lambda.cli.parts import command_app
@@ -38,9 +37,10 @@ SETTINGS
 
 EXIT CODES
   0  The schedules are as they should be, or have become so.
-  1  The plan is refused, or a call of AWS or Redis failed: run it again.
+  1  The plan is refused, or AWS has refused a call; or the plan has changes
+     that were not made: a dry run, or the answer was not yes.
   2  The command line, the settings or the app cannot work.
-  3  The plan has changes that were not made: a dry run, or the answer was not yes.
+  3  AWS or Redis cannot be reached: run it again later.
 
 EXAMPLES
   What a deploy would change, and whether it would strand anything:
@@ -65,6 +65,22 @@ EXAMPLE
 """
 
 
+command: Final = command_app(
+    "drain-schedules",
+    help_=_HELP,
+    epilogue=_EPILOGUE,
+    usage="lowkiq drain-schedules [indexes] [OPTIONS] [MODULE:APP]",
+)
+_indexes: Final = command_app(
+    "indexes",
+    help_=_INDEXES_HELP,
+    epilogue=_INDEXES_EPILOGUE,
+    usage="lowkiq drain-schedules indexes [OPTIONS] [MODULE:APP]",
+)
+command.command(_indexes)
+
+
+@command.default
 def follow(
     app: AppName = None,
     /,
@@ -77,30 +93,15 @@ def follow(
     agree = partial(agreed, "Carry it out?")
     try:
         return flow.follow(flow.Deploy(app=app, target=target, options=options, guard=guard), os.environ, agree)
+    except AwsUnreachable as error:
+        sys.stderr.write(f"error: {error}\n")
+        return AWAY
     except KeyboardInterrupt:
         sys.stderr.write("Broken off: run the command again, it goes on from here.\n")
         return INTERRUPTED
 
 
+@_indexes.default
 def print_indexes(app: AppName = None, /, *, guard: GuardOptions = _GUARD) -> int:
     """Print the value for ShardIndexes; the exit code."""
     return flow.print_indexes(app, guard, os.environ)
-
-
-def build(program: str) -> App:
-    """The command line of a program that runs this command."""
-    return _app(program, program)
-
-
-def _app(name: str, program: str) -> App:
-    app = command_app(name, help_=_HELP, epilogue=_EPILOGUE, usage=f"{program} [indexes] [OPTIONS] [MODULE:APP]")
-    app.default(follow)
-    indexes = command_app(
-        "indexes", help_=_INDEXES_HELP, epilogue=_INDEXES_EPILOGUE, usage=f"{program} indexes [OPTIONS] [MODULE:APP]"
-    )
-    indexes.default(print_indexes)
-    app.command(indexes)
-    return app
-
-
-command: Final = _app("drain-schedules", "lowkiq drain-schedules")

@@ -14,7 +14,6 @@ from lowkiq_lambda.aws.drain_schedules.inventory import declarations_of, queues_
 from lowkiq_lambda.aws.drain_schedules.plan import Plan, make_plan
 from lowkiq_lambda.aws.drain_schedules.schedule import Schedule, indexes_of, wanted_schedule
 from lowkiq_lambda.aws.drain_schedules.text import describe
-from lowkiq_lambda.aws.environment import find_redis
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.drain_schedules.options import GuardOptions, PlanOptions, Target
@@ -90,6 +89,8 @@ def _load(named: str | None, guard: GuardOptions, environ: Mapping[str, str]) ->
         raise ConfigError(f"{spec} has no workers: name the module that declares them, or one that imports it.")
     if not guard.unguarded:
         with _hint():
+            from lowkiq_lambda.aws.environment import find_redis  # noqa: PLC0415 - only where AWS is asked
+
             find_redis(app, Settings.from_env(environ))
     return app
 

@@ -123,6 +123,8 @@ def print_next(
             code = MISUSED
         else:
             described.append(describe(entry, start, count, Absence(*span) if span else None))
+    if not found.entries:
+        described.append(f"{source} has no entries.")
     sys.stdout.write("\n".join(f"{text}\n" for text in described))
     return code
 

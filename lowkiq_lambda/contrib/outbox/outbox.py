@@ -10,13 +10,14 @@ from sqlalchemy import MetaData, Table, event
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
 
 from lowkiq_lambda.clock import Clock, SystemClock
+from lowkiq_lambda.contrib.checking import check_jobs
 from lowkiq_lambda.contrib.outbox.relay import Relay
 from lowkiq_lambda.contrib.outbox.rows import OutboxTable, Waiting, row_of
 from lowkiq_lambda.errors import DeclarationError, JobError
 from lowkiq_lambda.job import Pushed
-from lowkiq_lambda.push.client import Checker, Jobs, push_within
+from lowkiq_lambda.push.middlewares import Jobs, push_within
 from lowkiq_lambda.store.shard.codec import dump_json
-from lowkiq_lambda.worker import HOME, LATEST, FunctionWorker, Worker, shard_index, worker_of
+from lowkiq_lambda.worker import FunctionWorker, Worker, shard_index, worker_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
@@ -65,7 +66,10 @@ class Outbox:
         return self._rows.table
 
     def push(
-        self, session: "Session | scoped_session[Session]", worker: "type[Worker] | FunctionWorker", jobs: Jobs
+        self,
+        session: "Session | scoped_session[Session]",
+        worker: "type[Worker[Any]] | FunctionWorker[Any]",
+        jobs: Jobs,
     ) -> list[Pushed]:
         """Write jobs in the session's transaction; they are pushed once it has committed, else never.
 
@@ -95,21 +99,10 @@ class Outbox:
         """How many jobs have not been pushed yet, and for how long the oldest has waited."""
         return self._rows.waiting(_plain(session), self._clock.time())
 
-    def _write(self, session: Session, worker: type[Worker], jobs: Jobs) -> list[Pushed]:
+    def _write(self, session: Session, worker: type[Worker[Any]], jobs: Jobs) -> list[Pushed]:
         jobs, now = list(jobs), self._clock.time()
-        config = self._app.config
-        checker = Checker(
-            worker.shards_count,
-            config.dump_payload,
-            config.max_payload_bytes,
-            config.max_id_bytes,
-            now=lambda: now,
-            by_tenant=worker.tenants == HOME,
-            needs_score=worker.merge == LATEST,
-        )
-        by_shard = checker.check_all(jobs).by_shard
-        new_jobs = sorted((new for shard in by_shard.values() for new in shard), key=lambda new: new.position)
-        dump = config.dump_payload or dump_json
+        new_jobs = check_jobs(self._app, worker, jobs, now)
+        dump = self._app.config.dump_payload or dump_json
         rows = [row_of(worker.queue_name, job, new, dump, now) for job, new in zip(jobs, new_jobs, strict=True)]
         if rows:
             self._rows.write(session, rows)
@@ -152,7 +145,7 @@ class Outbox:
             logger.warning("the relay of an outbox could not be woken, and will run at its next time: %s", error)
 
 
-def _declare(app: "Lowkiq", name: str, relay: Relay) -> type[Worker]:
+def _declare(app: "Lowkiq", name: str, relay: Relay) -> type[Worker[Any]]:
     """The worker that runs the relay, and the schedule entry that runs it without a wake-up."""
 
     class OutboxRelay(Worker):

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, sessionmaker
 
-from lowkiq_lambda.push.client import NO_PAYLOAD
+from lowkiq_lambda.push.checking import NO_PAYLOAD
 from lowkiq_lambda.store.shard.chunks import NewJob
 from lowkiq_lambda.store.shard.codec import dump_json
 

@@ -11,6 +11,7 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import JobIds, QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.presentation.formatting import selected
 from lowkiq_lambda.store.inspect.actions import Actions
 
 
@@ -112,5 +113,5 @@ def evict(context: RequestContext, params: Holder) -> Evicted:
 def _to_chosen(context: RequestContext, params: JobIds, action: str, act: Callable[[Actions], int]) -> Changed:
     worker = worker_named(context, params.queue)
     changed = act(context.app.actions(worker))
-    audit.note(context, action, params.queue, audit.selected(params.ids), changed)
+    audit.note(context, action, params.queue, selected(params.ids), changed)
     return Changed(changed)

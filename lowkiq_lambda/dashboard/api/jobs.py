@@ -4,6 +4,7 @@ import base64
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -20,20 +21,20 @@ from lowkiq_lambda.dashboard.api.requests import (
     TimeRangeParams,
     worker_named,
 )
-from lowkiq_lambda.dashboard.api.responses import (
-    BuriedJob,
-    FailureResponse,
-    JobResponse,
-    JobSerializer,
-    WaitingJob,
-    fitting,
-)
+from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.diagnosis import diagnose
-from lowkiq_lambda.dashboard.diagnosis_words import NO_JOB
-from lowkiq_lambda.dashboard.limit_words import limits_of
 from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.presentation.diagnosis_words import NO_JOB
+from lowkiq_lambda.presentation.jobs import (
+    BuriedJob,
+    JobDetails,
+    JobResponse,
+    WaitingJob,
+    job_details,
+    serializer_for,
+    why,
+)
 from lowkiq_lambda.store.inspect.id_ranges import ListPosition
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page
@@ -65,21 +66,6 @@ class BuriedJobs(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-class JobDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """One job. It may wait, be in flight and lie in the morgue at once, with different payloads.
-
-    `failures`: the last five since its last success, newest first. `why`: a sentence for people that explains why the
-    job is or is not running. `next_at`: the time of the next expected event.
-    """
-
-    waiting: WaitingJob | None
-    processing: WaitingJob | None
-    morgue: BuriedJob | None
-    failures: list[FailureResponse]
-    why: str
-    next_at: float | None
-
-
 def waiting_by_id(context: RequestContext, params: IdRangeParams) -> WaitingJobs:
     """Waiting jobs by the bytes of their ids. Redis has no index for it, so the operation scans the list."""
     return _waiting(context, params, Queries.range_by_id, lambda _job: 0.0)
@@ -102,7 +88,7 @@ def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs
     """
     worker = worker_named(context, params.queue)
     return WaitingJobs(
-        **_search_page(params, context.app.queries(worker).search, JobSerializer(context, worker).waiting)
+        **_search_page(params, context.app.queries(worker).search, serializer_for(worker, context.mask).waiting)
     )
 
 
@@ -123,7 +109,7 @@ def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
     """
     worker = worker_named(context, params.queue)
     return BuriedJobs(
-        **_search_page(params, context.app.queries(worker).morgue_search, JobSerializer(context, worker).buried)
+        **_search_page(params, context.app.queries(worker).morgue_search, serializer_for(worker, context.mask).buried)
     )
 
 
@@ -131,29 +117,17 @@ def processing(context: RequestContext, params: PageParams) -> WaitingJobs:
     """Jobs in flight by shard and id."""
     worker = worker_named(context, params.queue)
     page = context.app.queries(worker).processing_page(params.limit, after=_after(params.cursor))
-    return WaitingJobs(**_part(page, map(JobSerializer(context, worker).waiting, page), lambda _job: 0.0))
+    return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), lambda _job: 0.0))
 
 
 def job(context: RequestContext, params: JobParams) -> JobDetails:
     """Serialized job, wherever it is."""
     worker = worker_named(context, params.queue)
-    queries, serializer = context.app.queries(worker), JobSerializer(context, worker)
-    # In the order of a job's states, so that a job that moves meanwhile is found at least once.
-    waiting, in_flight = queries.fetch([params.id]), queries.processing_fetch([params.id])
-    buried = queries.morgue_fetch([params.id])
-    views: list[JobView | MorgueJob] = [*waiting, *in_flight, *buried]
-    if not views:
+    serializer = serializer_for(worker, context.mask)
+    details = job_details(context.app.queries(worker), serializer, params.id, partial(why, context.app, worker))
+    if details is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "unknown_job", NO_JOB)
-    situation = queries.explain(params.id)
-    diagnosis = diagnose(situation, worker.concurrency, limits_of(context, worker, situation))
-    return JobDetails(
-        waiting=next(map(serializer.waiting, waiting), None),
-        processing=next(map(serializer.waiting, in_flight), None),
-        morgue=next(map(serializer.buried, buried), None),
-        failures=next((serializer.failures(each) for each in views if each.failures), []),
-        why=diagnosis.sentence,
-        next_at=diagnosis.next_at,
-    )
+    return details
 
 
 def _waiting(
@@ -161,7 +135,7 @@ def _waiting(
 ) -> WaitingJobs:
     worker = worker_named(context, params.queue)
     page = _read(context, worker, params, read)
-    return WaitingJobs(**_part(page, map(JobSerializer(context, worker).waiting, page), value))
+    return WaitingJobs(**_part(page, map(serializer_for(worker, context.mask).waiting, page), value))
 
 
 def _buried(
@@ -172,14 +146,16 @@ def _buried(
 ) -> BuriedJobs:
     worker = worker_named(context, params.queue)
     page = _read(context, worker, params, read)
-    return BuriedJobs(**_part(page, map(JobSerializer(context, worker).buried, page), value))
+    return BuriedJobs(**_part(page, map(serializer_for(worker, context.mask).buried, page), value))
 
 
 def _in_seconds(params: TimeRangeParams) -> TimeRangeParams:
     return msgspec.structs.replace(params, min=in_seconds(params.min), max=in_seconds(params.max))
 
 
-def _read(context: RequestContext, worker: type[Worker], params: Ranged, read: Callable[..., Page[View]]) -> Page[View]:
+def _read(
+    context: RequestContext, worker: type[Worker[Any]], params: Ranged, read: Callable[..., Page[View]]
+) -> Page[View]:
     reverse, after = params.order == "desc", _after(params.cursor)
     return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
 

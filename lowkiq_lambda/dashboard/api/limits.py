@@ -9,7 +9,7 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.requests import QueueName, QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.limit_words import change_words
+from lowkiq_lambda.presentation.limit_words import change_words
 from lowkiq_lambda.rate import Rate
 from lowkiq_lambda.worker import Worker
 
@@ -105,7 +105,7 @@ def _shards(context: RequestContext, queue: str) -> int:
     return len(context.app.queues[queue].shards)
 
 
-def _response(context: RequestContext, worker: type[Worker]) -> LimitsResponse:
+def _response(context: RequestContext, worker: type[Worker[Any]]) -> LimitsResponse:
     view = context.app.limits(worker).explain()
     return LimitsResponse(
         queue=view.queue_name,

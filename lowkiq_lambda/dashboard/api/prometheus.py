@@ -16,11 +16,12 @@ from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
 
+_OF_QUEUES: Final = "lowkiq_queue"
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricFamily(NamedTuple):
-    """A metric of all queues."""
+    """A metric; `field`: of a queue's numbers, empty where it is none of them."""
 
     name: str
     kind: str
@@ -28,6 +29,13 @@ class MetricFamily(NamedTuple):
     help: str
 
 
+UP: Final = MetricFamily("up", "gauge", "", "1 if Redis answered with the metrics of the queues.")
+BUILD_INFO: Final = MetricFamily(
+    "build_info", "gauge", "", "1, with the version of the library that the dashboard runs."
+)
+MISMATCHED: Final = MetricFamily(
+    "mismatched", "gauge", "", "1 if the queue's declaration in Redis differs from the app's."
+)
 METRIC_FAMILIES: Final = (
     MetricFamily("lag_seconds", "gauge", "lag", "Wait of the oldest due id, including ids in flight."),
     MetricFamily("oldest_due_age_seconds", "gauge", "oldest_due_age", "Wait of the oldest due id that no holder has."),
@@ -63,29 +71,23 @@ def show(context: RequestContext) -> Response:
 
 
 def _of_app(*, is_up: bool) -> Iterator[str]:
-    yield "# HELP lowkiq_up 1 if Redis answered with the metrics of the queues."
-    yield "# TYPE lowkiq_up gauge"
+    yield from _head("lowkiq", UP)
     yield f"lowkiq_up {int(is_up)}"
-    yield "# HELP lowkiq_build_info 1, with the version of the library that the dashboard runs."
-    yield "# TYPE lowkiq_build_info gauge"
+    yield from _head("lowkiq", BUILD_INFO)
     yield f'lowkiq_build_info{{version="{VERSION}",python="{python_version()}"}} 1'
 
 
 def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
     """The lines of the text format; None stands for a queue with another declaration in Redis."""
     labels = {name: f'{{queue="{_escaped(name)}"}}' for name in queues}
-    yield from _head(
-        "mismatched",
-        "gauge",
-        "1 if the queue's declaration in Redis differs from the app's.",
-    )
+    yield from _head(_OF_QUEUES, MISMATCHED)
     for queue, metrics in queues.items():
-        yield f"lowkiq_queue_mismatched{labels[queue]} {int(metrics is None)}"
-    for name, kind, field, text in METRIC_FAMILIES:
-        yield from _head(name, kind, text)
+        yield f"{_OF_QUEUES}_mismatched{labels[queue]} {int(metrics is None)}"
+    for family in METRIC_FAMILIES:
+        yield from _head(_OF_QUEUES, family)
         for queue, metrics in queues.items():
             if metrics is not None:
-                yield f"lowkiq_queue_{name}{labels[queue]} {getattr(metrics, field)!r}"
+                yield f"{_OF_QUEUES}_{family.name}{labels[queue]} {getattr(metrics, family.field)!r}"
 
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
@@ -100,9 +102,9 @@ def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
         }
 
 
-def _head(name: str, kind: str, text: str) -> Iterator[str]:
-    yield f"# HELP lowkiq_queue_{name} {text}"
-    yield f"# TYPE lowkiq_queue_{name} {kind}"
+def _head(prefix: str, family: MetricFamily) -> Iterator[str]:
+    yield f"# HELP {prefix}_{family.name} {family.help}"
+    yield f"# TYPE {prefix}_{family.name} {family.kind}"
 
 
 def _escaped(label: str) -> str:

@@ -1,7 +1,7 @@
 """Parameters of the API's operations. msgspec validates them before an operation runs."""
 
 from http import HTTPStatus
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -155,7 +155,7 @@ class JobIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ids: Ids
 
 
-def worker_named(context: RequestContext, name: str) -> type[Worker]:
+def worker_named(context: RequestContext, name: str) -> type[Worker[Any]]:
     """The worker of the queue. Raises ApiError."""
     worker = context.worker_named(name)
     if worker is None:

@@ -12,10 +12,10 @@ from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
-from lowkiq_lambda.dashboard.api.responses import JobSerializer
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import named_view, payload_of, problem_of, switch_all, target, upcoming, views
 from lowkiq_lambda.errors import NoSuchEntry
+from lowkiq_lambda.presentation.jobs import serializer_for
 from lowkiq_lambda.schedules.records import ScheduleView, Source
 from lowkiq_lambda.worker import Worker
 
@@ -161,7 +161,7 @@ def remove(context: RequestContext, params: OneEntry) -> Removed:
     return Removed(removed=True)
 
 
-def one_entry(context: RequestContext, worker: type[Worker], name: str) -> OneEntryResponse:
+def one_entry(context: RequestContext, worker: type[Worker[Any]], name: str) -> OneEntryResponse:
     """The entry of that name. Raises ApiError."""
     view = named_view(context, worker, name)
     if view is None:
@@ -169,7 +169,7 @@ def one_entry(context: RequestContext, worker: type[Worker], name: str) -> OneEn
     history = [FiringResponse(**msgspec.structs.asdict(one)) for one in view.history]
     fields = _fields(context, view)
     if entry := view.entry:
-        fields |= JobSerializer(context, worker).masked("payload", entry.id, payload_of(context, entry))
+        fields |= serializer_for(worker, context.mask).masked("payload", entry.id, payload_of(context, entry))
     return OneEntryResponse(**fields, upcoming=upcoming(view), history=history)
 
 

@@ -1,6 +1,6 @@
 """Metrics of queues and shards."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -8,20 +8,8 @@ from msgspec import Meta
 from lowkiq_lambda.dashboard.api.operations import NoParams
 from lowkiq_lambda.dashboard.api.requests import QueueParams, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.views import Metrics, ShardDetails, Stats
-
-
-class QueueStats(Metrics, frozen=True, kw_only=True):
-    """Metrics of a queue; its lag is the largest lag of its shards."""
-
-    name: str
-    shards_count: int
-
-
-class Queues(msgspec.Struct, frozen=True):
-    """All queues of the app, in declaration order."""
-
-    queues: list[QueueStats]
+from lowkiq_lambda.presentation.queues import Queues, queue_stats
+from lowkiq_lambda.views import ShardDetails, Stats
 
 
 class ShardStats(ShardDetails, frozen=True, kw_only=True):
@@ -32,7 +20,7 @@ class ShardStats(ShardDetails, frozen=True, kw_only=True):
     `held_until`: the end of the lease; 0 after a release. `gave_up`: Redis rejects the holder's writes, because an
     operator evicted it or its process is about to exit. `paused_until`: the end of the current or the last pause; null
     without a pause or for one without an end. `woken_until`: a drain was started, and has to acquire the shard before
-    this time.
+    this time. `role`: while the queue is resharded, a shard may be `closed` or `receiving`; nobody acquires it.
     """
 
     paused: Annotated[
@@ -53,19 +41,10 @@ def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 -
 
 def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters
     """Metrics of all queues."""
-    return Queues(
-        [
-            QueueStats(name=name, shards_count=len(metrics.shards), **_numbers(metrics))
-            for name, metrics in context.app.metrics().items()
-        ]
-    )
+    return Queues([queue_stats(name, len(metrics.shards), metrics) for name, metrics in context.app.metrics().items()])
 
 
 def shards(context: RequestContext, params: QueueParams) -> Shards:
     """Metrics of a queue's shards, and their holders."""
     details = context.app.queries(worker_named(context, params.queue)).shards()
     return Shards([ShardStats(**msgspec.structs.asdict(shard), paused=shard.is_paused) for shard in details])
-
-
-def _numbers(metrics: Metrics) -> dict[str, Any]:
-    return {field.name: getattr(metrics, field.name) for field in msgspec.structs.fields(Metrics)}

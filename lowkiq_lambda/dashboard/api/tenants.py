@@ -1,7 +1,7 @@
 """Operations on the tenants of a queue."""
 
 from http import HTTPStatus
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -92,7 +92,7 @@ def resume(context: RequestContext, params: OneTenant) -> Paused:
     return Paused(paused=False, until=None)
 
 
-def _worker_with_tenants(context: RequestContext, queue: str) -> type[Worker]:
+def _worker_with_tenants(context: RequestContext, queue: str) -> type[Worker[Any]]:
     worker = worker_named(context, queue)
     if worker.tenants is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "no_tenants", "The worker of the queue declares no tenants.")

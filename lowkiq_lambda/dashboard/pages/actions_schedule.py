@@ -1,7 +1,7 @@
 """Actions on one schedule entry, or on all of a queue."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -101,7 +101,7 @@ def act(context: RequestContext) -> Response:
     return context.redirect("schedules") if do == "remove" else context.redirect("schedule", queue=queue, name=name)
 
 
-def _run(context: RequestContext, worker: type[Worker], name: str, do: str) -> None:
+def _run(context: RequestContext, worker: type[Worker[Any]], name: str, do: str) -> None:
     schedules = context.app.schedules
     if do == "run_now":
         schedules.run_now(worker, name)

@@ -8,13 +8,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import iso
 from lowkiq_lambda.dashboard.pages.export_files import FILES, ExportFile, Line
 from lowkiq_lambda.dashboard.pages.filters import ListQuery, list_query
 from lowkiq_lambda.dashboard.pages.lists import JobPage
@@ -22,6 +21,7 @@ from lowkiq_lambda.dashboard.pages.morgue import MORGUE
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.rows import JobRow, rows_of
 from lowkiq_lambda.dashboard.pages.waiting import WAITING
+from lowkiq_lambda.presentation.formatting import iso
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.worker import Worker
 
@@ -90,7 +90,7 @@ def _pages(queries: Queries, listed: Exported, query: ListQuery) -> Iterator[Job
 
 def _content(  # noqa: PLR0913, PLR0917 - a list, and a file of it
     context: RequestContext,
-    worker: type[Worker],
+    worker: type[Worker[Any]],
     listed: Exported,
     query: ListQuery,
     pages: Iterator[JobPage],

@@ -10,9 +10,6 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.diagnosis import diagnose
-from lowkiq_lambda.dashboard.formatting import unescaped, visible
-from lowkiq_lambda.dashboard.limit_words import limits_of
 from lowkiq_lambda.dashboard.pages.job_task import task_of
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, RenderedPayload, RenderedProgress
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
@@ -20,6 +17,8 @@ from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.dashboard.pages.timeline import timeline
 from lowkiq_lambda.errors import JobError
 from lowkiq_lambda.job import Failure, JobView, MorgueJob
+from lowkiq_lambda.presentation.formatting import unescaped, visible
+from lowkiq_lambda.presentation.jobs import why
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import JobExplanation
 
@@ -77,7 +76,7 @@ def show(context: RequestContext) -> Response:
         # A journal is read as a whole, so not with each refresh.
         timeline=None if context.is_partial else timeline(context, worker, meant),
         situation=situation,
-        diagnosis=diagnose(situation, worker.concurrency, limits_of(context, worker, situation)),
+        diagnosis=why(context.app, worker, situation),
         max_retry_count=worker.max_retry_count,
         parts=parts,
         # Failures belong to the id, so each part has the same.

@@ -8,11 +8,11 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.durations import seconds_of
-from lowkiq_lambda.dashboard.limit_words import change_words
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.declared_limits import check_max_running
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.limit_views import LimitsView
+from lowkiq_lambda.presentation.limit_words import change_words
 from lowkiq_lambda.rate import Rate
 
 _FIELDS: Final = ("places", "ids", "per")

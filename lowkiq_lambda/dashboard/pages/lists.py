@@ -6,7 +6,6 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import unescaped, visible
 from lowkiq_lambda.dashboard.pages.actions_search import filter_of
 from lowkiq_lambda.dashboard.pages.chips import chips_of
 from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, list_query
@@ -14,6 +13,7 @@ from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_link
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.pages.sorting import Head
 from lowkiq_lambda.job import JobView, MorgueJob
+from lowkiq_lambda.presentation.formatting import unescaped, visible
 from lowkiq_lambda.store.inspect.id_ranges import SearchableList
 from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.views import Page

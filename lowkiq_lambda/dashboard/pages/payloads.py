@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import visible
-from lowkiq_lambda.dashboard.masking import MaskFailed, Masking
-from lowkiq_lambda.dashboard.payload_json import payload_json
 from lowkiq_lambda.dashboard.progress_words import progress_words
 from lowkiq_lambda.job import ProgressView, ScoredPayload
+from lowkiq_lambda.presentation.formatting import visible
+from lowkiq_lambda.presentation.masking import MaskFailed, Masking
+from lowkiq_lambda.presentation.payload_json import payload_json
 
 LARGEST: Final = 100_000
 """Bytes of a payload on a page."""
@@ -51,7 +51,7 @@ class PayloadRenderer:
     """Renders the payloads and cursors of one queue, masked."""
 
     def __init__(self, context: RequestContext, queue_name: str) -> None:
-        self._masking = Masking(context, queue_name)
+        self._masking = Masking(context.mask, queue_name)
         self._now = context.site.now()
 
     def whole(self, job_id: str, scored: ScoredPayload) -> RenderedPayload:

@@ -7,9 +7,9 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import quoted
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, find, give
+from lowkiq_lambda.presentation.formatting import quoted
 from lowkiq_lambda.process_views import Doing, Process
 
 Order: TypeAlias = Literal["quiet", "stop"]

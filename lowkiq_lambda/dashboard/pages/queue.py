@@ -1,6 +1,6 @@
 """Parts that the pages of a queue share."""
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -11,7 +11,7 @@ PAGE: Final = 100
 """Jobs on one page of a list."""
 
 
-def chosen_worker(context: RequestContext) -> type[Worker] | None:
+def chosen_worker(context: RequestContext) -> type[Worker[Any]] | None:
     """The worker of the queue in the address; None if the app has no such queue."""
     return context.worker_named(context.query.get("queue", ""))
 

@@ -1,12 +1,14 @@
 """One queue at a glance: its numbers, its chart, its shards, and its pause."""
 
+from typing import Any
+
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.charts import chart
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import visible
 from lowkiq_lambda.dashboard.pages.queue import chosen_worker, no_queue
 from lowkiq_lambda.dashboard.pages.spans import SPANS, span_links, span_of
+from lowkiq_lambda.presentation.formatting import visible
 from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.views import QueueOverview, Span
 from lowkiq_lambda.worker import Worker
@@ -36,7 +38,7 @@ def show(context: RequestContext) -> Response:
     )
 
 
-def _glance(context: RequestContext, worker: type[Worker], span: Span) -> QueueOverview:
+def _glance(context: RequestContext, worker: type[Worker[Any]], span: Span) -> QueueOverview:
     with context.app.overview(span, worker) as overview:
         (glance,) = overview.queues
     return glance

@@ -1,15 +1,15 @@
 """Jobs as rows of a list."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import quoted, visible
 from lowkiq_lambda.dashboard.pages.payloads import PayloadRenderer, shortened
 from lowkiq_lambda.dashboard.progress_words import progress_words
 from lowkiq_lambda.job import NEVER_FAILED, JobView, MorgueJob, ProgressView
+from lowkiq_lambda.presentation.formatting import quoted, visible
 from lowkiq_lambda.store.server.server_time import FAR
 from lowkiq_lambda.worker import Worker, shard_index
 
@@ -40,7 +40,7 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     progress_words: str
 
 
-def rows_of(context: RequestContext, worker: type[Worker], jobs: Iterable[JobView | MorgueJob]) -> list[JobRow]:
+def rows_of(context: RequestContext, worker: type[Worker[Any]], jobs: Iterable[JobView | MorgueJob]) -> list[JobRow]:
     """A row for each job."""
     renderer, now = PayloadRenderer(context, worker.queue_name), context.site.now()
     return [_row(context, worker, renderer, now, number, job) for number, job in enumerate(jobs)]
@@ -48,7 +48,7 @@ def rows_of(context: RequestContext, worker: type[Worker], jobs: Iterable[JobVie
 
 def _row(  # noqa: PLR0913, PLR0917 - shared by all rows, and of one row
     context: RequestContext,
-    worker: type[Worker],
+    worker: type[Worker[Any]],
     renderer: PayloadRenderer,
     now: float,
     number: int,

@@ -8,11 +8,11 @@ import msgspec
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.formatting import quoted, unescaped, visible
 from lowkiq_lambda.dashboard.navigation import MAIN
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.errors import JobError, NoSuchTask
 from lowkiq_lambda.job import id_text
+from lowkiq_lambda.presentation.formatting import quoted, unescaped, visible
 from lowkiq_lambda.views import FoundId, FoundIds, Place
 
 IDS: Final = 100

@@ -1,6 +1,6 @@
 """The tenants of a queue: their turns, and a pause of one."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
@@ -81,5 +81,5 @@ def act(context: RequestContext) -> Response:
     return context.redirect("tenants", queue=queue)
 
 
-def _refused(context: RequestContext, worker: type[Worker] | None) -> Response:
+def _refused(context: RequestContext, worker: type[Worker[Any]] | None) -> Response:
     return no_queue(context) if worker is None else context.refuse(404, NO_TENANTS)

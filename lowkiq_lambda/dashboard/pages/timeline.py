@@ -1,7 +1,7 @@
 """What became of an id, as the journal of its shard has it."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     since: float | None
 
 
-def timeline(context: RequestContext, worker: type[Worker], job_id: str) -> Timeline:
+def timeline(context: RequestContext, worker: type[Worker[Any]], job_id: str) -> Timeline:
     """What is known of the id. Raises BackendError."""
     told = context.app.queries(worker).biography(job_id)
     events = [

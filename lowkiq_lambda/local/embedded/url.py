@@ -7,15 +7,14 @@ A relative folder lies at the root of the project, so that a program started in 
 same server.
 """
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.config import EMBEDDED
 from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.project import project_root
 
 _DEFAULT: Final = ".lowkiq"
-_MARKS: Final = ("pyproject.toml", ".git")
 
 
 def folder_of(url: str, data_dir: str | None = None) -> Path:
@@ -34,14 +33,4 @@ def folder_of(url: str, data_dir: str | None = None) -> Path:
 
 def default_folder(name: Path = Path(_DEFAULT)) -> Path:
     """The folder of that name at the root of the project."""
-    return _project_root(Path.cwd()) / name
-
-
-def _project_root(start: Path) -> Path:
-    """The nearest folder with a mark of a project, from here upwards; `start` where none has one."""
-    # A folder above may be closed to us.
-    with suppress(OSError):
-        for folder in (start, *start.parents):
-            if any((folder / mark).exists() for mark in _MARKS):
-                return folder
-    return start
+    return project_root() / name

@@ -110,6 +110,9 @@ class Actions(ShardActions):
         """
         if (ids is None) == (filter is None):
             raise ValueError("Give ids, or a filter.")
+        given: object = error
+        if not isinstance(given, str):
+            raise TypeError(f"error must be a text, not {type(given).__name__}.")
         told = self._dump_error(error)
         if ids is not None:
             return self._to_ids("bury", ids, told)

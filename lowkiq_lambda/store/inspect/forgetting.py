@@ -1,7 +1,7 @@
 """What a queue remembers of pushes and of what was done, forgotten: keys of jobs, and marks of ids."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from lowkiq_lambda.job import id_text
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
@@ -23,13 +23,24 @@ class ForgottenReply(ReplyShape, frozen=True):
 
 
 def forget_keys(reader: ShardReader, pushed: Iterable[tuple[object, str]]) -> int:
-    """Forget that jobs with these ids and keys were pushed; how many were remembered. Raises JobError, BackendError."""
+    """Forget that jobs with these ids and keys were pushed; how many were remembered.
+
+    Raises JobError, TypeError, BackendError.
+    """
     digests: dict[ShardRef, list[Argument]] = {}
-    for given, key in pushed:
+    for given, key in _pairs(pushed):
         job_id = id_text(given)
         shard = reader.shards.home_of(job_id)
         digests.setdefault(shard.using((RECEIPTS,)), []).append(key_digest(job_id, key))
     return _forget(reader, "forget_keys", digests)
+
+
+def _pairs(pushed: Any) -> list[tuple[object, str]]:  # noqa: ANN401 - whatever is given
+    listed = [*pushed] if isinstance(pushed, Iterable) and not isinstance(pushed, str | bytes) else [pushed]
+    for one in listed:
+        if not (isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], str)):  # noqa: PLR2004 - a pair
+            raise TypeError(f"forget_keys takes pairs of an id and a key, not {one!r}.")
+    return listed
 
 
 def forget_all_keys(reader: ShardReader) -> int:

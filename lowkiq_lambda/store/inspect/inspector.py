@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.error_views import ErrorGroups
@@ -65,6 +66,6 @@ class Inspector:
         morgue_limits = config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age
         return Actions(self._reader._replace(shards=shards), merge, morgue_limits, config.dump_error)
 
-    def limits(self, worker: type[Worker], shards: QueueShards) -> QueueLimits:
+    def limits(self, worker: type[Worker[Any]], shards: QueueShards) -> QueueLimits:
         """The limits of the worker's queue, which has these shards."""
         return QueueLimits(self._reader._replace(shards=shards), worker)

@@ -77,8 +77,9 @@ class InFlightJobsReply(ReplyShape, frozen=True):
 
 
 def id_texts(ids: Iterable[object]) -> list[str]:
-    """The ids as they are stored, each once. Raises JobError for an invalid id, TypeError for a lone text."""
-    if isinstance(ids, str | bytes):
+    """The ids as they are stored, each once. Raises JobError for an invalid id, TypeError for a lone one."""
+    given: object = ids
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise TypeError(f"ids are given as a list, not as one {type(ids).__name__}")
     return list(dict.fromkeys(map(id_text, ids)))
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
+from lowkiq_lambda.job import is_number
 from lowkiq_lambda.store.inspect.orders import order_each
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -17,7 +18,7 @@ def set_journal_level(reader: ShardReader, level: JournalLevel, seconds: float, 
     """Set the level of the shards, "all" for so many seconds. Raises ValueError, BackendError."""
     if level not in get_args(JournalLevel):
         raise ValueError(f"The level of a journal is trouble or all, not {level!r}.")
-    if not 0 < seconds <= LONGEST:
+    if not is_number(seconds) or not 0 < seconds <= LONGEST:
         raise ValueError(f"seconds must be more than 0 and at most {LONGEST:.0f}, not {seconds!r}.")
 
     def until(shard: ShardRef) -> list[Argument]:

@@ -62,7 +62,7 @@ class IsLimitedReply(ReplyShape, frozen=True):
 class QueueLimits:
     """What `app.limits(worker)` returns. Each method raises BackendError where Redis cannot serve."""
 
-    def __init__(self, reader: ShardReader, worker: type[Worker]) -> None:
+    def __init__(self, reader: ShardReader, worker: type[Worker[Any]]) -> None:
         self._reader = reader
         self._worker = worker
         self._queue = QueueRef(worker.queue_name)

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 from lowkiq_lambda.store.inspect.history import command, history, windows
 from lowkiq_lambda.store.inspect.metrics import stream_totals
+from lowkiq_lambda.store.server.vitals import info_fields
 from lowkiq_lambda.store.shard.declarations import Declaration, Registered, registered
 from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.layout import QueueShards
@@ -84,8 +85,7 @@ def server_view(answer: object, address: str) -> ServerView:
     """What a node's INFO says."""
     if not isinstance(answer, bytes):
         return ServerView(address=address)
-    lines = (line.partition(":") for line in answer.decode(errors="replace").splitlines())
-    info = {name: value for name, colon, value in lines if colon}
+    info = info_fields(answer.decode(errors="replace"))
     ours = "valkey_version" in info
     return ServerView(
         address=address,

@@ -26,5 +26,5 @@ def position_after(after: str | None) -> ListPosition | None:
         return None
     try:
         return ListPosition.of(after)
-    except ValueError as error:
+    except (AttributeError, ValueError) as error:
         raise ValueError(f"after={after!r} is not the `next` of a page.") from error

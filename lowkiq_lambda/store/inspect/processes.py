@@ -64,7 +64,10 @@ class Processes(Sequence[Process]):
         return self._order(process, "stop")
 
     def _order(self, process: Process | str, order: Literal["quiet", "stop"]) -> bool:
-        process_id = process if isinstance(process, str) else process.id
+        given: object = process
+        if not isinstance(given, Process | str):
+            raise TypeError(f"A process is one of those listed, or its id, not {given!r}.")
+        process_id = given if isinstance(given, str) else given.id
         return OrderReply.of(self._call("order_process", [process_id, order])).status == b"OK"
 
     def _read(self) -> list[Process]:

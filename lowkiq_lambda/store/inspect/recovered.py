@@ -2,12 +2,14 @@
 
 from lowkiq_lambda.journal_views import JournalEntry, Recovered, Whereabouts
 from lowkiq_lambda.store.inspect.journal import read_journals
+from lowkiq_lambda.store.inspect.paging import check_limit
 from lowkiq_lambda.store.inspect.whereabouts import whereabouts
 from lowkiq_lambda.store.shard.reader import ShardReader
 
 
 def recovered(reader: ShardReader, limit: int) -> list[Recovered]:
-    """The last recoveries in the reader's shards, the newest first. Raises BackendError."""
+    """The last recoveries in the reader's shards, the newest first. Raises ValueError, BackendError."""
+    check_limit(limit)
     journals = read_journals(reader, reader.shards.with_left())
     entries = [entry for journal in journals for entry in journal if entry.kind == "recovered"]
     newest = sorted(entries, key=lambda entry: (entry.at, entry.shard, entry.number), reverse=True)[:limit]

@@ -96,7 +96,12 @@ def carry_out(actions: Actions, action: BulkAction) -> int:
 def how_to_go_on(action: BulkAction) -> str:
     """Where another call goes on, that finds in the morgue what this one has not put back."""
     start = "" if action.redrive is None else f" with start={action.redrive.due_at(action.changed):.3f}"
-    return f"{action.changed:,} ids wait again; the same call{start} does the rest at the same rate."
+    return f"{ids_again(action.changed)}; the same call{start} does the rest at the same rate."
+
+
+def ids_again(count: int) -> str:
+    """So many ids wait again."""
+    return "1 id waits again" if count == 1 else f"{count:,} ids wait again"
 
 
 def previews(actions: Actions, action: BulkAction) -> Iterator[RedrivePreview]:

@@ -1,7 +1,8 @@
 """What an operator does to shards as a whole: pauses, their holders, what was set aside, and the journal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from lowkiq_lambda.job import is_number
 from lowkiq_lambda.store.inspect.action_scripts import PauseReply
 from lowkiq_lambda.store.inspect.damaged_records import delete_damaged
 from lowkiq_lambda.store.inspect.jobs import UNLIMITED
@@ -83,8 +84,11 @@ class ShardActions:
         """Write pushes, claims and outcomes into the journal too for so long ("all"), or from now on not ("trouble").
 
         `shards` (None: all of the queue) may be their numbers. Raises ValueError if `seconds` is not above 0 or more
-        than a day.
+        than a day, and for what is no shard of the queue.
         """
+        given: object = shards
+        if not (given is None or isinstance(given, Iterable)):
+            raise TypeError(f"shards are given as a list, not as one {type(given).__name__}")
         chosen = self.reader.shards if shards is None else [self._shard(shard) for shard in shards]
         set_journal_level(self.reader, level, seconds, chosen)
 
@@ -93,7 +97,13 @@ class ShardActions:
         self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
 
     def _shard(self, shard: ShardRef | int) -> ShardRef:
-        return self.reader.shards[shard] if isinstance(shard, int) else shard
+        given: object = shard
+        shards = self.reader.shards
+        if isinstance(given, ShardRef) and given in shards:
+            return given
+        if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(shards):
+            return shards[given]
+        raise ValueError(f"A shard is one of the queue, or its number from 0 to {len(shards) - 1}, not {given!r}.")
 
     def _set_pause(self, until_of: Callable[[float], Argument]) -> float:
         reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
@@ -105,6 +115,6 @@ class ShardActions:
 
 def _end_of_pause(seconds: float | None) -> Callable[[float], Argument]:
     """When a pause that begins at a time ends. Raises ValueError if `seconds` is not above 0."""
-    if seconds is not None and not seconds > 0:
+    if seconds is not None and not (is_number(seconds) and seconds > 0):
         raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
     return lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER)

@@ -15,10 +15,11 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
-from lowkiq_lambda.views import JobExplanation, ShardDetails, TenantTurn
+from lowkiq_lambda.views import JobExplanation, ShardDetails, ShardRole, TenantTurn
 
 _NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
 """As in suspects.lua: the troubles with which an id runs alone."""
+_ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"receiving": "receiving"}
 
 
 class ShardDetailsReply(ReplyShape, frozen=True):
@@ -38,6 +39,7 @@ class ShardDetailsReply(ReplyShape, frozen=True):
     woken_until: bytes
     started: int
     """Started jobs that wait."""
+    role: bytes
 
 
 class ExplainJobReply(ReplyShape, frozen=True):
@@ -120,7 +122,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply
         probation=_has_probation(job, trouble),
         in_flight=bool(job.in_flight),
         buried_at=_time(job.buried_at),
-        closed=bool(job.closed),
+        closed=bool(job.closed) and not job.shard.role,
         least_version=int(job.least_version) if job.least_version else None,
         progress=progress_view(job.progress),
         gathers_until=_time(job.gathers_until) if perform_in is not None and perform_in > now else None,
@@ -175,6 +177,7 @@ def _shard(index: int, reply: ShardDetailsReply, now: float) -> ShardDetails:
         gave_up=bool(reply.gave_up),
         paused_until=math.inf if times.paused_until and times.paused_until >= FOREVER else times.paused_until,
         woken_until=_time(reply.woken_until),
+        role=_ROLES[reply.role],
     )
 
 

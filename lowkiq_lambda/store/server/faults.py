@@ -141,6 +141,11 @@ def unless_error(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
     return reply
 
 
+def unless_refused(reply: Any) -> Any:  # noqa: ANN401 - what the server answered
+    """The reply; None where the server has no such command, or the user may not call it; raised where it is away."""
+    return None if isinstance(reply, ResponseError) else unless_error(reply)
+
+
 def is_transient(error: Exception) -> bool:
     """Whether the same call may well succeed a little later.
 

@@ -10,6 +10,8 @@ from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.primary import SentinelPool
 
 _OLDEST: Final = (6, 2)
+OLDEST: Final = ".".join(map(str, _OLDEST))
+"""The oldest version of Redis that serves."""
 
 
 def check_server(client: "redis.Redis | RedisCluster") -> list[str]:
@@ -69,10 +71,14 @@ def _configured_policy(node: redis.Redis) -> str | None:
 
 def version_warnings(version: str) -> Iterator[str]:
     """A warning where the version is known and too old."""
+    if is_too_old(version):
+        yield f"The server's version is {version}, and {OLDEST} is the oldest that is supported."
+
+
+def is_too_old(version: str) -> bool:
+    """Whether it is known to be older than the oldest."""
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if len(numbers) == len(_OLDEST) and numbers < _OLDEST:
-        oldest = ".".join(map(str, _OLDEST))
-        yield f"The server's version is {version}, and {oldest} is the oldest that is supported."
+    return len(numbers) == len(_OLDEST) and numbers < _OLDEST
 
 
 def _version(node: redis.Redis) -> str:

@@ -1,6 +1,7 @@
 """Payloads to bytes and back: canonical JSON, one byte string for one value whatever the order of its keys."""
 
 import math
+from dataclasses import is_dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -57,7 +58,17 @@ def _difference(given: object, restored: object, path: str) -> str | None:
         return _dict_difference(given, restored, path)
     if isinstance(given, list | tuple):
         return _list_difference(given, restored, path)
-    return f"{_at(path)}JSON has no form for {kind.__name__}: give a str or a number instead"
+    return f"{_at(path)}JSON has no form for {kind.__name__}: {_instead(given, path)}"
+
+
+def _instead(given: object, path: str) -> str:
+    """What to give in place of it."""
+    if isinstance(given, set | frozenset):
+        return "give a list instead"
+    if is_dataclass(given) or isinstance(given, msgspec.Struct):
+        declared = "" if path else f", or declare the type of the payloads: Worker[{type(given).__name__}]"
+        return f"give a dict instead{declared}"
+    return "give a str or a number instead"
 
 
 def _float_difference(given: object, restored: object, path: str) -> str | None:

@@ -35,7 +35,8 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]
 return redis.call('GET', KEYS[1])
 """
 _RESHARDING: Final = "resharding"
-_ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING})
+_PAYLOAD: Final = "payload"
+_ABOUT: Final = frozenset({"generation", "changing", "nonce", _RESHARDING, _PAYLOAD})
 """Of the stored declaration what is no term of it."""
 
 
@@ -79,6 +80,8 @@ class Registered:
     """Distinguishes equal declarations that two clients write at once."""
     layout: Layout | None = None
     """Where ids are, of a queue that is being resharded, or was."""
+    payload: str = field(default="", compare=False)
+    """The type of payloads that code has declared last, and the digits of its schema: for people, and no term."""
     stored: bytes = field(default=b"", compare=False)
     """The bytes in Redis, if it was read from there."""
 
@@ -87,7 +90,8 @@ class Registered:
         """The bytes to store."""
         about = {"generation": self.generation, "changing": self.changing, "nonce": self.nonce}
         moves = {} if self.layout is None else {_RESHARDING: self.layout}
-        return self.stored or msgspec.json.encode({**self.made_with, **about, **moves})
+        types = {_PAYLOAD: self.payload} if self.payload else {}
+        return self.stored or msgspec.json.encode({**self.made_with, **about, **moves, **types})
 
     @property
     def is_readable(self) -> bool:
@@ -128,6 +132,7 @@ class _RequiredFields(msgspec.Struct, frozen=True):
     changing: bool
     nonce: str
     resharding: Layout | None = None
+    payload: str = ""
 
 
 def registered(stored: object) -> Registered:
@@ -139,7 +144,7 @@ def registered(stored: object) -> Registered:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return Registered({}, 0, stored=text)
     about = {name: value for name, value in made_with.items() if name not in _ABOUT}
-    return Registered(about, fields.generation, fields.changing, fields.nonce, fields.resharding, text)
+    return Registered(about, fields.generation, fields.changing, fields.nonce, fields.resharding, fields.payload, text)
 
 
 def declare(

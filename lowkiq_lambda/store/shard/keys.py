@@ -275,6 +275,11 @@ def actions_key(queue_name: str) -> str:
     return f"{_queue_prefix(queue_name)}:actions"
 
 
+def told_key(queue_name: str) -> str:
+    """Where the ticks of functions keep what they have told of a queue."""
+    return f"{_queue_prefix(queue_name)}:told"
+
+
 def notification_channel(queue_name: str) -> str:
     """The channel on which a push says that a shard has work sooner than before."""
     return f"{PREFIX}:{escape(queue_name)}:notify"

@@ -11,6 +11,7 @@ import msgspec
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TIMETABLE, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.replicas import Replicas
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 TRAVELLING: Final = (TIMETABLE, RECEIPTS, TRACKING, HEADERS)
@@ -131,11 +132,15 @@ class Burials(NamedTuple):
 class MovingShards:
     """The calls of one move, by its epoch. Raises Overtaken where a later one has begun, and BackendError."""
 
-    def __init__(self, backend: Backend, epoch: int, merge: str, retry_for: float) -> None:
+    def __init__(
+        self, backend: Backend, epoch: int, merge: str, retry_for: float, replicas: Replicas | None = None
+    ) -> None:
+        """`replicas`: have to have what the next step relies on; None if nobody waits for them."""
         self._backend = backend
         self._epoch = epoch
         self._merge = merge
         self._retry_for = retry_for
+        self._replicas = replicas
 
     def tell(self, shards: Sequence[ShardRef], seconds: float = 0.0) -> list[Told]:
         """What the shards say; with `seconds` nobody takes them for so long, and their holders come to an end."""
@@ -156,6 +161,8 @@ class MovingShards:
         (reply,) = self._each("seal", [shard], [self._merge, *burials.limits, burials.crashed, *dead_head])
         if reply[0] == b"HELD":
             return None
+        if self._replicas:
+            self._replicas.have([shard])
         sealed = SealReply.of(reply)
         return Sealed(Floors(int(sealed.arrival), sealed.last_score, sealed.token), sealed.counters)
 
@@ -174,6 +181,9 @@ class MovingShards:
             for shard, rows in brought
         ]
         self._all(calls)
+        if self._replicas:
+            # Before the rows are dropped where they came from.
+            self._replicas.have([shard for shard, _ in brought])
 
     def open(self, shard: ShardRef, counters: Sequence[bytes], bases: Mapping[str, int]) -> None:
         """Open a shard that has received all. `bases`: what was added to the arrival numbers of each old shard."""

@@ -17,9 +17,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 import msgspec
@@ -109,7 +108,7 @@ class Part(NamedTuple):
 class Linker:
     """Links the scripts of a folder."""
 
-    def __init__(self, root: Traversable) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
         self._parts: dict[str, Part] = {}
 
@@ -172,7 +171,7 @@ class Linker:
         return order
 
 
-_linker: Final = Linker(files("lowkiq_lambda.store") / "lua")
+_linker: Final = Linker(Path(__file__).parents[1] / "lua")
 
 
 @cache

@@ -1,6 +1,6 @@
 """Wakes: notes in shards that a drain is about to be started there, so that no second one is.
 
-Every starter of drains asks here first: a push into an idle shard, the dispatcher, a drain that leaves work behind.
+Every starter of drains asks here first: a push into an idle shard, a tick, a drain that leaves work behind.
 """
 
 import logging

@@ -50,6 +50,11 @@ def exit_once(job_id: str, _batch: Batch) -> None:
         raise SystemExit(3)
 
 
+def interrupt(_job_id: str, _batch: Batch) -> None:
+    """Raise what Ctrl-C raises, though nobody has pressed it."""
+    raise KeyboardInterrupt
+
+
 def take_a_tenth(_job_id: str, _batch: Batch) -> None:
     """Work for a tenth of a second."""
     threading.Event().wait(0.1)
@@ -73,6 +78,7 @@ declare_stage_worker(
         "hang once": hang_once,
         "await stop once": await_stop_once,
         "exit once": exit_once,
+        "interrupt": interrupt,
         "take a tenth": take_a_tenth,
         "leave": leave,
         "shoot": shoot,

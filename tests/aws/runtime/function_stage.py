@@ -14,7 +14,7 @@ from tests.kit.stored import State, stored
 from tests.kit.waiting import eventually
 
 DRAIN: Final = "lowkiq_lambda.aws.drain_function.handler"
-DISPATCH: Final = "lowkiq_lambda.aws.dispatch_function.handler"
+TICK: Final = {"tick": "only"}
 DASHBOARD: Final = "lowkiq_lambda.aws.dashboard_function.handler"
 TIMEOUT: Final = 30.0
 PLENTY: Final = 20.0

@@ -19,7 +19,7 @@ def test_p2_a_run_killed_in_the_middle_of_a_batch_loses_nothing(stage: FunctionS
     for ids, do in ((BEFORE, "note"), ("g", "hang once"), (BEHIND, "note")):
         stage.push(ids, do, 1)
         stage.push(ids, "note", 2)
-    environment = stage.environment()
+    environment = stage.environment(metrics="queues")
     running = environment.begin({"shard": 0}, timeout=PLENTY)
     stage.await_told("begin", id="g")
     environment.time_out()
@@ -50,7 +50,7 @@ def test_what_a_killed_run_had_done_is_in_its_metrics(stage: FunctionStage) -> N
     """Metrics are flushed after every batch: of the batches before the one that was killed none is missing."""
     stage.push(BEFORE)
     stage.push("g", "hang once")
-    environment = stage.environment()
+    environment = stage.environment(metrics="queues")
     running = environment.begin({"shard": 0}, timeout=PLENTY)
     stage.await_told("begin", id="g")
     environment.time_out()
@@ -64,7 +64,7 @@ def test_metrics_can_be_read_while_the_function_runs(stage: FunctionStage) -> No
     """They do not wait for the end of the invocation."""
     stage.push(BEFORE)
     stage.push("w", "wait", 2)
-    environment = stage.environment()
+    environment = stage.environment(metrics="queues")
     running = environment.begin({"shard": 0}, timeout=PLENTY)
     stage.await_told("begin", id="w")
 

@@ -12,7 +12,7 @@ def test_p4_who_was_frozen_longer_than_its_lease_has_no_say_any_more(make_stage:
     stage = make_stage(batch_size=1)
     stage.push(IDS[0], "await stop once")
     stage.push(IDS[1:], number=2)
-    frozen, other = stage.environment(lease_ttl=1.0), stage.environment(lease_ttl=10.0)
+    frozen, other = stage.environment(lease_ttl=1.0, metrics="queues"), stage.environment(lease_ttl=10.0)
     running = frozen.begin({"shard": 0}, timeout=60.0)
     (begun,) = stage.await_told("begin", id="a")
     frozen.freeze()

@@ -4,10 +4,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from tests.kit import awake
+from tests.kit.awake import AwakeTimer
 from tests.kit.servers.lambda_outcome import Crashed, Error, Killed
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 from tests.kit.waiting import eventually
@@ -67,15 +71,27 @@ def test_a_handler_that_cannot_be_imported_is_an_error(tmp_path: Path) -> None:
 def test_the_deadline_kills_without_cleaning_up(environment: LambdaEnvironment) -> None:
     """SIGKILL when the time is over, not before; what was printed is in the log; the next invocation is cold."""
     environment.invoke({"do": "nothing"})
-    killed = environment.invoke({"do": "hang"}, timeout=0.3)
+    killed = environment.invoke({"do": "hang"}, timeout=1.0)
     after = environment.begin({"do": "nothing"}).result()
 
     assert isinstance(killed, Killed)
-    assert 0.3 <= killed.seconds
+    assert 1.0 <= killed.seconds
     assert [{"_aws": {}, "calls": 2}] == killed.metrics
     assert "cleaned up" not in environment.log
     assert (False, True) == (killed.cold, after.cold)
     assert killed.pid != after.pid
+
+
+def test_a_machine_that_stands_still_uses_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline is late by as much: else what a loaded machine does not run would be killed for it."""
+    minutes = count(step=60)
+    monkeypatch.setattr(awake, "monotonic", lambda: next(minutes))
+    over = Event()
+
+    AwakeTimer(0.29, over.set).run()
+
+    assert over.is_set()
+    assert 2 * 3 * 60 == next(minutes)
 
 
 def test_what_it_prints_can_be_read_while_it_runs(environment: LambdaEnvironment) -> None:

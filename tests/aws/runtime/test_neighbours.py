@@ -9,13 +9,12 @@ import pytest
 
 from lowkiq_lambda import Worker
 from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
-from tests.aws.runtime.function_stage import PLENTY, FunctionStage
+from tests.aws.runtime.function_stage import DRAIN, PLENTY, TICK, FunctionStage
 from tests.kit.servers.lambda_outcome import Crashed, Error, Outcome, Result
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 from tests.kit.waiting import eventually
 
 APP: Final = "tests.aws.runtime.neighbours:app"
-DISPATCH: Final = "lowkiq_lambda.aws.dispatch_function.handler"
 QUEUES: Final = ("exits", "kills", "good", "fine")
 JOBS: Final = [f"id-{number}" for number in range(30)]
 STRIKES: Final = 3
@@ -34,7 +33,7 @@ class Neighbours:
         self.workers = {name: self._worker(name) for name in QUEUES}
         settings: dict[str, Any] = {"app": APP, "lease_ttl": LEASE_TTL, **more}
         self.drain = stage.environment(**settings)
-        self._dispatch = LambdaEnvironment(DISPATCH, stage.variables_with(**settings), stage.folder, name="dispatch")
+        self._ticking = LambdaEnvironment(DRAIN, stage.variables_with(**settings), stage.folder, name="tick")
         self.pushed_at: dict[str, float] = {}
 
     def _worker(self, name: str) -> type[Worker]:
@@ -51,10 +50,10 @@ class Neighbours:
         self.workers[name].perform_async([{"id": job_id} for job_id in ids])
 
     def ages(self) -> dict[str, float]:
-        """What the alarm watches, of each queue, by the dispatcher: once no lease of a dead holder lasts."""
+        """What the alarm watches, of each queue, by a tick: once no lease of a dead holder lasts."""
         shards = [self.app.queue_of(worker).shards[0] for worker in self.workers.values()]
         eventually(lambda: "held" not in {state.obstacle for state in self.app.drainer.probe(shards)})
-        ticked = self._dispatch.invoke({}, timeout=PLENTY)
+        ticked = self._ticking.invoke(TICK, timeout=PLENTY)
         assert isinstance(ticked, Result)
         queues: dict[str, Any] = ticked.value["queues"]
         return {name: queues[f"{self._queue_name}-{name}"]["oldest_due_age"] for name in QUEUES}
@@ -77,8 +76,8 @@ class Neighbours:
         return {job.id: job.error for job in jobs}
 
     def close(self) -> None:
-        """End the dispatcher."""
-        self._dispatch.close()
+        """End the environment that ticks."""
+        self._ticking.close()
 
     def push_all(self) -> None:
         """Jobs for each of the queues, those that do harm first."""

@@ -2,8 +2,9 @@
 
 import pytest
 
+from lowkiq_lambda.engine.outcomes import EXIT_LIMIT
 from tests.aws.runtime.function_stage import PLENTY, FunctionStage
-from tests.kit.servers.lambda_outcome import Crashed, Outcome, Result
+from tests.kit.servers.lambda_outcome import Crashed, Error, Outcome, Result
 
 HEALTHY = "abcdefghijkl"
 STRIKES = 3
@@ -34,3 +35,17 @@ def test_a_job_that_kills_its_process_is_buried_alone_and_soon(stage: FunctionSt
     counters = stage.check_that_nothing_is_left(done=len(HEALTHY), troubled=True)
     assert (0, 1) == (counters["retried"], counters["buried"])
     assert {} == state["errors"] == state["trouble"]
+
+
+def test_a_keyboard_interrupt_of_a_job_is_an_exit_of_its_own(stage: FunctionStage) -> None:
+    """No process dies of it, its neighbours are done, and so many in a row are a failure, as with `sys.exit`."""
+    stage.push("x", "interrupt")
+    stage.push(HEALTHY, number=2)
+    environment = stage.environment()
+
+    outcomes = [environment.invoke({"shard": 0}, timeout=PLENTY) for _ in range(EXIT_LIMIT)]
+
+    assert {Error} == {type(outcome) for outcome in outcomes}
+    assert 1 == len({outcome.pid for outcome in outcomes})
+    assert set(HEALTHY) == stage.performed().keys()
+    assert 1 == stage.state()["counters"]["retried"]

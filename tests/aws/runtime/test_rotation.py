@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.aws.runtime.function_stage import DASHBOARD, DISPATCH, DRAIN, PLENTY, FunctionStage, web_event
+from tests.aws.runtime.function_stage import DASHBOARD, DRAIN, PLENTY, TICK, FunctionStage, web_event
 from tests.kit.servers import LocalCloud, Server
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 
@@ -96,11 +96,11 @@ def test_a_rotation_amid_a_batch_costs_nothing(stage: FunctionStage, secret: Sec
     stage.check_that_nothing_is_left(done=1)
 
 
-@pytest.mark.parametrize("handler", [DISPATCH, DASHBOARD])
-def test_dispatcher_and_dashboard_go_on_too(stage: FunctionStage, secret: Secret, handler: str) -> None:
+@pytest.mark.parametrize("handler", [DRAIN, DASHBOARD])
+def test_ticks_and_dashboard_go_on_too(stage: FunctionStage, secret: Secret, handler: str) -> None:
     """They sign in as drains do."""
     environment = secret.environment(stage, handler, dashboard_tokens=f"scraper:reader:{TOKEN}")
-    event = web_event("GET", "/api/v1/stats", authorization=f"Bearer {TOKEN}") if handler == DASHBOARD else {}
+    event = web_event("GET", "/api/v1/stats", authorization=f"Bearer {TOKEN}") if handler == DASHBOARD else TICK
     stage.push("a")
 
     first = environment.begin(event, PLENTY).result()

@@ -14,7 +14,7 @@ from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server
 
 ROOT = Path(__file__).parents[3]
-DONE, FAILED, MISUSED, NOT_APPLIED = 0, 1, 2, 3
+DONE, FAILED, MISUSED, NOT_APPLIED, AWAY = 0, 1, 2, 1, 3
 """The exit codes."""
 
 Run: TypeAlias = Callable[..., "CommandOutput"]

@@ -1,15 +1,15 @@
 """The command as a user runs it: what it changes, what it refuses, and its exit codes."""
 
-import io
 from typing import Any
 
 import pytest
 
 from lowkiq_lambda.loading import load_app
-from tests.aws.schedules.command import DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
+from tests.aws.schedules.command import AWAY, DONE, FAILED, NOT_APPLIED, Run, WriteApp, push
 from tests.aws.schedules.front import Front
 from tests.aws.schedules.values import OTHER_FUNCTION, deployed, names
 from tests.kit.servers import Server
+from tests.kit.typing_in import Terminal
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What is typed at the next question."""
 
     def type_in(words: str) -> None:
-        monkeypatch.setattr("sys.stdin", io.StringIO(words))
+        monkeypatch.setattr("sys.stdin", Terminal(words))
 
     return type_in
 
@@ -84,8 +84,8 @@ def test_what_changed_while_somebody_thought_is_planned_again(
     old, new = write_app({"Old": 5}), write_app({"Orders": 3})
     before = aws.writes
 
-    class Slow:
-        def readline(self) -> str:
+    class Slow(Terminal):
+        def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # as of a text
             push(old)
             return "yes\n"
 
@@ -168,7 +168,7 @@ def test_without_redis_nothing_is_deleted(
 
     failed, said = run(app, "--yes"), run(app, "--yes", "--unguarded", "--expression", "rate(2 minutes)")
 
-    assert FAILED == failed.code
+    assert AWAY == failed.code
     assert "--unguarded goes without it" in failed.error
     assert DONE == said.code
     assert "withheld" in said.out

@@ -8,6 +8,7 @@ import pytest
 
 from lowkiq_lambda.cli import main
 from tests.aws.schedules.command import (
+    AWAY,
     DONE,
     FAILED,
     MISUSED,
@@ -117,7 +118,7 @@ def test_an_app_that_cannot_work_is_told_so(run: Run, write_app: WriteApp, tmp_p
     nameless, empty, broken = run("--yes"), run(write_app({}), "--yes"), run("broken_jobs:app", "--yes")
 
     assert [MISUSED] * 3 == [nameless.code, empty.code, broken.code]
-    assert "give MODULE:APP, or set LOWKIQ_APP" in nameless.error
+    assert "give MODULE:APP where --help shows it, or set LOWKIQ_APP" in nameless.error
     assert "has no workers" in empty.error
     assert "ValueError: no luck" in broken.error
 
@@ -130,6 +131,20 @@ def test_what_aws_refuses_ends_the_run_with_a_sentence(run: Run, write_app: Writ
 
     assert FAILED == said.code
     assert said.error.startswith("error: The schedule group")
+
+
+def test_aws_that_is_out_of_reach_is_told_apart(
+    run: Run, write_app: WriteApp, aws: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 3: no answer is something else than a refusal, and the same command may work later."""
+    monkeypatch.setattr("lowkiq_lambda.aws.drain_schedules.deployed._ATTEMPTS", 1)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SCHEDULER", "http://127.0.0.1:1")
+
+    said = run(write_app({"Orders": 1}), "--yes")
+
+    assert AWAY == said.code, said
+    assert said.error.startswith("error: The schedule group")
+    assert [] == aws.writes
 
 
 def test_without_a_redis_the_guard_says_what_it_needs(

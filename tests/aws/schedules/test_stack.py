@@ -1,13 +1,11 @@
 """The command beside the deployed template."""
 
-import json
 from typing import Any
 
 from tests.aws.schedules.command import DONE, MISUSED, ROOT, Run, WriteApp
 from tests.aws.schedules.front import Front
-from tests.aws.schedules.values import DEAD_LETTERS, FUNCTION, ROLE, deployed
-
-OUTPUTS = {"DrainFunctionArn": FUNCTION, "SchedulerRoleArn": ROLE, "FailureQueueArn": DEAD_LETTERS}
+from tests.aws.schedules.outputs import OUTPUTS, make_stack
+from tests.aws.schedules.values import deployed
 
 
 def test_a_stack_tells_function_and_role(
@@ -41,7 +39,7 @@ def test_schedules_of_the_template_are_told_of(
     run(app, "--yes")
     there = deployed(scheduler, f"{prefix}-schedules")[f"{prefix}-shard-0"]
     scheduler.create_schedule_group(Name=theirs)
-    for name in ("shard-0", "shard-1", "shard-2", "dispatch"):
+    for name in ("shard-0", "shard-1", "shard-2", "minute"):
         scheduler.create_schedule(GroupName=theirs, **{**there, "Name": name})
     make_stack(aws, prefix, {**OUTPUTS, "ScheduleGroupName": theirs})
 
@@ -53,7 +51,7 @@ def test_schedules_of_the_template_are_told_of(
     assert [DONE, DONE] == [said.code, fewer.code]
     assert "has schedules of its own that fire: 3." in said.error
     assert "has schedules of its own that fire: 1." in fewer.error
-    assert {"shard-0", "shard-1", "shard-2", "dispatch"} == deployed(scheduler, theirs).keys()
+    assert {"shard-0", "shard-1", "shard-2", "minute"} == deployed(scheduler, theirs).keys()
 
 
 def test_the_template_says_what_the_command_reads() -> None:
@@ -66,12 +64,3 @@ def test_the_template_says_what_the_command_reads() -> None:
     for name in ("ShardSchedules", "ShardIndexes"):
         assert f"\n  {name}:\n" in parameters
     assert "Name: !Sub shard-${ShardIndex}\n" in template
-
-
-def make_stack(aws: Front, name: str, outputs: dict[str, str]) -> None:
-    """A stack that is only its outputs."""
-    template = {
-        "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
-        "Outputs": {key: {"Value": value} for key, value in outputs.items()},
-    }
-    aws.cloud.client("cloudformation").create_stack(StackName=name, TemplateBody=json.dumps(template))

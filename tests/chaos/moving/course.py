@@ -8,7 +8,6 @@ import random
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.chaos.moving import app as moving
 from tests.chaos.moving.app import handled_of, moving_worker
 from tests.chaos.moving.judge import Evidence, Sleeper, faults
 from tests.chaos.moving.processes import Movers, MovingDaemons, ProducerProcess
+from tests.chaos.repeating import repeating
 from tests.kit.apps import close_app, closing_app
 from tests.kit.holders import Holder, Holders
 from tests.kit.servers import Server
@@ -93,7 +93,7 @@ class Course:
 
     def move(self, to: int) -> None:
         """Run the command, with deaths of movers and daemons on the way, while one producer is frozen."""
-        with self._one_frozen(), self._dying_daemons():
+        with self._one_frozen(), self._dying_daemons(), self._minutes_going_by(to):
             for number in range(self._size.kills):
                 # The first one dies around the closing of shards, the others wherever they are.
                 self.movers.kill_one("--to", str(to), when=self._one_closes if number == 0 else self._pushes_go_on())
@@ -106,14 +106,15 @@ class Course:
         with self._one_frozen():
             with self._held(last):
                 self.movers.kill_one("--to", str(to), when=lambda: self._is_closed(first))
-            self._let_two_minutes_go_by(self._count)
-            self.movers.run("--abort", at_once=ABORTS)
-            self._let_two_minutes_go_by(to)
+            with self._minutes_going_by(self._count):
+                self.movers.run("--abort", at_once=ABORTS)
 
-    def _let_two_minutes_go_by(self, count: int) -> None:
-        """As far as these shards know: then one that was closed may be opened again."""
+    @contextmanager
+    def _minutes_going_by(self, count: int) -> Iterator[None]:
+        """Two at a time, as far as these shards know: one that was closed, or refused a push, may be opened again."""
         metas = [shard.key("meta") for shard in self._shards(count)]
-        self._admin.eval(_AGE, len(metas), *metas)
+        with repeating(lambda: self._admin.eval(_AGE, len(metas), *metas), lambda: 0.1):
+            yield
 
     @contextmanager
     def _held(self, shard: ShardRef) -> Iterator[None]:
@@ -154,19 +155,8 @@ class Course:
 
     @contextmanager
     def _dying_daemons(self) -> Iterator[None]:
-        over = threading.Event()
-
-        def kill() -> None:
-            while not over.wait(self._rng.uniform(1.0, 2.0)):
-                self._daemons.kill(self._rng.randrange(2))
-
-        killing = threading.Thread(target=kill)
-        killing.start()
-        try:
+        with repeating(lambda: self._daemons.kill(self._rng.randrange(2)), lambda: self._rng.uniform(1.0, 2.0)):
             yield
-        finally:
-            over.set()
-            killing.join()
 
     def finish(self) -> None:
         """Push no more, and wait until all is handled that is due."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -106,8 +107,11 @@ class Movers:
 
     def run(self, *options: str, at_once: int = 1) -> None:
         """With these options, so many at once, to their end."""
-        movers = [self._start(options) for _ in range(at_once)]
-        codes = [mover.wait(TIMEOUT) for mover in movers]
+        with ExitStack() as ending:
+            movers = [self._start(options) for _ in range(at_once)]
+            for mover in movers:
+                ending.callback(_end, mover)
+            codes = [mover.wait(TIMEOUT) for mover in movers]
         assert [0] * at_once == codes, self.log
 
     def kill_one(self, *options: str, when: Callable[[], object], longest: float = 1.0) -> None:
@@ -117,8 +121,7 @@ class Movers:
             eventually(lambda: when() or mover.poll() is not None, timeout=TIMEOUT, what="the moment to kill a mover")
             self._pause.wait(self._rng.uniform(0.0, longest))
         finally:
-            mover.kill()
-            mover.wait()
+            _end(mover)
 
     @property
     def log(self) -> str:
@@ -136,3 +139,8 @@ class Movers:
                 stderr=log,
                 start_new_session=True,
             )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()

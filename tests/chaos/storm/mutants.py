@@ -50,6 +50,8 @@ def scripts_of(name: str) -> Callable[..., Script]:
     return change
 
 
-def one_more(worker: Any, delivery: Delivery, *others: Any) -> Any:
+def one_more(worker: Any, delivery: Delivery, *others: Any, **named: Any) -> Any:
     """Counts each failure twice."""
-    return failure_record(worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others)
+    return failure_record(
+        worker, msgspec.structs.replace(delivery, retry_count=delivery.retry_count + 1), *others, **named
+    )

@@ -93,6 +93,8 @@ class Cluster(Started):
         target_id = _id(target)
         for node in [target, *(other for other in self.nodes if other is not target)]:
             node.admin.execute_command("CLUSTER SETSLOT", slot, "NODE", target_id)
+        # A node that has not heard of it would end the next move under an epoch that is too low, and lose its slot.
+        eventually(lambda: self._agrees_on(slot, target), timeout=_JOIN_TIMEOUT, what="nodes that agree on the move")
 
     def move_slot(self, slot: int, target: Server) -> None:
         """Move a slot with its keys, as a resharding does."""
@@ -112,10 +114,21 @@ class Cluster(Started):
         return _SLOTS * index // count, _SLOTS * (index + 1) // count - 1
 
     def _owner(self, slot: int) -> Server:
-        for first, last, port in _ranges(self.nodes[0].admin):
+        return self._owner_by(self.nodes[0], slot)
+
+    def _owner_by(self, witness: Server, slot: int) -> Server:
+        for first, last, port in _ranges(witness.admin):
             if first <= slot <= last:
                 return next(node for node in self.nodes if node.port == port)
         raise AssertionError(f"nobody serves slot {slot}")
+
+    def _agrees_on(self, slot: int, owner: Server) -> bool:
+        epoch = int(owner.admin.execute_command("CLUSTER INFO")["cluster_my_epoch"])
+        return all(
+            self._owner_by(node, slot) is owner
+            and int(node.admin.execute_command("CLUSTER INFO")["cluster_current_epoch"]) >= epoch
+            for node in self.nodes
+        )
 
     def _is_ok(self) -> bool:
         try:

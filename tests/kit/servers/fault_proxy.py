@@ -27,6 +27,12 @@ class _Rule:
     times: int
 
 
+@dataclass
+class _Mute:
+    loss: _Loss
+    has_answered: asyncio.Event
+
+
 class FaultProxy(Proxy):
     """Loses what it is told to, once each time unless told otherwise; else it forwards.
 
@@ -37,7 +43,7 @@ class FaultProxy(Proxy):
     def __init__(self, target: HasAddress | tuple[str, int]) -> None:
         super().__init__(target)
         self._rules: list[_Rule] = []
-        self._muted: WeakKeyDictionary[Link, _Loss] = WeakKeyDictionary()
+        self._muted: WeakKeyDictionary[Link, _Mute] = WeakKeyDictionary()
         self._lost = threading.Semaphore(0)
         self._delay = 0.0
 
@@ -91,23 +97,25 @@ class FaultProxy(Proxy):
                 self._lost.release()
                 return
             if rule is not None:
-                self._muted[link] = rule.loss
+                self._muted[link] = _Mute(rule.loss, asyncio.Event())
             link.target_writer.write(chunk)
             await link.target_writer.drain()
+        if mute := self._muted.get(link):
+            # A client that waits no longer cuts the link: not before the target has performed what was asked of it.
+            await mute.has_answered.wait()
 
     async def downstream(self, link: Link) -> None:
         """Forward replies, but for those to lose."""
-        counted = False
         while chunk := await link.target_reader.read(_CHUNK):
-            loss = self._muted.get(link)
-            if loss is None:
+            mute = self._muted.get(link)
+            if mute is None:
                 link.client_writer.write(chunk)
                 await link.client_writer.drain()
                 continue
-            if not counted:
-                counted = True
+            if not mute.has_answered.is_set():
+                mute.has_answered.set()
                 self._lost.release()
-            if loss is _Loss.REPLY:
+            if mute.loss is _Loss.REPLY:
                 return
 
     def _add(self, rule: _Rule) -> None:

@@ -6,22 +6,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from tests.kit.servers import reaper
+from lowkiq_lambda.cloud import reaper
+from tests.kit.awake import AwakeTimer
 from tests.kit.servers.lambda_api import Event, RuntimeApi
 from tests.kit.servers.lambda_outcome import Crashed, Facts, Invocation, Killed, Outcome, outcome_of
 
 _EXIT_TIMEOUT: Final = 10.0
+_START_TIMEOUT: Final = 60.0
 
 
 class LambdaProcess:
     """Takes one invocation after the other, until it dies."""
 
-    def __init__(self, handler: str, environment: Mapping[str, str], cwd: Path, log: Path) -> None:
+    def __init__(
+        self, handler: str, environment: Mapping[str, str], cwd: Path, log: Path, python: Sequence[str] = ()
+    ) -> None:
         self._events: SimpleQueue[Invocation | None] = SimpleQueue()
         self._function_name = environment["AWS_LAMBDA_FUNCTION_NAME"]
         self._log = log
@@ -30,14 +34,15 @@ class LambdaProcess:
         self._current: Invocation | None = None
         self._started_at = time.monotonic()
         self._answer: tuple[str, bytes] | None = None
-        self._deadline = threading.Timer(0.0, lambda: None)
+        self._deadline = AwakeTimer(0.0, lambda: None)
         self._overdue = False
         self._handed = 0
         self._gone = threading.Event()
+        self._started = threading.Event()
         self._api = RuntimeApi(self)
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "awslambdaric", handler],
+                [*(python or [sys.executable]), "-m", "awslambdaric", handler],
                 cwd=cwd,
                 env={**environment, "AWS_LAMBDA_RUNTIME_API": self._api.address},
                 stdin=subprocess.DEVNULL,
@@ -55,6 +60,10 @@ class LambdaProcess:
     def is_gone(self) -> bool:
         """Whether it has ended."""
         return self._gone.is_set()
+
+    def wait_until_started(self) -> None:
+        """Until it has imported the function, and asks for the first event; or is gone."""
+        assert self._started.wait(_START_TIMEOUT), "it did not start"
 
     def hand(self, invocation: Invocation) -> None:
         """Thaw it, and let it have the event; its clock starts when it takes it."""
@@ -99,6 +108,7 @@ class LambdaProcess:
 
     def next_event(self) -> Event | None:
         """For the API: what came before is over, and until there is something to do it is frozen."""
+        self._started.set()
         with self._lock:
             if self._answer:
                 self.freeze()
@@ -109,7 +119,7 @@ class LambdaProcess:
         with self._lock:
             self._handed += 1
             self._started_at = time.monotonic()
-            self._deadline = threading.Timer(invocation.timeout, self._kill_if_late, [invocation])
+            self._deadline = AwakeTimer(invocation.timeout, self._kill_if_late, [invocation])
             self._deadline.start()
         deadline_at = time.time() + invocation.timeout
         return Event(invocation.request_id, self._function_name, invocation.body, deadline_at)
@@ -138,6 +148,7 @@ class LambdaProcess:
             exit_code = self._process.wait()
             reaper.forget_process(self.pid)
             self._gone.set()
+            self._started.set()
             self._events.put(None)
             if self._current:
                 self._end(self._outcome_of_death(exit_code))

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,14 +20,25 @@ _NOT_HANDED_DOWN: Final = ("LOWKIQ_", "AWS_", "POWERTOOLS_", "REDIS_URL", "LAMBD
 class LambdaEnvironment:
     """Has at most one process, which starts with the first invocation, and anew with the next after it died.
 
-    The process is frozen (SIGSTOP) from the end of an invocation to the next. `settings` are its environment.
+    The process is frozen (SIGSTOP) from the end of an invocation to the next. `settings` are its environment. The
+    code is that of this checkout, or of `package`, where nothing but `python` and the PYTHONPATH of the settings
+    is beside it.
     """
 
-    def __init__(
-        self, handler: str, settings: Mapping[str, str], folder: Path, *, name: str = "drain", memory: int = 512
+    def __init__(  # noqa: PLR0913 - most of it by keyword
+        self,
+        handler: str,
+        settings: Mapping[str, str],
+        folder: Path,
+        *,
+        name: str = "drain",
+        memory: int = 512,
+        package: Path = ROOT,
+        python: Sequence[str] = (),
     ) -> None:
         self._handler = handler
         self._settings = {**_inherited(), **_given_by_aws(handler, name, memory), **settings}
+        self._package, self._python = package, python
         self._process: LambdaProcess | None = None
         self.log_path = folder / f"{name}-{uuid4().hex}.log"
 
@@ -53,11 +64,15 @@ class LambdaEnvironment:
     def begin(self, event: object, timeout: float = 30.0, *, request_id: str | None = None) -> Invocation:
         """Hand the event over; `timeout` seconds later the process is killed. A request id of old is a duplicate."""
         invocation = Invocation(event, timeout, request_id)
-        if self.pid is None:
-            self._process = LambdaProcess(self._handler, self._settings, ROOT, self.log_path)
-        assert self._process
-        self._process.hand(invocation)
+        self._running().hand(invocation)
         return invocation
+
+    def start(self) -> int:
+        """Let a process import the function, as before the first event; its id, when it asks for that."""
+        process = self._running()
+        process.wait_until_started()
+        assert not process.is_gone, self.log
+        return process.pid
 
     def invoke(self, event: object, timeout: float = 30.0, *, request_id: str | None = None) -> Outcome:
         """As `begin`, and wait for the end."""
@@ -87,6 +102,11 @@ class LambdaEnvironment:
         """End the process."""
         if self._process:
             self._process.close()
+
+    def _running(self) -> LambdaProcess:
+        if self._process is None or self._process.is_gone:
+            self._process = LambdaProcess(self._handler, self._settings, self._package, self.log_path, self._python)
+        return self._process
 
     def __enter__(self) -> Self:
         return self

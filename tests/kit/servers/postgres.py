@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import psycopg
 
-from tests.kit.servers import reaper
+from lowkiq_lambda.cloud import reaper
 from tests.kit.waiting import eventually
 
 _NOBODY = 65_534

@@ -12,12 +12,13 @@ end
 -- The shard as its holder has it, for people.
 -- {its times as shard_state.lua has them, ids waiting, of them ids that have failed, ids in flight, ids in the morgue,
 --   suspects that wait, token, owner, acquired at or '', '1' if its holder gave up, else '', until when a wake counts
---   or '', started jobs that wait}
+--   or '', started jobs that wait, its role in a move: 'closed', 'receiving' or ''}
 local function shard_details()
   local token, owner, acquired_at, held_until, abandoned =
     unpack(call('HMGET', meta, 'token', 'owner', 'acquired_at', 'until', 'abandoned'))
   local flight_since, paused_until, woken_until, woken_token, had_started =
     unpack(call('HMGET', meta, 'flight_since', 'paused_until', 'woken_until', 'woken_token', 'had_started'))
+  local closed, receiving = unpack(call('HMGET', meta, 'closed', 'receiving'))
   local in_flight = call('HLEN', flight)
   return {
     {
@@ -31,5 +32,7 @@ local function shard_details()
     token or '0', owner or '', acquired_at or '', abandoned or '',
     (woken_token or '') == (token or '') and woken_until or '',
     had_started and call('ZLEXCOUNT', box, '[\128', '+') or 0,
+    -- With a 1 it is of an older declaration.
+    receiving and 'receiving' or closed and closed ~= '1' and 'closed' or '',
   }
 end

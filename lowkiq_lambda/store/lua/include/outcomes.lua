@@ -62,9 +62,11 @@ local function tell_group(id, group, signature, error)
   end
 end
 
--- Any outcome clears suspicion; what remains is whether the id alone was to blame, and what its payloads have failed.
+-- Any outcome clears suspicion; what remains is whether the id alone was to blame, what its payloads have failed, and
+-- of an id that was halved, that a holder which died had what waits in its hands, too.
 local function clear_suspicion(id, t, signature, error, blamed)
-  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts})
+  local is_halved = t.slice_limit and call('HEXISTS', jobs, id) == 1 or nil
+  write_trouble(id, {blamed = blamed or nil, retry_counts = t.retry_counts, abandoned = is_halved})
   tell_group(id, t.group, signature, error)
   drop_suspect(id)
 end
@@ -126,7 +128,8 @@ function settle_one.returned(id, record, outcome, merge)
   end
   -- No suspect any more, as suspects go first: what ends its holder each time would let nothing pass.
   clear_suspicion(id, t)
-  write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count})
+  local is_halved = t.slice_limit and true
+  write_trouble(id, {blamed = t.blamed, retry_counts = t.retry_counts, exit_count = exit_count, abandoned = is_halved})
   leave_rest(id, perform_in)
 end
 

@@ -28,7 +28,13 @@ local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead
   drop_suspect(id)
   if dead_head then return end_rest(merge, id, t, {}, dead_head, crashed) end
   local rest = {retry_counts = t.retry_counts}
-  if call('HEXISTS', jobs, id) == 1 then put_back(merge, id, rest, {}, now, -1) else drop_errors(errors, {id}) end
+  if call('HEXISTS', jobs, id) == 1 then
+    put_back(merge, id, rest, {}, now, -1)
+    -- Before it was halved, a holder that died had these in its hands, too.
+    rest.abandoned = t.slice_limit and true
+  else
+    drop_errors(errors, {id})
+  end
   write_trouble(id, rest)
 end
 

@@ -4,15 +4,16 @@
 -- ARGV[4]  which: waiting or morgue
 -- ARGV[5]  cursor, '0' at first
 -- ARGV[6]  about how many are looked at
--- Returns {cursor, '0' at the end, errors looked at, {{text, {newest, oldest, newest, oldest, ...}}, ...}}: the times of
+-- Returns {cursor, '0' at the end, errors read, {{text, {newest, oldest, newest, oldest, ...}}, ...}}: the times of
 --   each id's newest and oldest failure that is kept, Unix seconds as texts, 0 if none is.
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors
 local cursor, found = unpack(call('HSCAN', kept, ARGV[5], 'COUNT', ARGV[6]))
-local grouped, by_text = {}, {}
+local grouped, by_text, read = {}, {}, 0
 for i = 1, #found, 2 do
   local id = found[i]
   -- Behind the byte 255 is no error.
   if id:byte(1) ~= 255 then
+    read = read + 1
     local text = text_of(kept, found[i + 1])
     local group = by_text[text]
     if not group then
@@ -24,4 +25,4 @@ for i = 1, #found, 2 do
     times[#times + 1] = failed[1] and string.format('%.3f', failed[#failed][1]) or '0'
   end
 end
-return {cursor, #found / 2, grouped}
+return {cursor, read, grouped}

@@ -1,0 +1,23 @@
+"""Writes the reference pages anew; with `--check` it only tells which are not as the code says."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lint.reference.pages import FOLDER, PAGES, is_current, write
+
+
+def main(words: Sequence[str], folder: Path = FOLDER) -> int:
+    """The exit code: 1 where a page is not as the code says, and only that was asked."""
+    stale = [name for name in PAGES if not is_current(name, folder)]
+    if "--check" in words:
+        sys.stderr.write("".join(f"docs/reference/{name} is not as the code says: make reference\n" for name in stale))
+        return int(bool(stale))
+    for name in stale:
+        write(name, folder)
+        sys.stdout.write(f"wrote docs/reference/{name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,44 @@
+"""The server that settings of AWS name: the URL of a secret, and how to sign in to it."""
+
+from typing import Any, Final
+
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.errors import ConfigError
+
+_PACKAGES: Final = frozenset({"aws_lambda_powertools", "boto3", "botocore"})
+
+
+def redis_settings(settings: Settings) -> dict[str, Any]:
+    """The settings of an app that follow: none, `redis_url`, `credentials`. Raises ConfigError."""
+    try:
+        return {**_of_secret(settings), **_of_iam(settings)}
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _PACKAGES:
+            raise
+        message = f"LOWKIQ_REDIS_SECRET_ARN needs {package}: install lowkiq-lambda[aws]."
+        raise ConfigError(message, setting="redis_secret_arn") from error
+
+
+def _of_secret(settings: Settings) -> dict[str, Any]:
+    if not settings.redis_secret_arn:
+        return {}
+    from lowkiq_lambda.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
+
+    secret = RedisSecret(settings.redis_secret_arn)
+    # Whoever connects asks the secret for the password, so that a rotation ends nothing.
+    return {"redis_url": secret.url, **({"credentials": secret} if secret.login else {})}
+
+
+def _of_iam(settings: Settings) -> dict[str, Any]:
+    if not (settings.redis_iam_user and settings.redis_iam_cache):
+        return {}
+    from lowkiq_lambda.aws.iam import IamCredentials  # noqa: PLC0415 - only where tokens are asked for
+
+    credentials = IamCredentials(
+        user=settings.redis_iam_user,
+        cache=settings.redis_iam_cache,
+        service=settings.redis_iam_service,
+        serverless=settings.redis_iam_serverless,
+    )
+    return {"credentials": credentials}

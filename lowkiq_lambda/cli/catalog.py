@@ -1,0 +1,120 @@
+"""The commands of `lowkiq`: each is imported when it is called, and the list of them costs nothing."""
+
+from copy import copy
+from importlib import import_module
+from importlib.metadata import version
+from typing import Final, NamedTuple
+
+from cyclopts import App, Group
+
+_HELP: Final = """
+Ordered, grouped background jobs on Redis or Valkey: run them, push them, look at them and change them.
+"""
+_EPILOGUE: Final = """
+An app is named as MODULE:APP, shop.jobs:app for the variable app in the module
+shop.jobs, or by LOWKIQ_APP, or as app in [tool.lowkiq] of pyproject.toml.
+`lowkiq COMMAND --help` tells the options, the settings and the exit codes of a
+command.
+
+EXAMPLES
+  The demo, on a server of its own:
+    lowkiq run
+  The app of this project, and its dashboard at http://127.0.0.1:8080/:
+    lowkiq run --dashboard 8080
+  A job from another terminal, and why it does not run yet:
+    lowkiq push SyncOrder 17 '{"state": "paid"}' --delay 60
+    lowkiq why SyncOrder 17
+  All queues, every two seconds:
+    lowkiq stats --watch
+"""
+LOWKIQ: Final = "lowkiq"
+_OPTIONS: Final = Group("Options", sort_key=9)
+
+
+class Listed(NamedTuple):
+    """A command in the list: the module and the name of its app, and what it does, in a line."""
+
+    path: str
+    summary: str
+
+
+COMMANDS: Final = {
+    "Your project": {
+        "new": Listed("new:command", "Write a project: an app, its tests, and its stack on AWS."),
+        "cloud": Listed("cloud:command", "Deploy the stack to a cloud on this machine, until Ctrl-C."),
+        "upgrade": Listed("upgrade:command", "Bring the stack's files of a project in step with the library."),
+    },
+    "Perform jobs": {
+        "run": Listed("run:command", "Run the daemon, which performs the jobs of an app; or the demo."),
+        "drain": Listed("drain:command", "Perform what is due, once, and tell what became of it."),
+        "doctor": Listed(
+            "doctor.command:command", "Tell which promises hold on the server, and which work nobody looks after."
+        ),
+        "processes": Listed(
+            "processes:command", "List the processes that drain and what they do; have one be quiet, or stop."
+        ),
+    },
+    "Jobs": {
+        "push": Listed("push:command", "Push a job, or all jobs of a file."),
+        "show": Listed("show:command", "Show a job: where it is, its payloads and its failures."),
+        "why": Listed("why:command", "Tell in a sentence why a job runs, or does not."),
+        "requeue": Listed("change:requeue", "Have jobs of the morgue wait again, due now."),
+        "redrive": Listed("redrive:command", "Have them wait again so many a second; or tell what would happen."),
+        "expedite": Listed("change:expedite", "Make waiting jobs due now."),
+        "delete": Listed("change:delete", "Delete waiting jobs, or jobs of the morgue."),
+    },
+    "Queues": {
+        "stats": Listed("stats:command", "Tell how much waits, fails and lies in the morgue."),
+        "pause": Listed("pause:pause", "Let no job of a queue begin, for a time or until it is resumed."),
+        "resume": Listed("pause:resume", "End a pause."),
+        "reshard": Listed(
+            "reshard:command", "Give a queue another number of shards, while it is pushed to and drained."
+        ),
+        "audit": Listed("audit:command", "Judge a queue by its journals: order, and that nothing is lost."),
+    },
+    "This machine": {
+        "dashboard": Listed("dashboard:command", "Serve the dashboard, and perform nothing."),
+        "redis": Listed("embedded:redis", "Print the URL of the embedded server."),
+        "reset": Listed("embedded:reset", "Remove a queue from the embedded server."),
+        "completion": Listed("completion:command", "Print what has a shell complete the words of lowkiq."),
+    },
+    "Schedules and AWS": {
+        "schedules": Listed(
+            "schedules.command:command", "Tell when the entries of an app fire, without Redis: next, load, diff, dump."
+        ),
+        "build": Listed("build:command", "Put the package of a Lambda function together."),
+        "invoke": Listed("invoke:command", "Play an event against a function's handler, without AWS."),
+        "drain-schedules": Listed(
+            "drain_schedules.command:command", "Bring the drain function's schedules in line with the app's workers."
+        ),
+        "costs": Listed("costs.command:command", "Estimate what a month costs on AWS, in five ways."),
+    },
+}
+
+
+def lowkiq(*called: str) -> App:
+    """The program, in which only the commands that are called are more than a line of its help."""
+    app = App(
+        name=LOWKIQ,
+        help=_HELP,
+        help_epilogue=_EPILOGUE,
+        help_format="plaintext",
+        version=version("lowkiq_lambda"),
+        group_commands=_OPTIONS,
+        usage="Usage: lowkiq COMMAND [OPTIONS]",
+        # The program says what that means.
+        suppress_keyboard_interrupt=False,
+    )
+    for place, (title, commands) in enumerate(COMMANDS.items()):
+        group = Group(title, sort_key=place)
+        for position, (name, listed) in enumerate(commands.items()):
+            line = App(name=name, help=listed.summary, group=group, sort_key=position)
+            app.command(_loaded(listed) if name in called else line)
+    return app
+
+
+def _loaded(listed: Listed) -> App:
+    module, _, name = listed.path.partition(":")
+    command: App = getattr(import_module(f"lowkiq_lambda.cli.{module}"), name)
+    # Of its own, as its usage may be changed.
+    return copy(command)

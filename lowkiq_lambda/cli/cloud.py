@@ -1,0 +1,65 @@
+"""`lowkiq cloud`: the stack of a project, on this machine."""
+
+import os
+import signal
+from threading import Event
+from typing import Annotated, Final
+
+from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.output import say
+from lowkiq_lambda.cli.parts import app_spec, command_app, flag
+from lowkiq_lambda.cloud.project_cloud import Deployed, StackProject, running
+from lowkiq_lambda.project import project_root
+
+_HELP: Final = """
+Start AWS on this machine, deploy the stack of the project with its app, and show where the dashboard is. Nothing of \
+it is real: no account, no cost. The schedule starts a drain each minute, as it does on AWS. It performs the jobs that \
+other programs push to `embedded:`. Ctrl-C ends everything; the jobs stay in .lowkiq.
+"""
+_EPILOGUE: Final = """
+SETTINGS
+  LOWKIQ_APP  The app, where pyproject.toml names none.
+
+EXIT CODES
+  0  It was ended; with --once, the stack works.
+  1  It could not be started or deployed; with --once, it does not work.
+  2  There is no app, or no folder with its code.
+
+EXAMPLES
+  The stack, and from another terminal a job for it:
+    lowkiq cloud
+    LOWKIQ_REDIS_URL=embedded: lowkiq push SyncOrder 17 '{"status": "paid"}'
+  As a step of a pipeline:
+    lowkiq cloud --once
+"""
+command: Final = command_app("cloud", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq cloud [--once]")
+
+
+@command.default
+def deploy(
+    *, once: Annotated[bool, flag("End when the stack has drained once, and say whether it works.")] = False
+) -> int:
+    """Deploy it, and wait; the exit code."""
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    project = StackProject(project_root(), app_spec(None, os.environ))
+    with running(project, say) as deployed:
+        if once:
+            return _works(deployed)
+        say("Ctrl-C ends it; jobs that are pushed to embedded: are drained each minute")
+        stop.wait()
+    say("the cloud is gone")
+    return DONE
+
+
+def _works(deployed: Deployed) -> int:
+    drained = deployed.tick()
+    if not (isinstance(drained, dict) and "counts" in drained):
+        say(f"the drain function failed: {drained}")
+        return FAILED
+    if not deployed.shows_its_dashboard:
+        say("the dashboard does not answer")
+        return FAILED
+    say("the stack works: a drain has ended, and the dashboard answers")
+    return DONE

@@ -1,0 +1,29 @@
+"""What somebody changed by the command line is kept where the dashboard keeps what people do."""
+
+import getpass
+from contextlib import suppress
+
+from lowkiq_lambda.action_views import PastAction
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.store.inspect.past_actions import record_action
+
+
+def note(app: Lowkiq, queue: str, action: str, target: str, changed: int) -> None:
+    """Keep that the user of this process did this to the queue of that name, or to none (OF_NO_QUEUE)."""
+    past = PastAction(
+        at=SystemClock.time(),
+        who=f"{_user()} (lowkiq)",
+        action=action,
+        queue=queue,
+        target=target,
+        changed=changed,
+    )
+    record_action(app.backend, past)
+
+
+def _user() -> str:
+    # A container may have no name for its user.
+    with suppress(OSError, KeyError, ImportError):
+        return getpass.getuser()
+    return "somebody"

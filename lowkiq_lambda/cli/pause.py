@@ -1,0 +1,108 @@
+"""`lowkiq pause` and `lowkiq resume`: whether jobs of a queue may begin."""
+
+from typing import Annotated, Final, TypeAlias
+
+from cyclopts import Parameter
+
+from lowkiq_lambda.cli.asking import agreed
+from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
+from lowkiq_lambda.cli.noting import note
+from lowkiq_lambda.cli.output import say
+from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
+from lowkiq_lambda.error_text import without_password
+from lowkiq_lambda.errors import ConfigError
+from lowkiq_lambda.presentation.formatting import duration, utc, visible
+
+Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, where the worker declares tenants.")]
+Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
+
+_PAUSE_HELP: Final = """
+Let no job of QUEUE begin, for --seconds or until it is resumed. Pushes go on, and what runs comes to its end.
+
+It says what it touches, and asks; --yes does not. A second pause takes the place of the first.
+"""
+_RESUME_HELP: Final = """
+End the pause of QUEUE: its jobs may begin again, the longest due first.
+
+It says what it touches, and asks; --yes does not.
+"""
+_CODES: Final = """
+EXIT CODES
+  0  It is done.
+  1  Nothing was changed: the answer was not yes.
+  2  The command line, the settings or the app cannot work; or there is no
+     terminal to ask at, and no --yes.
+  3  Redis cannot be reached: run the command again.
+"""
+_LONGEST: Final = 1e9
+
+pause: Final = command_app(
+    "pause",
+    help_=_PAUSE_HELP,
+    epilogue=f"{_CODES}\nEXAMPLES\n  For ten minutes, in a script:\n    lowkiq pause SyncOrder --seconds 600 --yes\n",
+    usage="lowkiq pause [OPTIONS] QUEUE",
+)
+resume: Final = command_app(
+    "resume",
+    help_=_RESUME_HELP,
+    epilogue=f"{_CODES}\nEXAMPLE\n    lowkiq resume SyncOrder\n",
+    usage="lowkiq resume [OPTIONS] QUEUE",
+)
+
+
+@pause.default
+def pause_queue(
+    queue: QueueName,
+    /,
+    *,
+    seconds: Annotated[
+        float | None,
+        Parameter(converter=number(0, _LONGEST, is_least_allowed=False), help="For so long; else until it is resumed."),
+    ] = None,
+    tenant: Tenant = None,
+    app: AppOption = None,
+    yes: Yes = False,
+) -> int:
+    """Pause; the exit code."""
+    found = queue_of(app_of(app), queue)
+    until = "until it is resumed" if seconds is None else f"for {duration(seconds)}"
+    if not yes and not agreed(f"Pause {_named(found, tenant)}, {until}?"):
+        return _nothing()
+    try:
+        end = found.actions.pause(seconds) if tenant is None else found.actions.pause_tenant(tenant, seconds)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    note(found.app, found.name, "pause", f"{_target(tenant)}, {until}", len(found.shards))
+    say(f"paused {until}" if seconds is None else f"paused {until}, to {utc(end)}")
+    return DONE
+
+
+@resume.default
+def resume_queue(queue: QueueName, /, *, tenant: Tenant = None, app: AppOption = None, yes: Yes = False) -> int:
+    """Resume; the exit code."""
+    found = queue_of(app_of(app), queue)
+    if not yes and not agreed(f"Resume {_named(found, tenant)}?"):
+        return _nothing()
+    try:
+        found.actions.resume() if tenant is None else found.actions.resume_tenant(tenant)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    note(found.app, found.name, "resume", _target(tenant), len(found.shards))
+    say("resumed")
+    return DONE
+
+
+def _named(found: NamedQueue, tenant: str | None) -> str:
+    whole = f"all {len(found.shards)} shards of {found.name}"
+    what = whole if tenant is None else f"tenant {visible(tenant)} of {found.name}"
+    return f"{what} at {without_password(found.app.redis_url)}"
+
+
+def _target(tenant: str | None) -> str:
+    return "all shards" if tenant is None else f"tenant {tenant!r}"
+
+
+def _nothing() -> int:
+    say("Nothing was changed.")
+    return NOT_APPLIED

@@ -1,0 +1,168 @@
+"""`lowkiq push`: a job of the command line, or the jobs of a file."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import Parameter, Token
+
+from lowkiq_lambda.cli.codes import DONE
+from lowkiq_lambda.cli.output import say, write_json
+from lowkiq_lambda.cli.parts import command_app, finite_number, flag, number, whole_number
+from lowkiq_lambda.cli.push_file import push_file
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
+from lowkiq_lambda.errors import ConfigError, JobError
+from lowkiq_lambda.job import Pushed
+from lowkiq_lambda.presentation.formatting import duration, visible
+
+_HELP: Final = """
+Push a job to QUEUE: its ID, and its payload as JSON, else an empty text. Or push all jobs of a file.
+
+Options give a job the rest, such as its score and its time. An ID or a payload that begins with a hyphen comes \
+after --.
+"""
+_EPILOGUE: Final = """
+FILES
+  A line of the file is a job as JSON, as perform_async takes it:
+    {"id": 17, "payload": {"state": "paid"}, "score": 3}
+  Lines are pushed in their order, a thousand in a call; empty ones are left
+  out. If something is wrong with a line, the lines before it are pushed, and
+  the error says with which --from the file goes on. So it does after Ctrl-C,
+  and where Redis was lost.
+
+EXIT CODES
+  0    The jobs are written.
+  1    They are not, or not all: the queue was made with another declaration,
+       or Redis is full.
+  2    The command line, a job, the settings or the app cannot work.
+  3    Redis cannot be reached.
+  130  Ctrl-C: the last line says how to go on.
+
+EXAMPLES
+  A job, due in a minute:
+    lowkiq push SyncOrder 17 '{"state": "paid"}' --delay 60
+  An id and a payload that begin with a hyphen:
+    lowkiq push SyncOrder -- -17 -1
+  What another program writes:
+    export-orders | lowkiq push SyncOrder --file -
+  The rest of a file, after its line 1200 was corrected:
+    lowkiq push SyncOrder --file jobs.jsonl --from 1200
+"""
+_LATEST: Final = 2.0**53
+
+
+def _score(_: Any, tokens: list[Token]) -> float:  # noqa: ANN401 - the type of the parameter, as cyclopts has it
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return finite_number(text)
+    except ValueError:
+        raise ValueError("give a number") from None
+
+
+command: Final = command_app(
+    "push", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq push [OPTIONS] QUEUE (ID [JSON] | --file FILE)"
+)
+
+
+@command.default
+def push(  # noqa: PLR0913 - the options of a command line
+    queue: QueueName,
+    job_id: Annotated[str | None, Parameter(name="ID", help="The id of the job.")] = None,
+    payload: Annotated[
+        str | None, Parameter(name="JSON", help="The payload as JSON, or @ and the name of a file that has it.")
+    ] = None,
+    /,
+    *,
+    file: Annotated[
+        str | None,
+        Parameter(help="A file with a job in each line, or - for the standard input.", allow_leading_hyphen=True),
+    ] = None,
+    from_: Annotated[
+        int, Parameter(name="--from", converter=whole_number(1, 2**53), help="The first line of the file to push.")
+    ] = 1,
+    score: Annotated[
+        float | None, Parameter(converter=_score, help="The place of the payload in the order of its id.")
+    ] = None,
+    delay: Annotated[
+        float | None, Parameter(converter=number(0, _LATEST), help="Seconds until the job is due.")
+    ] = None,
+    perform_in: Annotated[
+        float | None, Parameter(converter=number(0, _LATEST), help="When the job is due, in Unix seconds.")
+    ] = None,
+    key: Annotated[
+        str | None, Parameter(help="Push it once: a job of the id with this key that was pushed before counts.")
+    ] = None,
+    key_ttl: Annotated[
+        float | None, Parameter(converter=number(0, _LATEST), help="For how many seconds the key is remembered.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, Parameter(help="NAME=VALUE, for what carries headers; may be given again.", negative="")
+    ] = None,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write what became of the job, or of the file, as JSON.")] = False,
+) -> int:
+    """Push; the exit code."""
+    fields: dict[str, Any] = {"score": score, "delay": delay, "perform_in": perform_in, "key": key, "key_ttl": key_ttl}
+    fields = {name: value for name, value in fields.items() if value is not None}
+    if header:
+        fields["headers"] = _headers(header)
+    if file is not None:
+        if job_id is not None or fields:
+            raise ConfigError(
+                "--file has ids, payloads and all else in its lines: leave ID, JSON and their options out."
+            )
+        return push_file(app_of(app), queue, file, from_, json=json)
+    if job_id is None:
+        raise ConfigError("Give the ID of a job, or --file.")
+    job = {"id": job_id, **fields}
+    if payload is not None:
+        job["payload"] = _payload(payload)
+    loaded = app_of(app)
+    worker = worker_of(loaded, queue)
+    try:
+        (pushed,) = loaded.push_or_raise(worker, [job])
+    except JobError as error:
+        # Without a position: there is one job.
+        raise JobError(error.reason, field=error.field) from error
+    if json:
+        write_json(pushed)
+    else:
+        say(_line(pushed, loaded.backend.clock.time()))
+    return DONE
+
+
+def _payload(text: str) -> object:
+    if text == "@":
+        raise ConfigError("The payload is @ without the name of a file: write @FILE.")
+    try:
+        return msgspec.json.decode(Path(text[1:]).read_bytes() if text.startswith("@") else text)
+    except OSError as error:
+        raise ConfigError(f"The payload cannot be read from {text[1:]}: {error.strerror}.") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise ConfigError(
+            f"The payload is not JSON: {str(error).rstrip('.')}. A text stands in double quotes, '\"paid\"'."
+        ) from error
+
+
+def _headers(words: list[str]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    for word, (name, sign, _) in zip(words, pairs, strict=True):
+        if not (name and sign):
+            raise ConfigError(f"--header {word} is refused: write NAME=VALUE.")
+    return {name: value for name, _, value in pairs}
+
+
+def _line(pushed: Pushed, now: float) -> str:
+    due = pushed.perform_in - now
+    when = f"due in {duration(due)}" if due > 1 else "due now"
+    if pushed.repeated:
+        became = "repeated: the key was pushed before, and nothing changed"
+    elif pushed.superseded:
+        became = "superseded: a newer payload of the id is there, and nothing changed"
+    else:
+        became = f"merged with what waits under the id, {when}" if pushed.merged else when
+    return f"{visible(pushed.id)}: shard {pushed.shard}, {became}"

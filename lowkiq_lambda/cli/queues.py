@@ -1,0 +1,121 @@
+"""The app and the queue that a command is given: as the app declares the queue, or as the server has it."""
+
+import os
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+from cyclopts import Parameter
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.cli.output import remark
+from lowkiq_lambda.cli.parts import app_spec
+from lowkiq_lambda.config import EMBEDDED, is_embedded
+from lowkiq_lambda.development import refuse_in_deployment
+from lowkiq_lambda.errors import ConfigError, QueueMismatch
+from lowkiq_lambda.loading import load_app
+from lowkiq_lambda.local.embedded.shared import attach
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.shard.declarations import HASHES, LAYOUTS, Registered, read_registered
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.worker import Worker
+
+AppOption: TypeAlias = Annotated[
+    str | None, Parameter(name="--app", help="The app, MODULE:APP; else that of LOWKIQ_APP, or of the project.")
+]
+QueueName: TypeAlias = Annotated[str, Parameter(name="QUEUE", help="The queue, by its name or its worker's.")]
+_SIMILAR: Final = 0.6
+
+
+class NamedQueue(NamedTuple):
+    """A queue with the shards that it has. `worker`: None where the app has none for it."""
+
+    app: Lowkiq
+    name: str
+    worker: type[Worker[Any]] | None
+    shards: QueueShards
+    merge: str
+    is_agreed: bool
+
+    @property
+    def agreed_worker(self) -> type[Worker[Any]] | None:
+        """The worker, where it declares the queue as it was made: what it says counts."""
+        return self.worker if self.is_agreed else None
+
+    @property
+    def queries(self) -> Queries:
+        """Its jobs."""
+        return self.app.inspector.queries(self.shards)
+
+    @property
+    def actions(self) -> Actions:
+        """What may be changed of them."""
+        return self.app.inspector.actions(self.shards, self.merge)
+
+
+def app_of(named: str | None) -> Lowkiq:
+    """The app that is named, on the embedded server where it names none, as `lowkiq run` has it. Raises LowkiqError."""
+    app = load_app(app_spec(named, os.environ))
+    if app.config.redis_url is None:
+        refuse_in_deployment("No Redis is named", os.environ)
+        app.configure(redis_url=EMBEDDED)
+    if is_embedded(app.config.redis_url):
+        refuse_in_deployment(f"redis_url={app.config.redis_url!r} is for development", os.environ)
+        # Whoever reads the output knows which server it is.
+        attach(app.config, os.environ, tell=False)
+    return app
+
+
+def worker_of(app: Lowkiq, named: str) -> type[Worker[Any]]:
+    """The worker of the queue, which may be named by it. Raises ConfigError, with the name that was meant."""
+    worker = _worker(app, named)
+    if worker is None:
+        raise _unknown(app, named)
+    return worker
+
+
+def queue_of(app: Lowkiq, named: str) -> NamedQueue:
+    """The queue as the server has it, where the app has none or declares it otherwise: then a remark says so.
+
+    Raises ConfigError for one that neither has, QueueMismatch where its declaration cannot be read, BackendError.
+    """
+    worker = _worker(app, named)
+    if worker is None:
+        there = read_registered(app.backend, named, app.config.retry_for)
+        if there is None:
+            raise _unknown(app, named)
+        remark(f"note: the app has no worker for the queue {named!r}, which is on the server.")
+        return _as_it_is(app, named, None, there)
+    name = worker.queue_name
+    try:
+        return NamedQueue(app, name, worker, app.current_queue_of(worker).shards, worker.merge, is_agreed=True)
+    except QueueMismatch as error:
+        stored = read_registered(app.backend, name, app.config.retry_for)
+        if stored is None or error.stored is None:
+            raise
+        remark(
+            f"note: the app declares the queue {name!r} with {error.declared}, and it was made with {error.stored}: "
+            "the latter counts here."
+        )
+        return _as_it_is(app, name, worker, stored)
+
+
+def _as_it_is(app: Lowkiq, name: str, worker: type[Worker[Any]] | None, there: Registered) -> NamedQueue:
+    made_with = there.made_with
+    if made_with.get("layout") not in LAYOUTS or made_with.get("hash") not in HASHES:
+        raise QueueMismatch(f"The queue {name!r} was made by a version of the library that this one does not know.")
+    return NamedQueue(app, name, worker, there.shards(name), made_with["merge"], is_agreed=False)
+
+
+def _worker(app: Lowkiq, named: str) -> type[Worker[Any]] | None:
+    return app.worker_named(named) or next((one for one in app.workers if one.__name__ == named), None)
+
+
+def _unknown(app: Lowkiq, named: str) -> ConfigError:
+    names = [worker.queue_name for worker in app.workers]
+    by_small = {name.lower(): name for name in (*names, *(worker.__name__ for worker in app.workers))}
+    meant = get_close_matches(named.lower(), by_small, 1, _SIMILAR)
+    has = ", ".join(names) or "none"
+    if meant:
+        return ConfigError(f"There is no queue {named!r}: did you mean {by_small[meant[0]]}? The app has {has}.")
+    return ConfigError(f"There is no queue {named!r}: the app has {has}.")

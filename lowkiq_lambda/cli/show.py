@@ -1,0 +1,114 @@
+"""`lowkiq show`: a job, wherever it is."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.output import remark, say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.presentation.diagnosis_words import NO_JOB, times
+from lowkiq_lambda.presentation.formatting import ago, plain, utc, visible
+from lowkiq_lambda.presentation.jobs import BuriedJob, JobDetails, JobSerializer, Payload, WaitingJob, job_details, why
+
+JobId: TypeAlias = Annotated[str, Parameter(name="ID", help="The id of the job.")]
+
+_HELP: Final = """
+Show the job of an ID in QUEUE: where it is, its payloads, its failures, and why it runs or does not.
+
+It may wait, be in flight and lie in the morgue at once, with different payloads. The app's mask hides what it hides \
+on the dashboard. An ID that begins with a hyphen comes after --.
+"""
+_EPILOGUE: Final = """
+EXIT CODES
+  0  The job is shown.
+  1  The queue has no job of this id.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  A job:
+    lowkiq show SyncOrder 17
+  Its oldest payload that waits:
+    lowkiq show SyncOrder 17 --json | jq '.waiting.payloads[0].payload'
+"""
+command: Final = command_app("show", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq show [OPTIONS] QUEUE ID")
+
+
+@command.default
+def show(
+    queue: QueueName,
+    job_id: JobId,
+    /,
+    *,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/job does; times are Unix seconds.")] = False,
+) -> int:
+    """Show it; the exit code."""
+    loaded = app_of(app)
+    found = queue_of(loaded, queue)
+    serializer = JobSerializer(found.name, found.shards.number_for, loaded.config.mask)
+    details = job_details(found.queries, serializer, job_id, partial(why, loaded, found.agreed_worker))
+    if details is None:
+        remark(NO_JOB)
+        return FAILED
+    if json:
+        write_json(details)
+    else:
+        say(*_lines(details, SystemClock.time()))
+    return DONE
+
+
+def _lines(details: JobDetails, now: float) -> Iterator[str]:
+    waiting, processing, buried = details.waiting, details.processing, details.morgue
+    if processing is not None:
+        yield f"in flight, in shard {processing.shard}"
+        yield from _rest(processing)
+    if waiting is not None:
+        due = _moment(waiting.perform_in, now)
+        yield f"waiting in shard {waiting.shard}, due {due}, {_failed(waiting.retry_count)}"
+        yield from _rest(waiting)
+    if buried is not None:
+        yield f"in the morgue of shard {buried.shard}, since {_moment(buried.updated_at, now)}"
+        yield from _rest(buried)
+    if details.failures:
+        yield "failures, the newest first"
+    for failure in details.failures:
+        yield f"  {_moment(failure.at, now)}: {_one_line(failure.error)}"
+    yield f"why: {details.why}"
+
+
+def _rest(job: WaitingJob | BuriedJob) -> Iterator[str]:
+    for payload in job.payloads:
+        yield f"  score {plain(payload.score)}: {_payload(payload)}"
+    if job.more_payloads:
+        yield f"  and {job.more_payloads:,} more payloads"
+    if job.error:
+        yield f"  error: {_one_line(job.error)}"
+
+
+def _payload(payload: Payload) -> str:
+    if isinstance(payload.payload, msgspec.Raw):
+        return visible(bytes(payload.payload).decode())
+    if isinstance(payload.left_out, int):
+        return f"({payload.left_out:,} bytes, which are not shown)"
+    if isinstance(payload.unreadable, bytes):
+        return f"(cannot be decoded: {payload.unreadable!r})"
+    return "(not shown, as the app's mask failed)"
+
+
+def _failed(retry_count: int) -> str:
+    return "never failed" if retry_count < 0 else f"failed {times(retry_count + 1)}"
+
+
+def _moment(at: float, now: float) -> str:
+    return f"{ago(at - now)} ({utc(at)})"
+
+
+def _one_line(error: str) -> str:
+    return visible(next(iter(error.splitlines()), ""))

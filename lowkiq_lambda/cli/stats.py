@@ -1,0 +1,109 @@
+"""`lowkiq stats`: the queues of an app in a table."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import msgspec
+from cyclopts import Parameter
+
+from lowkiq_lambda.cli.codes import DONE
+from lowkiq_lambda.cli.output import say, table, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.presentation.formatting import duration, rate, short
+from lowkiq_lambda.presentation.queues import Queues, queue_stats
+from lowkiq_lambda.views import QueueOverview
+
+_HELP: Final = """
+Tell of each queue how much waits and for how long, what is in flight, has failed and lies in the morgue.
+
+All counts are ids. Rates are those of the last half minute.
+"""
+_EPILOGUE: Final = """
+COLUMNS
+  WAITING    ids that wait, those included that are due later
+  LAG        how long the oldest due id has waited
+  IN FLIGHT  ids that handlers have
+  FAILED     of the waiting ids those that have failed, and are tried again
+  MORGUE     ids whose retries are used up
+  DONE/S     how many were done in a second
+  FAIL/S     how many failed in a second
+
+EXIT CODES
+  0  They are told; of --watch: it was ended by Ctrl-C.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  All queues, every two seconds:
+    lowkiq stats --watch
+  The ids in all morgues:
+    lowkiq stats --json | jq '[.queues[].morgue_length] | add'
+"""
+_INTERVAL: Final = 2.0
+"""Seconds between two looks."""
+_TO_THE_TOP: Final = "\x1b[H\x1b[J"
+_HEAD: Final = ("QUEUE", "WAITING", "LAG", "IN FLIGHT", "FAILED", "MORGUE", "DONE/S", "FAIL/S", "")
+
+command: Final = command_app("stats", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq stats [OPTIONS] [QUEUE]")
+
+
+@command.default
+def stats(
+    queue: Annotated[str | None, Parameter(name="QUEUE", help="This queue alone, by its name or its worker's.")] = None,
+    /,
+    *,
+    watch: Annotated[bool, flag("Tell again every two seconds, until Ctrl-C.")] = False,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write an object as GET /api/v1/queues does; with --watch one in each line.")] = False,
+) -> int:
+    """Tell; the exit code."""
+    loaded = app_of(app)
+    only = None if queue is None else worker_of(loaded, queue)
+    pause = threading.Event()
+    while True:
+        with loaded.overview(worker=only) as overview:
+            queues = [*overview.queues]
+        _tell(queues, watch=watch, json=json)
+        if not watch:
+            return DONE
+        try:
+            pause.wait(_INTERVAL)
+        except KeyboardInterrupt:
+            return DONE
+
+
+def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
+    if json:
+        shown = Queues([queue_stats(queue.name, queue.shards_count, queue.now) for queue in queues])
+        say(msgspec.json.encode(shown).decode()) if watch else write_json(shown)
+        return
+    if watch and sys.stdout.isatty():
+        sys.stdout.write(_TO_THE_TOP)
+    say(*(table(_HEAD, map(_row, queues)) if queues else ["The app has no queue."]))
+
+
+def _row(queue: QueueOverview) -> tuple[str, ...]:
+    now, history = queue.now, queue.history
+    return (
+        queue.name,
+        short(now.length),
+        duration(now.lag),
+        short(now.in_flight),
+        short(now.retries),
+        short(now.morgue_length),
+        rate(history.done_rate),
+        rate(history.failed_rate),
+        ", ".join(_remarks(queue)),
+    )
+
+
+def _remarks(queue: QueueOverview) -> Iterator[str]:
+    if queue.mismatched:
+        yield "declared otherwise"
+    if queue.now.paused:
+        yield "paused" if queue.now.paused >= queue.shards_count else f"{queue.now.paused} shards paused"
+    if queue.now.held:
+        yield f"{short(queue.now.held)} held"

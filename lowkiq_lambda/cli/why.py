@@ -1,0 +1,54 @@
+"""`lowkiq why`: the reason why a job runs, or does not."""
+
+from typing import Annotated, Final
+
+from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.output import say, write_json
+from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.show import JobId
+from lowkiq_lambda.presentation.formatting import utc, visible
+from lowkiq_lambda.presentation.jobs import why
+
+_HELP: Final = """
+Tell in a sentence why the job of an ID in QUEUE runs, or does not run yet; what else is known about that; and when \
+something will happen next.
+
+It is what the dashboard says on the job's page. An ID that begins with a hyphen comes after --.
+"""
+_EPILOGUE: Final = """
+EXIT CODES
+  0  It is told.
+  1  The queue has no job of this id.
+  2  The command line, the settings or the app cannot work.
+  3  Redis cannot be reached.
+
+EXAMPLES
+  A job that seems to be stuck:
+    lowkiq why SyncOrder 17
+  Whether it waits for a retry, for a program:
+    lowkiq why SyncOrder 17 --json | jq --exit-status '.kind == "retry later"'
+"""
+command: Final = command_app("why", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq why [OPTIONS] QUEUE ID")
+
+
+@command.default
+def tell_why(
+    queue: QueueName,
+    job_id: JobId,
+    /,
+    *,
+    app: AppOption = None,
+    json: Annotated[bool, flag("Write kind, sentence, next_at (Unix seconds) and more as JSON.")] = False,
+) -> int:
+    """Tell it; the exit code."""
+    loaded = app_of(app)
+    found = queue_of(loaded, queue)
+    situation = found.queries.explain(job_id)
+    diagnosis = why(loaded, found.agreed_worker, situation)
+    if json:
+        write_json(diagnosis)
+    else:
+        upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
+        say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
+    return FAILED if situation.is_unknown else DONE

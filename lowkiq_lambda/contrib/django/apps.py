@@ -1,0 +1,59 @@
+"""What Django installs: `lowkiq_lambda.contrib.django` in INSTALLED_APPS."""
+
+from typing import TYPE_CHECKING, Final, cast
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import autodiscover_modules, import_string
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.contrib.django.connections import ConnectionsOfBatch
+from lowkiq_lambda.contrib.django.installed import LABEL, load_configured_app
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.contrib.django.tasks import LowkiqBackend
+
+JOBS: Final = "jobs"
+"""The module of each installed app that is imported, as it may declare workers."""
+
+
+class LowkiqKit(AppConfig):
+    """Loads the app of the jobs and all modules `jobs` when Django is set up; starts no thread, and asks no server."""
+
+    name = "lowkiq_lambda.contrib.django"
+    label = LABEL
+    verbose_name = "lowkiq"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    _app: Lowkiq | None = None
+
+    @property
+    def app(self) -> Lowkiq:
+        """The app of the jobs. Raises ImproperlyConfigured while it is being loaded."""
+        if self._app is None:
+            raise ImproperlyConfigured(
+                "The app of the jobs is not loaded yet: a module that it imports asks for it already. "
+                "Import the app itself there."
+            )
+        return self._app
+
+    def ready(self) -> None:
+        """Load the app and have it give connections back after each batch. Raises ImproperlyConfigured."""
+        app = load_configured_app()
+        if not any(isinstance(middleware, ConnectionsOfBatch) for middleware in app.server_middlewares):
+            # Outermost, so that the app's own middlewares may use the database.
+            app.server_middlewares.insert(0, ConnectionsOfBatch())
+        self._app = app
+        autodiscover_modules(JOBS)
+        _declare_tasks(app)
+
+
+def _declare_tasks(app: Lowkiq) -> None:
+    """Have the app perform Django's tasks, where the setting TASKS names the backend of this kit, or one made of it."""
+    for alias, params in getattr(settings, "TASKS", {}).items():
+        # Other backends have none, and must not be asked for before their own apps are ready.
+        if hasattr(import_string(params["BACKEND"]), "declare_workers"):
+            from lowkiq_lambda.contrib.django.task_interface import task_backends  # noqa: PLC0415 - only where there are any
+
+            cast("LowkiqBackend", task_backends[alias]).declare_workers(app)

@@ -1,0 +1,1 @@
+"""Each is the command of `lowkiq` with the rest of its name."""

@@ -1,0 +1,71 @@
+"""Looks at everything, once."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.doctor.code import code_findings
+from lowkiq_lambda.doctor.durability import durability_findings
+from lowkiq_lambda.doctor.findings import CheckUp, Finding, Section, worst
+from lowkiq_lambda.doctor.memory import memory_findings, memory_views
+from lowkiq_lambda.doctor.moves import move_findings
+from lowkiq_lambda.doctor.processes import process_findings
+from lowkiq_lambda.doctor.promises import promise_views
+from lowkiq_lambda.doctor.queue_state import read_queues
+from lowkiq_lambda.doctor.recurring import duty_findings, schedule_findings
+from lowkiq_lambda.doctor.server import server_findings
+from lowkiq_lambda.doctor.work import work_findings
+from lowkiq_lambda.error_text import without_password
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.pulse import VERSION
+from lowkiq_lambda.store.inspect.looking import LookingBackend
+from lowkiq_lambda.store.inspect.processes import Processes
+from lowkiq_lambda.store.server.vitals import read_vitals, topology_of
+
+
+def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
+    """All that can be told of the app's server, and of `more`. It writes nothing. Raises BackendError.
+
+    What the server refuses to tell is marked unknown, and hides nothing else.
+    """
+    backend = LookingBackend(app.backend)
+    topology = topology_of(backend.client)
+    nodes = backend.retrying(app.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
+    findings = [*server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    queues = read_queues(app, backend)
+    own = [state for state in queues.found if state.name in app.queues]
+    memory = [*memory_views(queues.found, backend)]
+    findings += memory_findings(memory)
+    findings += code_findings(app, queues, backend)
+    processes: list[Process] = []
+    findings += _unless_refused("processes", "processes", lambda: _processes(app, backend, processes))
+    findings += work_findings(app, own, processes)
+    if own:
+        now = own[0].now
+        findings += _unless_refused("work", "duties", lambda: duty_findings(app, now))
+        findings += _unless_refused("work", "schedules", lambda: schedule_findings(app, own, backend))
+    findings += move_findings(own)
+    findings += more
+    return CheckUp(
+        server=without_password(app.redis_url),
+        mark=worst(finding.mark for finding in findings),
+        promises=promise_views(findings),
+        findings=tuple(findings),
+        memory=tuple(memory),
+    )
+
+
+def _processes(app: Lowkiq, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:
+    found += Processes(backend, app.config.retry_for)
+    yield from process_findings(found, VERSION)
+
+
+def _unless_refused(section: Section, check: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """What is found; one that says why, where the server refuses. Raises BackendUnavailable."""
+    try:
+        return [*look()]
+    except BackendUnavailable:
+        raise
+    except LowkiqError as error:
+        says = f"this could not be looked at: {error}"
+        return [Finding(section=section, check=check, mark="unknown", says=says)]

@@ -1,0 +1,66 @@
+"""What the doctor tells: findings, each with a mark and with what to do about it."""
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias, get_args
+
+import msgspec
+
+Mark: TypeAlias = Literal["ok", "warning", "unknown", "broken"]
+"""`warning`: it holds, and may not for long, or not for all; `unknown`: the server does not tell."""
+Section: TypeAlias = Literal["server", "memory", "code", "work", "processes", "moves", "aws"]
+SECTIONS: Final[tuple[Section, ...]] = get_args(Section)
+_SEVERITY: Final[tuple[Mark, ...]] = ("ok", "unknown", "warning", "broken")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at.
+
+    `check`: its name. `about`: the node, the queue or the process, empty for all. `says`: what is so. `advice`: what to
+    do; empty where there is nothing to do. `promises`: the numbers of those that depend on it.
+    """
+
+    section: Section
+    check: str
+    mark: Mark
+    says: str
+    advice: str = ""
+    about: str = ""
+    promises: tuple[int, ...] = ()
+
+
+class PromiseView(msgspec.Struct, frozen=True, kw_only=True):
+    """A promise, and whether it holds here. `checks`: the findings that speak against it."""
+
+    number: int
+    name: str
+    mark: Mark
+    checks: tuple[str, ...] = ()
+
+
+class MemoryView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the keys of a queue take. `bytes` by kind.
+
+    `how`: "sampled", as the server weighed keys of `sampled` of its `shards`; "estimated", where it refuses to, from
+    the number of ids alone.
+    """
+
+    queue: str
+    how: Literal["sampled", "estimated"]
+    bytes: dict[str, int]
+    sampled: int
+    shards: int
+
+
+class CheckUp(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was found, and the promises by it. `mark`: the worst of all. `server`: its URL without a password."""
+
+    server: str
+    mark: Mark
+    promises: tuple[PromiseView, ...]
+    findings: tuple[Finding, ...]
+    memory: tuple[MemoryView, ...]
+
+
+def worst(marks: Iterable[Mark]) -> Mark:
+    """The worst of them; ok where there is none."""
+    return max(marks, key=_SEVERITY.index, default="ok")

@@ -1,0 +1,76 @@
+"""The queues on the server, those of the app and others, as they are now."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.errors import BackendDenied, LowkiqError
+from lowkiq_lambda.store.inspect.declared_queues import declared_queues, readable_shards
+from lowkiq_lambda.store.inspect.metrics import queue_metrics
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import Registered, read_registered
+from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.store.shard.layout import QueueShards
+from lowkiq_lambda.store.shard.reader import ShardReader
+from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
+from lowkiq_lambda.views import QueueMetrics
+
+
+class QueueState(NamedTuple):
+    """A queue as the server has it. `metrics`, `probes`: or why they cannot be read, for all or for a shard.
+
+    `now`: Unix seconds by the server's clock.
+    """
+
+    name: str
+    there: Registered
+    shards: QueueShards
+    metrics: QueueMetrics | LowkiqError
+    probes: Sequence[ProbeResult | LowkiqError]
+    now: float
+
+    @property
+    def live(self) -> list[ShardRef]:
+        """The shards that ids are in."""
+        return [self.shards[number] for number in self.shards.layout.live] if self.shards else []
+
+
+class FoundQueues(NamedTuple):
+    """All that are known. `are_all`: whether the server has no others."""
+
+    found: Sequence[QueueState]
+    are_all: bool
+
+
+def read_queues(app: Lowkiq, backend: Backend) -> FoundQueues:
+    """The queues of the server; where it may not be searched, those of the app. Raises BackendError."""
+    retry_for = app.config.retry_for
+    try:
+        declared, are_all = declared_queues(backend, retry_for), True
+    except BackendDenied:
+        own = ((name, read_registered(backend, name, retry_for)) for name in app.queues)
+        declared, are_all = {name: there for name, there in own if there is not None}, False
+    return FoundQueues([_state(name, there, backend, retry_for) for name, there in declared.items()], are_all)
+
+
+def _state(name: str, there: Registered, backend: Backend, retry_for: float) -> QueueState:
+    shards = readable_shards(name, there)
+    if not shards:
+        unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
+        return QueueState(name, there, shards, unread, (), backend.clock.time())
+    return QueueState(
+        name,
+        there,
+        shards,
+        _metrics(ShardReader(backend, retry_for), shards),
+        probe_each(backend, [shards[number] for number in shards.layout.live], retry_for),
+        backend.now(shards[0]),
+    )
+
+
+def _metrics(reader: ShardReader, shards: QueueShards) -> QueueMetrics | LowkiqError:
+    try:
+        (metrics,) = queue_metrics(reader, [shards])
+    except LowkiqError as error:
+        return error
+    return metrics

@@ -1,0 +1,123 @@
+"""What visits go by: made from the app's settings and a worker's declaration, once for all visits to its shards."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.config import Config
+from lowkiq_lambda.engine.budget import BatchTiming
+from lowkiq_lambda.engine.failure import ErrorText
+from lowkiq_lambda.engine.lease import LeaseRenewers
+from lowkiq_lambda.engine.leased_shard import DrainSettings
+from lowkiq_lambda.engine.perform import Chain, Performer, iterate_for
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.engine.survivors import CRASHED
+from lowkiq_lambda.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
+from lowkiq_lambda.store.shard.codec import load_json
+from lowkiq_lambda.store.shard.session import LeaseSettings, MorgueLimits
+from lowkiq_lambda.worker import Worker, is_coroutine
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.engine.slot_pool import SlotPool
+    from lowkiq_lambda.engine.slots import Slots
+    from lowkiq_lambda.store.shard.admitting import Limits
+
+
+class DrainSettingsFactory:
+    """The settings of each queue's visits, made for the first of them; safe to use from several threads at once."""
+
+    def __init__(  # noqa: PLR0913 - what the visits of all queues have in common
+        self,
+        config: Config,
+        clock: Clock,
+        queues: Mapping[str, Queue],
+        middlewares: Sequence[ServerMiddleware],
+        *,
+        renewers: LeaseRenewers,
+        slot_pool: "Callable[[], SlotPool]",
+        after_settling: Callable[[SettledEvent], None],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._queues = queues
+        self._chain: Callable[[Chain], Chain] = partial(compose, middlewares)
+        self._texts: Final = ErrorText(
+            config.format_error, config.dump_error, config.load_error, config.error_max_length
+        )
+        self._renewers = renewers
+        self._slot_pool = slot_pool
+        self._after_settling = after_settling
+        self._alone = threading.Lock()
+        self._made: dict[str, DrainSettings] = {}
+        self._lock = threading.Lock()
+
+    def of(self, queue: Queue) -> DrainSettings:
+        """Those of the queue's visits."""
+        name = queue.worker.queue_name
+        made = self._made.get(name)
+        if made is not None:
+            return made
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = self._new(queue.worker)
+            return self._made[name]
+
+    def _new(self, worker: type[Worker[Any]]) -> DrainSettings:
+        config = self._config
+        load = self._loader(worker)
+        performer = Performer(worker, self._chain, load, self._texts.read, iterate_for(worker))
+        return DrainSettings(
+            worker=worker,
+            performer=performer,
+            texts=self._texts,
+            timing=BatchTiming(),
+            renewers=self._renewers,
+            clock=self._clock,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            lease=self._lease_settings(worker),
+            ack_interval=config.ack_interval,
+            shutdown_timeout=config.shutdown_timeout,
+            claim_payloads=config.claim_payloads,
+            claim_bytes=config.claim_bytes,
+            alone=self._alone,
+            slots=self._slots_for(performer),
+            limits=self._limits_for(worker),
+            after_burial=partial(self._tell_buried, worker),
+            after_settling=self._after_settling,
+        )
+
+    def _slots_for(self, performer: Performer) -> "Slots | None":
+        """Where batches of the worker run; None where each runs in the thread of its visit."""
+        worker = performer.worker
+        return self._slot_pool().slots_for(performer) if worker.concurrency > 1 or is_coroutine(worker) else None
+
+    def _limits_for(self, worker: type[Worker[Any]]) -> "Limits | None":
+        # Where others wait for the queue its visits have places, so that they are seen.
+        is_awaited = any(worker.queue_name in queue.worker.waits_for for queue in self._queues.values())
+        if worker.max_running is None and worker.rate is None and not (worker.waits_for or is_awaited):
+            return None
+        from lowkiq_lambda.engine.admission import limits_of  # noqa: PLC0415 - only limited queues have a use for it
+
+        return limits_of(worker)
+
+    def _lease_settings(self, worker: type[Worker[Any]]) -> LeaseSettings:
+        config = self._config
+        morgue = MorgueLimits(config.morgue_max_entries, config.morgue_max_bytes, config.morgue_max_age)
+        return LeaseSettings(config.lease_ttl, worker.merge, morgue, self._texts.dump(CRASHED), worker.dead_head)
+
+    def _tell_buried(self, worker: type[Worker[Any]], buried: Sequence[tuple[str, bytes, bytes]]) -> None:
+        from lowkiq_lambda.engine.burial import Burial  # noqa: PLC0415 - imported lazily: cold start
+
+        Burial(worker, self._loader(worker), self._texts, self._clock).tell(buried)
+
+    def _loader(self, worker: type[Worker[Any]]) -> LoadPayload:
+        load = self._config.load_payload
+        if worker.payload is None:
+            return load or load_json
+        from lowkiq_lambda.payloads import loader  # noqa: PLC0415 - only where a type is declared: cold start
+
+        return loader(worker.payload, load)

@@ -1,0 +1,96 @@
+"""Pushes to a queue whose worker another program declares: what the queue was made with is read from Redis."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from lowkiq_lambda.engine.queue import Queue
+from lowkiq_lambda.errors import DeclarationError, NoSuchQueue, QueueMismatch
+from lowkiq_lambda.store.inspect.declared_queues import readable_shards
+from lowkiq_lambda.store.shard.backend import Backend
+from lowkiq_lambda.store.shard.declarations import HASH_OF_TENANT, LAYOUT_WITH_TENANTS, Registered, read_registered
+from lowkiq_lambda.worker import HOME, FunctionWorker, Worker
+
+if TYPE_CHECKING:
+    from lowkiq_lambda.app_core import AppCore
+    from lowkiq_lambda.gather import Gather
+
+_SPREAD: Final = "spread"
+
+
+class RemoteWorker(FunctionWorker[Any]):
+    """A worker of another program, by the name of its queue: it is pushed to, and nothing else."""
+
+    def __init__(self, app: "AppCore", queue_name: str, gather: "Gather | None") -> None:
+        self.queue_name: Final = queue_name
+        self.__name__ = queue_name
+        self._app = app
+        self._gather = gather
+
+    @property
+    def worker(self) -> type[Worker[Any]]:  # type: ignore[override]  # is found at the first push
+        """That of the app where it declares the queue, else one as the queue was made.
+
+        Raises NoSuchQueue where nobody has made it, QueueMismatch where its declaration cannot be read, BackendError.
+        """
+        return self._app.worker_named(self.queue_name) or self._app.remote_queue(self.queue_name, self._gather).worker
+
+    def __call__(self, _batch: object) -> NoReturn:
+        """Refuse: the code is elsewhere. Raises DeclarationError."""
+        raise DeclarationError(f"The code of the queue {self.queue_name!r} is in another program: push to it.")
+
+    def __repr__(self) -> str:
+        return f"<worker of the queue {self.queue_name!r}, declared elsewhere>"
+
+
+class RemoteQueue(Queue):
+    """The queue of such a worker: where it has been made anew with other terms, it goes by them."""
+
+    def __init__(
+        self, app: "AppCore", name: str, gather: "Gather | None", there: Registered, advice: Callable[[str], str | None]
+    ) -> None:
+        self._app = app
+        self._gather = gather
+        super().__init__(_made_as(app, name, gather, there), advice)
+        self.learn(there)
+
+    def ensure_declared(self, backend: Backend, codec: str, retry_for: float) -> None:
+        """As that of any queue, by the terms that Redis has now. Raises QueueMismatch, BackendError."""
+        try:
+            super().ensure_declared(backend, codec, retry_for)
+        except QueueMismatch:
+            there = read_registered(backend, self.worker.queue_name, retry_for)
+            if there is None or there.agrees(self.declaration(codec)):
+                raise
+            self.worker = _made_as(self._app, self.worker.queue_name, self._gather, there)
+            self.learn(there)
+            super().ensure_declared(backend, codec, retry_for)
+
+
+def read_queue(app: "AppCore", name: str, gather: "Gather | None", advice: Callable[[str], str | None]) -> RemoteQueue:
+    """The queue as it lies in Redis. Raises NoSuchQueue, QueueMismatch, BackendError."""
+    there = read_registered(app.backend, name, app.config.retry_for)
+    if there is None:
+        raise NoSuchQueue(
+            f"Nobody has made the queue {name!r} on this server yet, so nobody knows its shards: the program that "
+            "declares its worker makes it with its first push or drain."
+        )
+    return RemoteQueue(app, name, gather, there, advice)
+
+
+def _made_as(app: "AppCore", name: str, gather: "Gather | None", there: Registered) -> type[Worker[Any]]:
+    """A worker that declares just what the queue was made with. Raises QueueMismatch."""
+    if not readable_shards(name, there):
+        raise QueueMismatch(
+            f"The declaration of the queue {name!r} cannot be read, or a version of the library made it that this one "
+            "does not know. Nothing was written.",
+            queue_name=name,
+        )
+    made_with = there.made_with
+    terms = {"shards_count": made_with["shards_count"], "merge": made_with["merge"], "tenants": _tenants(made_with)}
+    return type(name, (Worker,), {**terms, "queue_name": name, "gather": gather, "app": app, "__module__": __name__})
+
+
+def _tenants(made_with: Mapping[str, Any]) -> str | None:
+    if made_with["layout"] != LAYOUT_WITH_TENANTS:
+        return None
+    return HOME if made_with["hash"] == HASH_OF_TENANT else _SPREAD

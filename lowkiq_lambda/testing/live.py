@@ -1,0 +1,82 @@
+"""An app with a daemon beside the test, in real time."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.local.daemon import Daemon
+from lowkiq_lambda.protocols import SettledEvent
+from lowkiq_lambda.testing.assertions import Assertions
+from lowkiq_lambda.testing.crashes import Crashes
+from lowkiq_lambda.testing.server import OwnServer
+from lowkiq_lambda.testing.watching import Drained, Watcher
+
+_POLL: Final = 0.05
+_SHUTDOWN: Final = 10.0
+
+
+class AppWithDaemon(Assertions):
+    """What the fixture `lowkiq_daemon` is: what is pushed is performed meanwhile, by other threads."""
+
+    def __init__(self, app: Lowkiq, watcher: Watcher, settled: threading.Event) -> None:
+        super().__init__(app)
+        self._watcher = watcher
+        self._settled = settled
+
+    def wait(self, timeout: float = 10.0, *, raises: bool = True) -> Drained:
+        """Wait until nothing is due and nothing is in flight; what was performed since the fixture began.
+
+        With `raises` what a handler raised first is raised again, as by `drain`. Raises AssertionError when `timeout`
+        (seconds) are over.
+        """
+        give_up_at = time.monotonic() + timeout
+        while self._is_busy():
+            if time.monotonic() > give_up_at:
+                raise AssertionError(f"expected all done within {timeout:g} s, found {self._told()}")
+            self._settled.wait(_POLL)
+            self._settled.clear()
+        if raises and self._watcher.failed:
+            raise self._watcher.failure(self.app)
+        return self._watcher.drained
+
+    def _is_busy(self) -> bool:
+        if any(metrics.in_flight or metrics.lag > 0 for metrics in self.app.metrics().values()):
+            return True
+        # What Redis has learned the watcher may not have: it is told before the visit ends.
+        return self.app.drainer.running > 0
+
+    def _told(self) -> str:
+        return ", ".join(
+            f"{name}: {metrics.length} wait, {metrics.in_flight} in flight"
+            for name, metrics in self.app.metrics().items()
+        )
+
+
+class _Settled:
+    """An observer that wakes whoever waits."""
+
+    def __init__(self, event: threading.Event) -> None:
+        self._event = event
+
+    def settled(self, _event: SettledEvent) -> None:
+        """Something is done."""
+        self._event.set()
+
+
+@contextmanager
+def app_with_daemon(app: Lowkiq, server: OwnServer) -> Iterator[AppWithDaemon]:
+    """The app on that server, which is emptied before, drained by a daemon in this process until the block ends."""
+    server.clear()
+    config = server.settings_for(app.config).evolve(number_of_nodes=1, node_number=0, shutdown_timeout=_SHUTDOWN)
+    watcher, settled = Watcher(Crashes()), threading.Event()
+    waking = _Settled(settled)
+    with app.rebound(config), watcher.watching(app):
+        app.observers.append(waking)
+        try:
+            with Daemon(app):
+                yield AppWithDaemon(app, watcher, settled)
+        finally:
+            app.observers.remove(waking)

@@ -1,0 +1,106 @@
+"""Functions and a queue that is resharded: drains are started where the jobs are, and no schedule fails."""
+
+from typing import Any
+
+import pytest
+
+from lowkiq_lambda.aws.events import BadEvent, selected
+from lowkiq_lambda.aws.fan_out import start_drains
+from lowkiq_lambda.aws.settings import Settings
+from lowkiq_lambda.aws.tick import Tick
+from lowkiq_lambda.errors import BackendUnavailable
+from lowkiq_lambda.store.shard.moving import MovingShards
+from lowkiq_lambda.testing import ManualClock
+from tests.aws.functions import DrainFunction
+from tests.aws.invocations import Invocations
+from tests.aws.minutes import TICK
+from tests.kit.apps import MakeApp
+from tests.kit.handlers import failing
+from tests.kit.moving import Both
+from tests.kit.workers import declare, jobs_of
+
+IDS = [str(number) for number in range(20)]
+"""Ids of all shards."""
+
+
+@pytest.fixture
+def both(make_app: MakeApp, queue_name: str) -> Both:
+    """Two processes with one queue."""
+    return Both(make_app, queue_name)
+
+
+def test_a_tick_starts_drains_for_shards_that_it_did_not_know(both: Both) -> None:
+    """A tick of a process that knows the old shards finds them closed, and starts drains for the new ones."""
+    both.worker.perform_async(jobs_of(IDS))
+    both.there.reshard(both.mover, to=6)
+    invocations = Invocations()
+    queue = both.here.queue_of(both.worker)
+    tick = Tick(
+        both.here, Settings(fan_out=True, drain_function="drain"), invocations, "tick", lambda: 30.0, queues=[queue]
+    )
+
+    started: Any = start_drains(tick)
+
+    assert {"due": 6, "started": 6} == started
+    assert {"queue": both.name, "shard": 5} in invocations.events
+    assert {} == tick.problems
+
+
+def test_an_event_for_a_shard_that_was_announced_is_no_error(both: Both) -> None:
+    """A schedule for a shard that the queue gets or had, and does not have now, drains nothing."""
+    both.there.reshard(both.mover, to=6)
+    both.there.drainer.learn([both.name], 0.0)
+    shards = both.there.drainer.shards()
+    most = {both.name: both.there.queues[both.name].shards.layout.most}
+
+    assert [] == selected({"shard": 7}, shards, {both.name: 8})
+    assert [5] == [shard.index for shard in selected({"queue": both.name, "shard": 5}, shards, most)]
+    with pytest.raises(BadEvent, match="count from 0 to 5"):
+        selected({"shard": 6}, shards, most)
+
+
+def test_a_warm_function_obeys_an_event_for_a_shard_that_the_queue_was_given_since(
+    drain: DrainFunction, both: Both, clock: ManualClock
+) -> None:
+    """A fan-out knows of shards before each environment does: the first event for one is no error."""
+    drain.install(both.here)
+    drain()
+    both.there.reshard(both.mover, to=6)
+    both.mover.perform_async(jobs_of(IDS))
+    clock.advance(60)
+
+    told = [drain({"queue": both.name, "shard": index}) for index in (5, 4, 3, 2, 1, 0)]
+
+    assert len(IDS) == sum(each["counts"]["done"] for each in told)
+
+
+def test_burials_are_told_once_though_a_mover_died_between_two_counts(
+    drain: DrainFunction, make_app: MakeApp, queue_name: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For as long as nobody goes on, what a group has counted stands in its old shards and in its new ones."""
+    app, there = make_app(), make_app()
+    worker = declare(app, queue_name, failing(*IDS, "1st", "2nd"), shards_count=4, max_retry_count=0)
+    mover = declare(there, queue_name, failing(), shards_count=4)
+    drain.install(app)
+    drain(TICK)
+    worker.perform_async(jobs_of(IDS))
+    drain()
+    drain(TICK)
+
+    def die(*_arguments: object) -> None:
+        raise BackendUnavailable("the mover is over")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MovingShards, "forget_counters", die)
+        with pytest.raises(BackendUnavailable):
+            there.reshard(mover, to=6)
+    clock.advance(10)
+    drain(TICK)
+    there.reshard(mover, to=6)
+    for job_id in ("1st", "2nd"):
+        worker.perform_async(jobs_of([job_id]))
+        drain()
+        clock.advance(60)
+        drain(TICK)
+
+    assert [0.0, len(IDS), 0.0, 1.0, 1.0] == drain.values("dead")

@@ -1,0 +1,141 @@
+"""`lowkiq requeue`, `expedite`, `delete`, `pause` and `resume`: what they touch, ask and change."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from lowkiq_lambda import BackendUnavailable
+from lowkiq_lambda.store.inspect.actions import Actions
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.store.inspect.past_actions import past_actions
+from tests.cli.conftest import ShopOfCommands, Type
+from tests.kit.workers import jobs_of
+
+ONE_IN_EACH_SHARD: Final = ("0", "2", "7")
+
+
+def buried(shop: ShopOfCommands, *ids: str) -> None:
+    """These ids, whose names begin with `bad`, are in the morgue."""
+    shop.worker.perform_async(jobs_of(ids))
+    shop.app.drain()
+
+
+def test_a_change_says_what_it_touches_and_does_it_after_a_yes(shop: ShopOfCommands, type_in: Type) -> None:
+    """The number, the ids, the queue and the server stand in the question; anything but yes changes nothing."""
+    buried(shop, "bad 1", "bad 2", "bad 3")
+    type_in("y\n")
+    refused = shop.run("requeue", shop.queue, "bad 1", "bad 2")
+    type_in("yes\n")
+    done = shop.run("requeue", shop.queue, "bad 1", "bad 2")
+
+    question = (
+        f"Requeue 2 jobs (bad 1, bad 2) in the morgue of {shop.queue} at {shop.app.redis_url}? Only 'yes' will do: "
+    )
+    assert (1, f"{question}Nothing was changed.\n", "") == refused
+    assert (0, f"{question}requeued 2 jobs\n", "") == done
+    assert ["bad 3"] == [job.id for job in shop.app.queries(shop.worker).morgue_fetch(["bad 1", "bad 2", "bad 3"])]
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfCommands) -> None:
+    """A script that forgot --yes neither waits for ever nor deletes what nobody confirmed."""
+    shop.worker.perform_async(jobs_of("ab"))
+
+    code, out, told = shop.run("delete", shop.queue, "--all")
+
+    assert (2, "") == (code, out)
+    assert f"error: Delete for good 2 jobs waiting in {shop.queue} at " in told
+    assert "There is no terminal to ask at: give --yes." in told
+    assert 2 == len(shop.app.queries(shop.worker).fetch([*"ab"]))
+
+
+def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:
+    """--all is all that waits, all that waits for later, or all of the morgue; what is not there is said, by 1 too."""
+    buried(shop, "bad 1", "bad 2", "bad 3")
+    shop.worker.perform_async([{"id": "now"}, {"id": "later", "delay": 600}])
+
+    ended = [
+        shop.run("delete", shop.queue, "--morgue", "bad 1", "--yes"),
+        shop.run("delete", shop.queue, "--morgue", "bad 1", "bad 2", "--yes"),
+        shop.run("requeue", shop.queue, "--all", "--yes"),
+        shop.run("requeue", shop.queue, "--all", "--yes"),
+        shop.run("expedite", shop.queue, "--all", "--yes"),
+        shop.run("delete", shop.queue, "now", "--yes"),
+        shop.run("delete", shop.queue, "--all", "--yes"),
+    ]
+
+    assert [
+        (0, "deleted 1 job\n"),
+        (1, f"deleted 1 of 2 jobs: the others are not in the morgue of {shop.queue}\n"),
+        (0, "requeued 1 job\n"),
+        (0, f"there are no jobs in the morgue of {shop.queue}\n"),
+        (0, "made due 1 job\n"),
+        (0, "deleted 1 job\n"),
+        (0, "deleted 2 jobs\n"),
+    ] == [(code, out) for code, out, _ in ended]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (KeyboardInterrupt(), 130, "deleted 1 job; the same command goes on\n"),
+        (BackendUnavailable("It is away."), 3, "error: It is away. It has deleted 1 job; the same command goes on.\n"),
+    ],
+)
+def test_what_broke_off_says_how_far_it_came(
+    shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
+) -> None:
+    """What is changed stays changed and is counted, and a second run does the rest."""
+    shop.worker.perform_async(jobs_of(ONE_IN_EACH_SHARD))
+
+    def broken_off(actions: Actions, action: BulkAction) -> Iterator[BulkAction]:
+        for step in steps(actions, action):
+            yield step
+            if step.changed:
+                raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lowkiq_lambda.cli.change.steps", broken_off)
+        ended = shop.run("delete", shop.queue, *ONE_IN_EACH_SHARD, "--yes")
+
+    assert (code, "", told) == ended
+    assert 0 == shop.run("delete", shop.queue, "--all", "--yes")[0]
+    assert [] == shop.app.queries(shop.worker).fetch(ONE_IN_EACH_SHARD)
+
+
+def test_a_queue_is_paused_and_resumed(shop: ShopOfCommands, type_in: Type) -> None:
+    """Both ask; a pause may have an end; while it lasts nothing is performed."""
+    shop.worker.perform_async(jobs_of("a"))
+    type_in("no\n")
+    refused = shop.run("pause", shop.queue)
+    type_in("yes\n")
+    paused = shop.run("pause", shop.queue)
+    still = shop.run("drain")
+    ended = [shop.run("pause", shop.queue, "--seconds", "600", "--yes"), shop.run("resume", shop.queue, "--yes")]
+
+    question = f"Pause all 3 shards of {shop.queue} at {shop.app.redis_url}, until it is resumed? Only 'yes' will do: "
+    assert (1, f"{question}Nothing was changed.\n", "") == refused
+    assert (0, f"{question}paused until it is resumed\n", "") == paused
+    assert (0, f"nothing was performed: a queue is paused ({shop.queue})\n", "") == still
+    assert [0, 0] == [code for code, *_ in ended]
+    assert ended[0][1].startswith("paused for 10m, to ")
+    assert "resumed\n" == ended[1][1]
+    assert {"done": 1} == shop.app.drain()
+
+
+def test_a_tenant_of_a_queue_without_tenants_is_refused(shop: ShopOfCommands) -> None:
+    """The words of the library, and the exit code of misuse."""
+    assert [2, 2] == [shop.run(order, shop.queue, "--tenant", "acme", "--yes")[0] for order in ("pause", "resume")]
+
+
+def test_the_dashboard_tells_who_did_it(shop: ShopOfCommands) -> None:
+    """What the command line changes stands among the past actions, with the user of the process."""
+    shop.worker.perform_async(jobs_of("ab"))
+    shop.run("delete", shop.queue, "a", "--yes")
+    shop.run("pause", shop.queue, "--yes")
+
+    past = past_actions(shop.app.backend, 0.0, [shop.queue], 10)
+
+    assert [("pause", 3), ("delete", 1)] == [(action.action, action.changed) for action in past]
+    assert "1 selected: 'a'" == past[-1].target
+    assert [True, True] == [action.who.endswith(" (lowkiq)") for action in past]

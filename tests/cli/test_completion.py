@@ -1,0 +1,51 @@
+"""`lowkiq completion`: the shells that are here complete with it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lowkiq_lambda.cli import catalog, main
+
+NAMES: Final = [name for commands in catalog.COMMANDS.values() for name in commands]
+_COMPLETE: Final = """
+source "{script}"
+COMP_WORDS=({words}) COMP_CWORD={last}
+"$(complete -p lowkiq | sed 's/.*-F \\([^ ]*\\).*/\\1/')" lowkiq "" ""
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_a_script_knows_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the shell, all commands and the options of one are in it."""
+    assert 0 == main(["completion", shell])
+
+    script = capsys.readouterr().out
+    assert [] == [name for name in NAMES if name not in script]
+    assert "max-memory" in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [(["re"], {"redis", "redrive", "requeue", "reset", "reshard", "resume"}), (["sho"], {"show"})],
+)
+def test_bash_completes(
+    words: list[str], completed: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The beginning of a command is completed by a real shell."""
+    main(["completion", "bash"])
+    script = tmp_path / "lowkiq.bash"
+    script.write_text(capsys.readouterr().out)
+    typed = " ".join(["lowkiq", *words])
+    done = subprocess.run(
+        ["bash", "--norc", "-c", _COMPLETE.format(script=script, words=typed, last=len(words))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert completed == {*done.stdout.split()}

@@ -1,0 +1,153 @@
+"""`lowkiq stats`, `show` and `why`: what is told of queues and jobs."""
+
+import json
+import sys
+import threading
+
+import msgspec
+import pytest
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.presentation.diagnosis import Diagnosis
+from lowkiq_lambda.presentation.jobs import JobDetails
+from lowkiq_lambda.presentation.queues import Queues
+from tests.cli.conftest import MODULE, ShopOfCommands, handle
+from tests.kit.apps import closing_app
+from tests.kit.workers import jobs_of
+
+
+def test_a_table_has_a_line_for_each_queue(shop: ShopOfCommands) -> None:
+    """Numbers for people, and what is odd about a queue behind them; the same for programs, as the API has it."""
+    shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
+    shop.app.drain()
+    shop.app.actions(shop.worker).pause()
+
+    code, out, _ = shop.run("stats")
+    numbers = msgspec.json.decode(shop.run("stats", "SyncOrder", "--json")[1], type=Queues)
+
+    head, line = out.splitlines()
+    assert 0 == code
+    assert head.startswith("QUEUE ")
+    assert [shop.queue, "1", "0", "s", "0", "0", "2", "0", "0", "paused"] == line.split()
+    assert len(line) - len(shop.queue) + len("SyncOrder") < 80
+    assert [(shop.queue, 3, 1, 2)] == [(q.name, q.shards_count, q.length, q.morgue_length) for q in numbers.queues]
+
+
+def test_watching_ends_with_ctrl_c(shop: ShopOfCommands, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells again and again; Ctrl-C is how it ends, and no error. For programs each look is a line."""
+    looks = list[int]()
+
+    def pause(_event: threading.Event, _seconds: float) -> bool:
+        looks.append(1)
+        if len(looks) % 2 == 0:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(threading.Event, "wait", pause)
+    table, objects = shop.run("stats", "--watch"), shop.run("stats", "--watch", "--json")
+
+    assert (0, 2) == (table[0], table[1].count("QUEUE"))
+    assert [[shop.queue]] * 2 == [[q["name"] for q in json.loads(line)["queues"]] for line in objects[1].splitlines()]
+
+
+def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
+    """What waits, what is buried, the failures in a line each, and why; the same for programs, as the API has it."""
+    shop.worker.perform_async([{"id": "bad", "payload": {"n": 1}, "score": 1}])
+    shop.app.drain()
+    shop.worker.perform_async([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": 7200}])
+
+    code, out, _ = shop.run("show", shop.queue, "bad")
+    details = msgspec.json.decode(shop.run("show", shop.queue, "bad", "--json")[1], type=JobDetails)
+
+    assert 0 == code
+    for told in (
+        f"waiting in shard {shard_for('bad', 3)}, due in 2h (",
+        'never failed\n  score 2: {"n":2}\nin the morgue of shard 1, since ',
+        '\n  score 1: {"n":1}\n  error: ValueError: it is bad\n',
+        "failures, the newest first\n  ",
+        ": ValueError: it is bad\nwhy: It is not due yet: it waits for another ",
+    ):
+        assert told in out
+    assert details.waiting is not None
+    assert details.morgue is not None
+    assert (2, 1, details.why) == (details.waiting.payloads[0].score, len(details.failures), details.why)
+    assert details.why.startswith("It is not due yet")
+
+
+def test_what_the_mask_hides_is_hidden(shop: ShopOfCommands) -> None:
+    """A terminal shows no more than the dashboard does, and a mask that fails shows nothing."""
+    shop.app.configure(mask=lambda _queue, _id, _payload: "hidden")
+    shop.worker.perform_async([{"id": "17", "payload": "secret", "score": 1}])
+    masked = shop.run("show", shop.queue, "17")[1]
+
+    assert '  score 1: "hidden"\n' in masked
+    assert "secret" not in masked + shop.run("show", shop.queue, "17", "--json")[1]
+
+
+def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:
+    """The dashboard's words, and when something happens next; the same for programs."""
+    shop.worker.perform_async([{"id": "17", "delay": 7200}])
+
+    code, out, _ = shop.run("why", shop.queue, "17")
+    diagnosis = msgspec.json.decode(shop.run("why", shop.queue, "17", "--json")[1], type=Diagnosis)
+
+    assert 0 == code
+    assert out.startswith("It is not due yet: it waits for another ")
+    assert "\nNext: " in out
+    assert ("due later", True) == (diagnosis.kind, diagnosis.next_at is not None)
+
+
+@pytest.mark.parametrize("command", ["show", "why"])
+def test_an_unknown_id_ends_with_1(shop: ShopOfCommands, command: str) -> None:
+    """A script can ask whether a job is there."""
+    code, out, told = shop.run(command, shop.queue, "nobody")
+
+    assert 1 == code
+    assert "The queue has no job of this id" in out + told
+
+
+def test_a_queue_that_is_declared_otherwise_is_looked_at_as_it_was_made(shop: ShopOfCommands) -> None:
+    """Who has edited a declaration still finds the jobs, and is told of the difference; what is pushed is refused."""
+    shop.worker.perform_async(jobs_of("abc"))
+    with closing_app(Lowkiq(Config(redis_url=shop.app.redis_url))) as edited:
+        edited.worker(queue_name=shop.queue, shards_count=2)(print)
+        vars(sys.modules[MODULE])["app"] = edited
+
+        shown = shop.run("show", shop.queue, "a")
+        why = shop.run("why", shop.queue, "a")
+        table = shop.run("stats")
+        refused = shop.run("push", shop.queue, "d")
+        deleted = shop.run("delete", shop.queue, "a", "--yes")
+
+    note = f"note: the app declares the queue {shop.queue!r} with shards_count=2, and it was made with shards_count=3"
+    assert [0, 0, 0, 1, 0] == [code for code, *_ in (shown, why, table, refused, deleted)]
+    assert [True] * 3 == [told.startswith(note) for _, _, told in (shown, why, deleted)]
+    assert "  declared otherwise\n" in table[1]
+    assert "error: Queue " in refused[2]
+    assert ["b", "c"] == [job.id for job in shop.app.queries(shop.worker).fetch([*"abc"])]
+
+
+def test_a_queue_that_the_app_does_not_have_is_found_on_the_server(shop: ShopOfCommands) -> None:
+    """Of another app on the server, or of a worker that was deleted: what was made can be looked at, and ended."""
+    shop.worker.perform_async(jobs_of("ab"))
+    with closing_app(Lowkiq(Config(redis_url=shop.app.redis_url))) as other:
+        vars(sys.modules[MODULE])["app"] = other
+
+        why = shop.run("why", shop.queue, "a")
+        deleted = shop.run("delete", shop.queue, "--all", "--yes")
+        pushed = shop.run("push", shop.queue, "c")
+
+    assert (0, 0, 2) == (why[0], deleted[0], pushed[0])
+    assert f"note: the app has no worker for the queue {shop.queue!r}, which is on the server.\n" == why[2]
+    assert "deleted 2 jobs\n" == deleted[1]
+    assert "the app has none." in pushed[2]
+
+
+def test_a_first_failure_is_told_as_such(shop: ShopOfCommands) -> None:
+    """Once is no number of times."""
+    failing = shop.app.worker(queue_name=f"{shop.queue}-failing")(handle)
+    failing.perform_async([{"id": "bad"}])
+    shop.app.drain()
+
+    assert shop.run("show", f"{shop.queue}-failing", "bad")[1].splitlines()[0].endswith(", failed once")

@@ -1,0 +1,1 @@
+"""A site of Django with two apps: a shop, and its stock."""

@@ -1,0 +1,1 @@
+"""An app whose module `jobs` has the app of all jobs."""

@@ -1,0 +1,1 @@
+"""An app whose module `jobs` declares a worker of its own."""

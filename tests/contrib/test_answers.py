@@ -1,0 +1,23 @@
+"""What a push and the queries return is an answer of a web framework as it is."""
+
+from fastapi.encoders import jsonable_encoder
+
+from lowkiq_lambda import Lowkiq
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.handlers import Notes, raising
+from tests.kit.workers import declare
+
+
+def test_fastapi_writes_what_became_of_jobs(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """A route that returns the result of a push, or a job that people look at, answers with its fields."""
+    worker = declare(app, queue_name, Notes(raising(ValueError("17"))), max_retry_count=0)
+
+    pushed = jsonable_encoder([worker.push("a", {"status": "paid"}, score=2)])
+    (waiting,) = jsonable_encoder(app.queries(worker).fetch(["a"]))
+    app.drain()
+    (dead,) = jsonable_encoder(app.queries(worker).morgue_fetch(["a"]))
+
+    told = {"id": "a", "shard": 0, "merged": False, "perform_in": clock.time(), "repeated": False}
+    assert [{**told, "buffered": False, "superseded": False}] == pushed
+    assert ("a", [[{"status": "paid"}, 2.0]]) == (waiting["id"], waiting["payloads"])
+    assert ("17", ["17"]) == (dead["error"], [failure["error"] for failure in dead["failures"]])

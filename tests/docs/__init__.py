@@ -1,0 +1,1 @@
+"""The site of the docs: its build, its checks, and the reference of the API on it."""

@@ -1,0 +1,1 @@
+"""What `lowkiq doctor` tells of a server and its queues."""

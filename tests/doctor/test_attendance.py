@@ -1,0 +1,121 @@
+"""What is told of processes, schedule entries, duties and moves."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda.doctor.processes import process_findings
+from lowkiq_lambda.doctor.words import LATE
+from lowkiq_lambda.duties.runner import DutyRunner
+from lowkiq_lambda.process_views import Process
+from lowkiq_lambda.reshard.duty import STANDS_STILL
+from lowkiq_lambda.testing import ManualClock
+from tests.doctor.looks import found
+from tests.kit.apps import closing_app
+from tests.kit.handlers import Notes
+from tests.kit.servers import Server
+from tests.kit.workers import declare
+
+
+class Sweep:
+    """A duty."""
+
+    name = "sweep"
+    every = 60.0
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self._do = do
+
+    def run(self, app: Lowkiq, remaining: Callable[[], float]) -> None:
+        """Do it."""
+        del app, remaining
+        self._do()
+
+
+def test_processes_that_are_quiet_gone_slow_or_of_another_version_are_told() -> None:
+    """Each with its name, and what to do."""
+    well = Process(id="web-1:1", host="web-1", pid=1, kind="daemon", version="1", since=0.0, threads=5, state="running")
+    one = msgspec.structs.replace
+    odd = [
+        one(well, id="web-2:1", state="quiet"),
+        one(well, id="web-3:1", is_gone=True),
+        one(well, id="web-4:1", is_slow=True),
+        one(well, id="web-5:1", version="0"),
+    ]
+    findings = {finding.check: finding for finding in process_findings([well, *odd], "1")}
+
+    assert "4 processes heard of within a minute: web-1:1, web-2:1, web-4:1, web-5:1" == findings.pop("processes").says
+    assert ["quiet", "gone", "slow", "versions"] == list(findings)
+    for name, finding in zip(("web-2:1", "web-3:1", "web-4:1", "web-5:1"), findings.values(), strict=True):
+        assert name in finding.says
+        assert finding.advice
+
+
+def test_an_entry_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:
+    """One that nobody fires, one that is switched off, and one whose process has gone; while it fires all is well."""
+    worker = declare(app, "orders", Notes())
+    app.queue_of(worker)
+    app.every(600, worker, id="x")
+    app.every(600, worker, id="off")
+    told = [found(app, "schedules")]
+    app.schedules.tick()
+    app.schedules.disable(worker, "off")
+    told.append(found(app, "schedules"))
+    clock.advance(600.0 + LATE + 1)
+    told.append(found(app, "schedules"))
+    app.schedules.tick()
+    told.append(found(app, "schedules"))
+
+    nobody = "no process that fires entries has declared it yet"
+    off = ("warning", "orders/off: it is switched off")
+    assert [("warning", f"orders/{name}: {nobody}") for name in ("off", "x")] == told[0]
+    assert [off] == told[1] == told[3]
+    assert [off, "broken"] == [told[2][0], told[2][1][0]]
+    assert "orders/x: it stands still: the time of" in told[2][1][1]
+
+
+def test_an_entry_that_cannot_fire_is_told_why(app: Lowkiq) -> None:
+    """An expression is evaluated no sooner than it is looked at."""
+    worker = declare(app, "orders", Notes())
+    app.queue_of(worker)
+    app.cron("0 0 31 2 *", worker, id="never")
+    app.schedules.tick()
+
+    ((mark, says),) = found(app, "schedules")
+    assert ("broken", True) == (mark, says.startswith("orders/never: it cannot fire: "))
+
+
+def test_a_duty_that_nobody_does_is_told(own: Server, clock: ManualClock) -> None:
+    """It never ran, it is late, or it fails."""
+    works = [True]
+    with closing_app(Lowkiq(Config(redis_url=own.url), clock=clock)) as app:
+        app.queue_of(declare(app, "orders", Notes()))
+        app.add_duty(Sweep(lambda: 1 / works[0]))
+        runner = DutyRunner(app, app.declared_duties, clock)
+        told = [found(app, "duties")]
+        runner.run_due(lambda: 60.0)
+        told.append(found(app, "duties"))
+        clock.advance(60.0 + LATE + 1)
+        told.append(found(app, "duties"))
+        works[0] = False
+        runner.run_due(lambda: 60.0)
+        told.append(found(app, "duties"))
+
+    assert [("warning", "sweep: it has never run: no daemon and no tick of this app has come")] == told[0]
+    assert [] == told[1]
+    assert [("broken", "sweep: it is late by 2 minutes: no daemon and no tick of this app comes")] == told[2]
+    ((mark, says),) = told[3]
+    assert ("warning", True) == (mark, says.startswith("sweep: its last 1 run failed: "))
+
+
+def test_a_move_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> None:
+    """While it goes on it is only told how far it is."""
+    app.queue_of(declare(app, "orders", Notes(), shards_count=2))
+    app.resharding(app.workers[0]).begin(4)
+    told = found(app, "moves")
+    clock.advance(STANDS_STILL + 1)
+    told += found(app, "moves")
+
+    way = "orders: on its way from 2 to 4 shards: 0 of 2 groups have moved"
+    assert [("ok", way), ("warning", f"{way}, and nothing has moved for 61 s")] == told

@@ -1,0 +1,10 @@
+"""A type of payloads."""
+
+import msgspec
+
+
+class OrderChanged(msgspec.Struct, frozen=True):
+    """A change of an order."""
+
+    status: str
+    version: int = 1

@@ -1,0 +1,165 @@
+"""What people's methods are given by mistake is refused in a sentence, and nothing is done."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from lowkiq_lambda import JobError, Lowkiq, Worker
+from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.kit.handlers import Notes
+from tests.kit.looks import left_behind
+from tests.kit.workers import declare, jobs_of
+
+
+class Misused(NamedTuple):
+    """What mistakes are made with; of no type, as a checker would tell of them."""
+
+    app: Any
+    worker: Any
+    actions: Any
+    queries: Any
+
+
+Call: TypeAlias = Callable[[Misused], object]
+
+CALLS: dict[str, tuple[Call, type[Exception], str]] = {
+    "actions.journal('all', shards=[9])": (
+        lambda at: at.actions.journal("all", shards=[9]),
+        ValueError,
+        "A shard is one of the queue, or its number from 0 to 2, not 9",
+    ),
+    "actions.journal('all', shards='x')": (
+        lambda at: at.actions.journal("all", shards="x"),
+        ValueError,
+        "A shard is one of the queue, or its number from 0 to 2, not 'x'",
+    ),
+    "actions.journal('all', shards=5)": (
+        lambda at: at.actions.journal("all", shards=5),
+        TypeError,
+        "shards are given as a list, not as one int",
+    ),
+    "actions.journal('all', shards=[of another queue])": (
+        lambda at: at.actions.journal("all", shards=[ShardRef("another", 3, 0)]),
+        ValueError,
+        "A shard is one of the queue, or its number from 0 to 2, not ShardRef(queue_name='another'",
+    ),
+    "actions.journal('all', seconds='x')": (
+        lambda at: at.actions.journal("all", seconds="x"),
+        ValueError,
+        "seconds must be more than 0 and at most 86400, not 'x'",
+    ),
+    "actions.pause('x')": (
+        lambda at: at.actions.pause("x"),
+        ValueError,
+        "seconds must be more than 0, or None",
+    ),
+    "actions.bury(['a'], error=None)": (
+        lambda at: at.actions.bury(["a"], error=None),
+        TypeError,
+        "error must be a text, not NoneType",
+    ),
+    "actions.bury('a', error='e')": (
+        lambda at: at.actions.bury("a", error="e"),
+        TypeError,
+        "ids are given as a list, not as one str",
+    ),
+    "actions.delete(5)": (
+        lambda at: at.actions.delete(5),
+        TypeError,
+        "ids are given as a list, not as one int",
+    ),
+    "actions.release(5, 'retry')": (
+        lambda at: at.actions.release(5, "retry"),
+        TypeError,
+        "ids are given as a list, not as one int",
+    ),
+    "actions.forget_keys(5)": (
+        lambda at: at.actions.forget_keys(5),
+        TypeError,
+        "forget_keys takes pairs of an id and a key, not 5",
+    ),
+    "actions.forget_keys(['a'])": (
+        lambda at: at.actions.forget_keys(["a"]),
+        TypeError,
+        "forget_keys takes pairs of an id and a key, not 'a'",
+    ),
+    "queries.fetch(5)": (
+        lambda at: at.queries.fetch(5),
+        TypeError,
+        "ids are given as a list, not as one int",
+    ),
+    "queries.held(after=5)": (
+        lambda at: at.queries.held(after=5),
+        ValueError,
+        "after=5 is not the `next` of a page",
+    ),
+    "app.recovered(worker, limit='x')": (
+        lambda at: at.app.recovered(at.worker, limit="x"),
+        ValueError,
+        "limit must be from 1 to 10,000, not 'x'",
+    ),
+    "app.redrive(worker, 5)": (
+        lambda at: at.app.redrive(at.worker, 5),
+        TypeError,
+        "ids are given as a list, not as one int",
+    ),
+    "app.drain('Orders')": (
+        lambda at: at.app.drain("Orders"),
+        TypeError,
+        "seconds must be a number, not 'Orders': a drain visits all queues of the app",
+    ),
+    "app.find(5)": (lambda at: at.app.find(5), TypeError, "find takes a text, not 5"),
+    "app.processes().quiet(5)": (
+        lambda at: at.app.processes().quiet(5),
+        TypeError,
+        "A process is one of those listed, or its id, not 5",
+    ),
+    "app.processes().stop(None)": (
+        lambda at: at.app.processes().stop(None),
+        TypeError,
+        "A process is one of those listed, or its id, not None",
+    ),
+    "app.reshard(worker, to='x')": (
+        lambda at: at.app.reshard(at.worker, to="x"),
+        ValueError,
+        "The number of shards is a whole number from 1 to 100,000",
+    ),
+    "app.reshard(worker, to=0)": (
+        lambda at: at.app.reshard(at.worker, to=0),
+        ValueError,
+        "The number of shards is a whole number from 1 to 100,000",
+    ),
+    "app.resharding(worker).accept(5.5)": (
+        lambda at: at.app.resharding(at.worker).accept(5.5),
+        ValueError,
+        "The number of shards is a whole number from 1 to",
+    ),
+    "app.push(worker, 5)": (
+        lambda at: at.app.push(at.worker, 5),
+        JobError,
+        "jobs are given as a list, not as one int: write [{...}]",
+    ),
+    "app.push(worker, 'abc')": (
+        lambda at: at.app.push(at.worker, "abc"),
+        JobError,
+        "jobs are given as a list, not as one str: write [{...}]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "kind", "sentence"), CALLS.values(), ids=CALLS)
+def test_a_mistake_is_refused_in_a_sentence(
+    app: Lowkiq, queue_name: str, call: Call, kind: type[Exception], sentence: str
+) -> None:
+    """The error says what is wanted, and what was given; the queue is as it was, and can be drained."""
+    worker: type[Worker] = declare(app, queue_name, Notes(), shards_count=3)
+    worker.perform_async(jobs_of("ab"))
+    before = left_behind(app, worker)
+
+    with pytest.raises(kind, match=re.escape(sentence)):
+        call(Misused(app, worker, app.actions(worker), app.queries(worker)))
+
+    assert before == left_behind(app, worker)
+    assert 2 == app.drain()["done"]

@@ -1,0 +1,1 @@
+"""Tests of the projects that `lowkiq new` writes, and of `lowkiq upgrade`."""

@@ -1,0 +1,170 @@
+"""Code that type checkers accept: typed payloads in each form, and all that worked before there were any."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypedDict, assert_type
+from uuid import UUID
+
+from lowkiq_lambda import Batch, BatchJob, Job, JobDict, Lowkiq, MorgueJob, Pushed, Worker
+from tests.kit.orders import OrderChanged
+
+app = Lowkiq()
+
+
+@dataclass
+class Renamed:
+    """Another one."""
+
+    name: str
+
+
+class Moved(TypedDict):
+    """A dict with known keys."""
+
+    place: str
+
+
+class PiecesCounted(NamedTuple):
+    """A tuple with names."""
+
+    pieces: int
+
+
+@app.worker
+class TypedSync(Worker[OrderChanged]):
+    """A worker with payloads of a type."""
+
+    shards_count = 8
+
+    def perform(self, batch: Batch[OrderChanged]) -> None:
+        """Its handler knows the type."""
+        for job_id, payloads in batch.items():
+            assert_type(job_id, str)
+            assert_type(payloads, list[OrderChanged])
+            assert_type(batch.job(job_id).payloads[-1].version, int)
+
+    def retries_exhausted(self, jobs: Sequence[MorgueJob]) -> None:
+        """A hook."""
+
+
+@app.worker
+class Rename(Worker[Renamed]):
+    """A worker that gets one job at a time."""
+
+    def perform_job(self, job: BatchJob[Renamed]) -> Iterator[int]:
+        """A handler that yields cursors."""
+        yield len(job.payloads[0].name)
+
+
+@app.worker
+def move(batch: Batch[Moved]) -> None:
+    """A function whose annotation is the declaration."""
+    assert_type(batch["a"][0]["place"], str)
+
+
+@app.worker(shards_count=2, batch_size=100)
+def count(batch: Batch[PiecesCounted]) -> None:
+    """The same with options."""
+    assert_type(batch["a"][0].pieces, int)
+
+
+@app.worker(queue_name="later")
+async def later(batch: Batch[OrderChanged]) -> None:
+    """A coroutine function."""
+    assert_type(batch["a"], list[OrderChanged])
+
+
+def push_typed() -> None:
+    """Each way to push payloads of a type."""
+    assert_type(TypedSync.push(1, OrderChanged("paid"), score=2), Pushed)
+    TypedSync.push("a", OrderChanged("paid", 3), delay=timedelta(seconds=5), key="once", key_ttl=60.0)
+    TypedSync.push("a", OrderChanged("paid"), perform_in=datetime.now(UTC), headers={"trace": "1"})
+    assert_type(
+        TypedSync.perform_async([Job(1, OrderChanged("paid")), Job(2, OrderChanged("sent"), score=7)]), list[Pushed]
+    )
+    TypedSync.perform_async([{"id": 1, "payload": OrderChanged("paid"), "score": 7, "delay": 5}])
+    TypedSync.perform_async(Job(number, OrderChanged("paid")) for number in range(3))
+    jobs: list[Job[OrderChanged]] = [Job(1, OrderChanged("paid"))]
+    TypedSync.perform_async(jobs)
+    dicts: list[JobDict[OrderChanged]] = [{"id": 1, "payload": OrderChanged("paid")}]
+    TypedSync.perform_async(dicts)
+    Rename.push(UUID(int=1), Renamed("a"))
+    move.push(1, {"place": "here"})
+    move.perform_async([{"id": 1, "payload": {"place": "here"}}])
+    count.push(1, PiecesCounted(1))
+    later.push(1, OrderChanged("paid"))
+    app.push(TypedSync, jobs)
+    app.push(TypedSync, [{"id": 1, "payload": {"status": "paid"}}])
+
+
+async def push_typed_from_a_loop() -> None:
+    """The same on an event loop."""
+    await TypedSync.apush(1, OrderChanged("paid"), score=2)
+    await TypedSync.aperform_async([Job(1, OrderChanged("paid"))])
+    await count.apush(1, PiecesCounted(1))
+    await asyncio.gather(*(later.apush(number, OrderChanged("paid")) for number in range(3)))
+
+
+@app.worker
+class Untyped(Worker):
+    """A worker as they were before."""
+
+    def perform(self, batch: Batch) -> None:
+        """Payloads are any JSON."""
+        for job_id, payloads in batch.items():
+            batch.fail(job_id, payloads[-1]["why"])
+
+
+@app.worker
+class MappingWorker(Worker):
+    """A worker whose handler says no more than it needs."""
+
+    def perform(self, batch: Mapping[str, Sequence[Any]]) -> None:
+        """Payloads are any JSON."""
+        str(batch)
+
+
+@app.worker
+def bare(batch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - as people write it
+    """A function without annotations."""
+
+
+@app.worker(batch_size=10)
+def plain(batch: Batch) -> None:
+    """A function with a batch of anything."""
+    str(batch["a"][0]["b"])
+
+
+@app.worker(batch_size=10)
+def mapped(batch: Mapping[str, Sequence[Any]]) -> None:
+    """A function that says no more than it needs."""
+    str(batch)
+
+
+@app.worker
+def anything(batch: Any) -> None:
+    """A function of anything."""
+    str(batch)
+
+
+def push_untyped(worker: type[Worker], row: Mapping[str, Any]) -> None:
+    """Pushes of payloads that are any JSON, as they were before."""
+    jobs = [{"id": number, "payload": {"status": "paid"}} for number in range(3)]
+    worker.perform_async(jobs)
+    Untyped.perform_async([{"id": 1}, {"id": "a", "payload": [1, None, "b"], "score": 7.5}])
+    Untyped.perform_async([row, {**row, "delay": 5}])
+    Untyped.perform_async([Job(1), Job(2, {"any": "JSON"}, score=1)])
+    Untyped.push(1)
+    Untyped.push("a", {"any": ["JSON", None]}, score=None)
+    MappingWorker.push("a", 17)
+    for function in (plain, mapped, anything):
+        function.push(1)
+        function.push("a", {"any": "JSON"})
+        function.perform_async([{"id": 1, "payload": 17}, row])
+    bare.push(1, "a")
+    app.push(plain, jobs)
+    declared: list[type[Worker[Any]]] = [TypedSync, Untyped]
+    for one in declared:
+        app.push(one, jobs)

@@ -1,0 +1,54 @@
+"""Code that type checkers refuse, in each line that is marked so for mypy, and in no other."""
+
+from lowkiq_lambda import Batch, Job, Worker
+from tests.kit.orders import OrderChanged
+from tests.typing.right import PiecesCounted, Renamed, TypedSync, app, count, later, move
+
+
+def push() -> None:
+    """Payloads of other types, and keywords that do not exist."""
+    TypedSync.push(1, "paid")  # type: ignore[arg-type]  # a text
+    TypedSync.push(1, Renamed("a"))  # type: ignore[arg-type]  # another class
+    TypedSync.push(1, OrderChanged("paid"), skore=2)  # type: ignore[call-arg]  # a misspelt keyword
+    TypedSync.push(1, OrderChanged("paid"), score="2")  # type: ignore[arg-type]  # a score in words
+    TypedSync.push(1)  # type: ignore[call-arg]  # the payload is missing
+    TypedSync.push(None, OrderChanged("paid"))  # type: ignore[arg-type]  # not an id
+    TypedSync.push(1, OrderChanged(5))  # type: ignore[arg-type]  # a field of another type
+    count.push(1, OrderChanged("paid"))  # type: ignore[arg-type]  # another class
+    move.push(1, {"plaice": "here"})  # type: ignore[typeddict-item,typeddict-unknown-key]  # a misspelt key
+
+
+def push_jobs() -> None:
+    """Jobs of other types, and fields that do not exist."""
+    TypedSync.perform_async([{"id": 1, "skore": 17, "payload": OrderChanged("paid")}])  # type: ignore[list-item]  # a misspelt field
+    TypedSync.perform_async([{"id": 1, "payload": OrderChanged("paid"), "score": None}])  # type: ignore[list-item]  # not a score
+    TypedSync.perform_async([{"id": 1, "payload": "paid"}])  # type: ignore[list-item]  # a text
+    TypedSync.perform_async([{"id": 1, "payload": {"status": "paid"}}])  # type: ignore[list-item]  # a dict
+    TypedSync.perform_async([{"id": 1}])  # type: ignore[list-item]  # the payload is missing
+    TypedSync.perform_async([{"payload": OrderChanged("paid")}])  # type: ignore[list-item]  # the id is missing
+    TypedSync.perform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    TypedSync.perform_async([Job(1, OrderChanged("paid"), skore=2)])  # type: ignore[call-arg]  # a misspelt field
+    TypedSync.perform_async([1, 2])  # type: ignore[list-item]  # no jobs
+    count.perform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    count.perform_async([{"id": 1, "skore": 17, "payload": PiecesCounted(1)}])  # type: ignore[list-item]  # a misspelt field
+
+
+async def push_from_a_loop() -> None:
+    """The same on an event loop."""
+    await TypedSync.apush(1, "paid")  # type: ignore[arg-type]  # a text
+    await TypedSync.aperform_async([Job(1, Renamed("a"))])  # type: ignore[arg-type]  # another class
+    await later.apush(1, PiecesCounted(1))  # type: ignore[arg-type]  # another class
+
+
+@app.worker
+class TypedOtherwise(Worker[OrderChanged]):
+    """A worker that takes its payloads for what they are not."""
+
+    def perform(self, batch: Batch[OrderChanged]) -> None:
+        """A misspelt field."""
+        str(batch["a"][0].state)  # type: ignore[attr-defined]  # a misspelt field
+        str(batch.job("a").payloads[0].state)  # type: ignore[attr-defined]  # a misspelt field
+        str(batch[1])  # type: ignore[index]  # ids are texts
+
+
+app.worker(shard_count=3)  # type: ignore[call-overload]  # a misspelt option
