@@ -2,7 +2,10 @@
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
+
+import redis
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.waiting import eventually
@@ -14,6 +17,20 @@ def server_lives(folder: ServerFolder) -> bool:
         return False
     with folder.exclusive():
         return folder.server_lives()
+
+
+def await_written(url: str) -> None:
+    """Wait until a SIGKILL of the server loses nothing.
+
+    With `appendfsync everysec` it answers before it writes, for up to 2 s, while its disk is busy with a sync.
+    """
+
+    def is_written() -> bool:
+        with redis.Redis.from_url(url) as client, suppress(redis.ConnectionError):
+            return bool(client.info("persistence")["aof_buffer_length"] == 0)
+        return False  # it starts just now
+
+    eventually(is_written, timeout=30, what="all written")
 
 
 def end_server(path: Path) -> None:

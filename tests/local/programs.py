@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import ROOT, DaemonProcess, clean_environment
-from tests.kit.embedded import end_server, server_lives
+from tests.kit.embedded import await_written, end_server, server_lives
 from tests.kit.typing_in import terminal
 from tests.kit.waiting import eventually
 
@@ -187,8 +187,15 @@ class Project:
         """The process that the server wrote down at its start."""
         return int((self.folder.path / "server.pid").read_text())
 
+    def await_written(self) -> None:
+        """Wait until a SIGKILL of the server loses nothing."""
+        access = self.folder.read_access()
+        assert access is not None
+        await_written(access.url)
+
     def kill_server(self) -> None:
-        """End the server by SIGKILL."""
+        """End the server by SIGKILL, once all is written that it has answered."""
+        self.await_written()
         os.kill(self.server_pid(), signal.SIGKILL)
 
     def _log(self) -> Path:

@@ -22,6 +22,7 @@ from lowkiq_lambda.cloud import reaper
 from lowkiq_lambda.errors import EmbeddedServerError
 from lowkiq_lambda.local.embedded import EmbeddedValkey, launch, open_embedded, server
 from lowkiq_lambda.local.embedded.folder import ServerFolder
+from tests.kit.embedded import await_written
 from tests.kit.waiting import eventually
 
 Open = Callable[[], EmbeddedValkey]
@@ -411,6 +412,7 @@ def test_a_killed_server_is_started_again_where_its_users_look_for_it(open_serve
     before = open_server()
     with client(before.url) as connected:
         connected.set("key", "kept")
+        await_written(before.url)
         os.kill(before.pid, signal.SIGKILL)
         eventually(lambda: not lives(data_dir), what="the server's end")
 

@@ -259,6 +259,7 @@ def test_a_child_that_outlives_its_parent_looks_after_the_server(project: Projec
     """What was forked into the background has the server to itself then, and starts it again after a kill."""
     prompt, told = project.prompt(), tmp_path / "told"
     prompt.run(PUSH % "parent")
+    project.await_written()
     prompt.run(
         "import os\n"
         "reading, writing = os.pipe()\n"

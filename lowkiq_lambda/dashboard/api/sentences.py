@@ -24,6 +24,8 @@ def sentence(error: str) -> str:
     '`limit` must be at most 1000.'
     >>> sentence("Expected `float | null`, got `str` - at `$.filter.seconds`")
     '`filter.seconds` must be a number or null, not a text.'
+    >>> sentence("Expected `array` of length >= 1 - at `$.ids`")
+    '`ids` must have at least 1 entry.'
     """
     for pattern, words in _FORMS:
         if match := pattern.fullmatch(error):
@@ -33,6 +35,11 @@ def sentence(error: str) -> str:
 
 def _field(match: re.Match[str]) -> str:
     return f"`{match['at']}`" if match["at"] else "the whole of it"
+
+
+def _length(match: re.Match[str], one: str, many: str) -> str:
+    counted = one if match["bound"] == "1" else many
+    return f"{_field(match)} must have {_LIMITS[match['sign']]} {match['bound']} {counted}."
 
 
 def _kinds(names: str) -> str:
@@ -55,11 +62,11 @@ _FORMS: Final = (
     ),
     _form(
         r"Expected `str` of length (?P<sign>[<>]=?) (?P<bound>\d+)",
-        lambda match: f"{_field(match)} must have {_LIMITS[match['sign']]} {match['bound']} characters.",
+        lambda match: _length(match, "character", "characters"),
     ),
     _form(
         r"Expected `array` of length (?P<sign>[<>]=?) (?P<bound>\d+)",
-        lambda match: f"{_field(match)} must have {_LIMITS[match['sign']]} {match['bound']} entries.",
+        lambda match: _length(match, "entry", "entries"),
     ),
     _form(
         r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`",
