@@ -19,7 +19,7 @@ from tests.e2e.stack import BY_HAND, PASSWORD, QUEUE, Stack
 from tests.kit.servers.ports import HOST
 from tests.kit.serving import Served
 from tests.kit.steering import confirm, expect_done
-from tests.kit.windows import OpenWindow, try_wrong_password
+from tests.kit.windows import PATIENCE, OpenWindow, try_wrong_password
 
 pytestmark = pytest.mark.timeout(400)  # the first has the packages built and the stack deployed
 
@@ -38,7 +38,7 @@ def ask(stack: Stack, method: str, path: str, fields: str = "", **headers: str) 
     """One request of a program, which has to look up no name of this cloud's."""
     host = stack.deployment.dashboard_url.split("/")[2]
     sent = {"Host": host, "Content-Type": "application/x-www-form-urlencoded", **headers}
-    with closing(HTTPConnection(HOST, stack.cloud.port, timeout=60)) as connection:
+    with closing(HTTPConnection(HOST, stack.cloud.port, timeout=PATIENCE / 1_000)) as connection:
         connection.request(method, path, fields or None, sent)
         answer = connection.getresponse()
         return Reply(answer.status, answer.headers, answer.read())
