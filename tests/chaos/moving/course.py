@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -228,11 +229,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     size = Size(given.rate, given.ids, given.sleepers, given.kills)
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         with Course(server, "moving", Path(folder), size, given.seed) as course:
+            began = time.monotonic()
             for shards in COUNTS[1:]:
                 course.move(shards)
+            seconds = time.monotonic() - began
             course.finish()
-            found = faults(course.evidence())
-        sys.stdout.write("\n".join([f"{given}: {len(found)} faults", *found[:20]]) + "\n")
+            evidence = course.evidence()
+        found, pushed = faults(evidence), sum(evidence.last.values())
+        told = f"{pushed:,} payloads, {pushed / seconds:,.0f} in each of the {seconds:.1f} s of the moves"
+        sys.stdout.write("\n".join([f"{given}: {told}, {len(found)} faults", *found[:20]]) + "\n")
     sys.exit(bool(found))
 
 
