@@ -5,7 +5,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 # Programs of the tests whose own dependencies suit nobody else's: each in an environment of its own.
-TOOLS := .tools/cloud/.done .tools/dist/.done .tools/docs/.done .tools/sam/.done .tools/browser
+TOOLS := .tools/cloud/.done .tools/dist/.done .tools/docs/.done .tools/lowest/.done .tools/sam/.done .tools/browser
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 ARGS ?=
 
@@ -17,11 +17,15 @@ help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PYTHON=python3.12 chooses the interpreter, WORKERS=4 the number of test processes,"
-	@echo "  ARGS='...' goes to the program that run, cloud, bench or lock starts; docs-serve takes a port."
+	@echo "  ARGS='...' goes to the program that run, example, cloud, bench or lock starts; docs-serve takes a port."
 
 .PHONY: run
 run: $(VENV)/.local ## set up and run the demo, which ends by itself
-	$(BIN)/lowkiq run $(ARGS)
+	$(BIN)/python -m local.demo $(ARGS)
+
+.PHONY: example
+example: $(VENV)/.local ## set up and run the example application, which ends by itself
+	$(BIN)/python -m examples.erp_sync $(ARGS)
 
 .PHONY: cloud
 cloud: $(VENV)/.dev .tools/cloud/.done ## set up and run all of the template in a local cloud, until Ctrl-C

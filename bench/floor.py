@@ -52,20 +52,20 @@ def _limits(window: int) -> list[int]:
 
 def _drain(client: redis.Redis, shard: ShardRef, limits: list[int]) -> int:
     nonce, number, drained = _nonce(shard), 0, 0
-    claimed = _acquire(client, shard, limits)
+    token, claimed = _acquire(client, shard, limits)
     while claimed:
         jobs = len(claimed[1]) // 2
         drained += jobs
         number += 1
         settled = ("claim", "0 0", jobs, _NOTHING_NAMED)
-        claimed = _call(client, "settle", shard, nonce, number, _TTL, _MERGE, *limits, *settled)[1]
+        claimed = _call(client, "settle", shard, nonce, token, number, _TTL, _MERGE, *limits, *settled)[1]
     return drained
 
 
-def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> Any:  # noqa: ANN401 - a part of a reply
-    """The first window; None where the shard has none, as few jobs leave some of many shards empty."""
+def _acquire(client: redis.Redis, shard: ShardRef, limits: list[int]) -> tuple[bytes, Any]:
+    """The token and the first window; None where the shard has none, as few jobs leave some of many shards empty."""
     status, *granted = _call(client, "acquire", shard, _nonce(shard), "floor", _TTL, _MERGE, *limits, "")
-    return granted[4] if status == b"OK" else None
+    return (granted[0], granted[4]) if status == b"OK" else (b"", None)
 
 
 def _nonce(shard: ShardRef) -> str:

@@ -71,6 +71,7 @@ class _Linter:
         names = self._names[path]
         yield from (Fault(path, line, f"{name!r} is not used") for name, line in names.unused)
         yield from self._own_names(path)
+        yield from self._given_names(path)
         yield from self._own_keys(path)
         needs, rarely = self._parts[path].needs(FEATURES), self._parts[path].marks.get("rarely", ())
         yield from self._includes(path, needs, names.takes, "needed")
@@ -97,6 +98,21 @@ class _Linter:
                 yield Fault(path, line, f"{name!r} is not used")
             twins = [other for other in self._defining(name) if _is_include(path) and other < path]
             yield from (Fault(path, line, f"{name!r} is defined in {twin}, too") for twin in twins)
+
+    def _given_names(self, path: str) -> Iterator[Fault]:
+        """What an include gives is just what other files use of it."""
+        defines, gives = self._names[path].defines, self._gives(path)
+        for name in gives:
+            if name not in defines:
+                yield Fault(path, 1, f"{name!r} is given and not defined")
+            elif not self._is_used_elsewhere(path, name):
+                yield Fault(path, 1, f"{name!r} is given and not used elsewhere")
+        for name, line in defines.items():
+            if name not in gives and self._is_used_elsewhere(path, name):
+                yield Fault(path, line, f"{name!r} is used elsewhere and not given")
+
+    def _gives(self, path: str) -> Sequence[str]:
+        return self._parts[path].marks.get("gives", ())
 
     def _own_keys(self, path: str) -> Iterator[Fault]:
         declared, takes = {*self._parts[path].own_keys()}, self._names[path].takes

@@ -1,6 +1,7 @@
 """The whole on this machine, in a local cloud: `python -m local.cloud`."""
 
 import argparse
+import secrets
 import shutil
 import signal
 import sys
@@ -14,15 +15,16 @@ from typing import Final
 
 import redis
 
+from local.demo.history import History
+from local.demo.source import bundled_history
 from local.replay.jobs import FILES, ApplyChanges, app
 from lowkiq_lambda.cloud.deployment import Deployment
 from lowkiq_lambda.cloud.packages import build_packages
-from lowkiq_lambda.local.demo.history import History
-from lowkiq_lambda.local.demo.source import bundled_history
-from tests.kit.servers import LocalCloud, Server
+from lowkiq_lambda.local.embedded.server import EmbeddedValkey, open_embedded
+from tests.kit.servers import LocalCloud
 
 APP: Final = Path(__file__).parent / "replay"
-PASSWORD: Final = "of this machine"  # noqa: S105 - of a page that only this machine can see
+PASSWORD: Final = secrets.token_urlsafe(12)
 SUCCESS, FAILURE = 0, 1
 
 _LOOK_INTERVAL: Final = 1.0
@@ -63,12 +65,14 @@ def main() -> None:
 
 
 @contextmanager
-def _running(built: Path | None) -> Iterator[tuple[Deployment, Server, LocalCloud]]:
+def _running(built: Path | None) -> Iterator[tuple[Deployment, EmbeddedValkey, LocalCloud]]:
     with ExitStack() as stack:
-        server = stack.enter_context(Server())
+        # With a password: its port is open to all users of this machine.
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lowkiq-valkey-")))
+        server = stack.enter_context(open_embedded(data))
         _say(f"Valkey       {server.url}")
         cloud = stack.enter_context(LocalCloud(enforces_rights=True))
-        _say(f"AWS          {cloud.url}")
+        _say(f"AWS          {cloud.access}")
         deployment = Deployment(cloud, "lowkiq-local")
         started_at = time.monotonic()
         deployment.upload(built or _build(stack))
@@ -97,7 +101,7 @@ def push(history: History) -> None:
         ApplyChanges.perform_async(jobs[start : start + _AT_ONCE])
 
 
-def _watch(history: History, server: Server, stop: Event, *, once: bool) -> int:
+def _watch(history: History, server: EmbeddedValkey, stop: Event, *, once: bool) -> int:
     """Say how it goes until it is stopped, or with `once` until all is done; the exit code."""
     ends_at, said, good = time.monotonic() + _PATIENCE, "", False
     while not stop.wait(_LOOK_INTERVAL):
@@ -122,7 +126,7 @@ def _watch(history: History, server: Server, stop: Event, *, once: bool) -> int:
     return SUCCESS
 
 
-def _files(server: Server) -> dict[str, str]:
+def _files(server: EmbeddedValkey) -> dict[str, str]:
     with redis.Redis.from_url(server.url, decode_responses=True) as connected:
         found: dict[str, str] = connected.hgetall(FILES)
     return found

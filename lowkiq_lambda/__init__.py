@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.app import Lowkiq
     from lowkiq_lambda.config import Config
     from lowkiq_lambda.engine.batch import Batch, BatchJob
+    from lowkiq_lambda.error_text import message_only
     from lowkiq_lambda.errors import (
         BackendDenied,
         BackendError,
@@ -54,6 +55,7 @@ _PLACES: Final = {
     "Later": "retry",
     "Lowkiq": "app",
     "Rate": "rate",
+    "message_only": "error_text",
 }
 """The module of each name; those that are not here are errors."""
 
@@ -115,4 +117,5 @@ __all__ = [
     "ScoredPayload",
     "TaskClosed",
     "Worker",
+    "message_only",
 ]

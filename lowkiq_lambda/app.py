@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.dashboard.tasks_api import Authorize
     from lowkiq_lambda.engine.batch import Batch
     from lowkiq_lambda.gather import Gather
+    from lowkiq_lambda.inboxes import Inboxes
     from lowkiq_lambda.ingest import MappingFunction, MappingFunctions
     from lowkiq_lambda.protocols import ClientMiddleware, Observer, ServerMiddleware
     from lowkiq_lambda.remote import RemoteWorker
@@ -64,6 +65,7 @@ class Lowkiq(AppSchedules, AppOperations):
     def __init__(self, config: Config | None = None, *, clock: Clock | None = None) -> None:
         super().__init__(config, clock)
         self._mapping_functions: MappingFunctions | None = None
+        self._inboxes: Inboxes | None = None
         self.server_middlewares: list[ServerMiddleware] = []
         """Around each batch; the first is outermost."""
         self.client_middlewares: list[ClientMiddleware] = []
@@ -111,15 +113,35 @@ class Lowkiq(AppSchedules, AppOperations):
     @overload
     def ingest(self, target: M) -> M: ...
     @overload
-    def ingest(self, target: str) -> Callable[[M], M]: ...
+    def ingest(self, target: str | None = None, *, via: str | None = None) -> Callable[[M], M]: ...
 
-    def ingest(self, target: Any) -> Any:
+    def ingest(self, target: Any = None, *, via: str | None = None) -> Any:
         """Declare a mapping function: it is given what comes in from outside, and yields workers with jobs for them.
 
         `@app.ingest` is for all sources; `@app.ingest("orders-*")` for those whose ARN or name fits: that of a queue, a
-        table, a bucket, or the `source` of events. The ingest function calls it. Raises DeclarationError.
+        table, a bucket, or the `source` of events. `via` is the ARN or the name of a queue of SQS, or a pattern, by
+        which notifications of S3 come for it, too: whoever may send to that queue can claim any object.
+        The ingest function calls it. Raises DeclarationError.
         """
-        return self.mapping_functions.declare(target)
+        return self.mapping_functions.declare(target, via)
+
+    def inbox(self, pattern: str, *, queues: "Collection[str] | None" = None) -> None:
+        """Declare a queue of SQS of yours an inbox, as `SqsInbox` sends to: its messages may name any queue of the app.
+
+        `pattern` is its ARN or name; `*` and `?` stand for any letters. `queues` are the names of the app's queues that
+        its messages may name. The inbox of the template is one without this. Raises DeclarationError.
+        """
+        self.inboxes.declare(pattern, queues)
+
+    @property
+    def inboxes(self) -> "Inboxes":
+        """Those that `inbox` has declared."""
+        with self._lock:
+            if self._inboxes is None:
+                from lowkiq_lambda.inboxes import Inboxes  # noqa: PLC0415 - imported lazily: cold start
+
+                self._inboxes = Inboxes()
+            return self._inboxes
 
     @property
     def mapping_functions(self) -> "MappingFunctions":

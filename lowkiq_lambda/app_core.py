@@ -150,5 +150,14 @@ class AppCore:
         queue.look_again(self.backend, self.config.codec_name, self.config.retry_for)
         return queue
 
+    def current_queues(self) -> tuple[dict[str, Queue], dict[str, str]]:
+        """All queues, for who only reads: those that Redis agrees with, and why it does not with the others, by name.
+
+        One round trip, however many there are. Raises BackendError.
+        """
+        config = self.config
+        refused = self._queues.look_again(self.backend, config.codec_name, config.retry_for)
+        return {name: queue for name, queue in self._queues.items() if name not in refused}, refused
+
     def _advice(self, queue_name: str) -> str | None:
         return reset_advice(self.config, queue_name)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import msgspec
 
 from lowkiq_lambda.app_core import AppCore
-from lowkiq_lambda.errors import QueueMismatch
+from lowkiq_lambda.job import id_text
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.worker import FunctionWorker, Worker, worker_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
 
     from lowkiq_lambda.audit.auditor import AuditReport
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lowkiq_lambda.store.inspect.queries import Queries
     from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions
     from lowkiq_lambda.store.inspect.redriving import RedrivePreview
-    from lowkiq_lambda.views import FoundIds, Overview, QueueMetrics, Span, Stats
+    from lowkiq_lambda.views import FoundIds, MetricsByQueue, Overview, Span, Stats
 
 
 class AppOperations(AppCore):
@@ -33,13 +33,16 @@ class AppOperations(AppCore):
     def stats(self) -> "Stats":
         """How much waits, how much is in the morgue, and the lag, in total and by queue name.
 
-        Raises QueueMismatch, BackendError.
+        A queue that was made with another declaration is among the `skipped`. Raises BackendError.
         """
-        return self.inspector.stats(self._agreed_shards())
+        return self.inspector.stats(*self.current_queues())
 
-    def metrics(self) -> "dict[str, QueueMetrics]":
-        """All that is counted, by queue name. Raises QueueMismatch, BackendError."""
-        return self.inspector.metrics(self._agreed_shards())
+    def metrics(self) -> "MetricsByQueue":
+        """All that is counted, by queue name.
+
+        A queue that was made with another declaration is among the `skipped` of it. Raises BackendError.
+        """
+        return self.inspector.metrics(*self.current_queues())
 
     def overview(
         self, span: "Span" = "10m", worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None
@@ -59,26 +62,30 @@ class AppOperations(AppCore):
         """An id in all queues of the app, and up to `limit` ids that begin with the text.
 
         It takes a few calls, however much the queues hold, so ids that begin with it may be missing: `cut` says so.
-        Raises TypeError for what is no text, BackendError.
+        Raises TypeError for what is no text, JobError for one that no id can be, BackendError.
         """
         given: object = text
         if not isinstance(given, str):
             raise TypeError(f"find takes a text, not {given!r}.")
-        queues, skipped = self._agreeing(self.workers)
+        text = id_text(given)
+        queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.find(queues, text, limit), skipped=skipped)
 
     def errors(
         self,
         worker: "type[Worker[Any]] | FunctionWorker[Any] | None" = None,
         *,
-        by: "ErrorGrouping" = "line",
+        by: "ErrorGrouping" = "fingerprint",
         limit: int = 100,
         after: str | None = None,
     ) -> "ErrorGroups":
-        """The last errors of ids that are retried or buried, in groups by their first line, or by their type.
+        """The last errors of ids that are retried or buried, in groups of those that are alike.
 
-        With a `worker` those of its queue alone. One call reads some 50,000 errors; `after` is the `next` of the call
-        before. Raises QueueMismatch for a worker, BackendError, and ValueError for a bad limit or `after`.
+        `by`: "fingerprint" is the first line without the values that differ each time, such as numbers; "line" is all
+        of it, "type" the type alone. `redrive(worker, filter={"fingerprint": group.fingerprint})` takes exactly the ids
+        of a group. With a `worker` the errors of its queue alone. One call reads some 50,000 errors; `after` is the
+        `next` of the call before. Raises QueueMismatch for a worker, BackendError, and ValueError for a bad limit or
+        `after`.
         """
         from lowkiq_lambda.store.inspect.error_groups import ErrorPart  # noqa: PLC0415 - for people
 
@@ -86,7 +93,7 @@ class AppOperations(AppCore):
         if worker is not None:
             queue = self.current_queue_of(worker)
             return self.inspector.errors({queue.worker.queue_name: queue.shards}, part)
-        queues, skipped = self._agreeing(self.workers)
+        queues, skipped = self._agreeing()
         return msgspec.structs.replace(self.inspector.errors(queues, part), skipped=skipped)
 
     def queries(self, worker: "type[Worker[Any]] | FunctionWorker[Any]") -> "Queries":
@@ -184,18 +191,10 @@ class AppOperations(AppCore):
         self._queues.of(worker_of(worker)).redeclare(self.backend, self.config.codec_name, self.config.retry_for)
         self.limits(worker).keep()
 
-    def _agreeing(self, workers: "Iterable[type[Worker[Any]]]") -> tuple[dict[str, QueueShards], list[str]]:
-        """The shards of the queues that were made as they are declared, by name, and the names of the others."""
-        queues, skipped = dict[str, QueueShards](), list[str]()
-        for worker in workers:
-            try:
-                queues[worker.queue_name] = self.current_queue_of(worker).shards
-            except QueueMismatch:
-                skipped.append(worker.queue_name)
-        return queues, skipped
-
-    def _agreed_shards(self) -> dict[str, QueueShards]:
-        return {worker.queue_name: self.current_queue_of(worker).shards for worker in self.workers}
+    def _agreeing(self) -> tuple[dict[str, QueueShards], dict[str, str]]:
+        """The shards of the queues that were made as they are declared, by name; and of the others, why not."""
+        queues, skipped = self.current_queues()
+        return {name: queue.shards for name, queue in queues.items()}, skipped
 
     def reshard(
         self, worker: "type[Worker[Any]] | FunctionWorker[Any]", *, to: int, unreplicated: bool = False

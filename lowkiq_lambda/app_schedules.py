@@ -46,6 +46,8 @@ class AppSchedules(AppCore):
         """When each duty ran last, what came of it, and when it runs next. Raises BackendError."""
         from lowkiq_lambda.store.inspect.duties import duty_states  # noqa: PLC0415 - imported lazily: cold start
 
+        # Whether a queue is on its way to other shards, its declaration says.
+        self.current_queues()
         periods = [(duty.name, duty.every) for duty in self._duties.values()]
         if self.follows_tasks:
             from lowkiq_lambda.tasks.duty import TaskDuty  # noqa: PLC0415 - imported lazily: cold start

@@ -1,6 +1,8 @@
 """The settings of an app: a frozen value, checked when it is made; the environment can give most of them."""
 
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -17,6 +19,7 @@ from lowkiq_lambda.protocols import (
     DumpPayload,
     FormatError,
     Hook,
+    Hooks,
     LastWords,
     LoadError,
     LoadPayload,
@@ -28,10 +31,18 @@ from lowkiq_lambda.protocols import (
     StartDrain,
 )
 
+logger = logging.getLogger(__name__)
+
+_EVENTS: Final = frozenset(
+    {"on_server_init", "on_startup", "on_quiet", "on_shutdown", "on_exit", "on_heartbeat", "on_beat"}
+)
+"""Settings of which each may be several callables."""
 EMBEDDED: Final = "embedded:"
 """How a `redis_url` begins that stands for a server on this machine, started on demand (`local/embedded/`)."""
 
 _SECRET: Final = ("password", "tokens")
+_MAY_BE_SECRET: Final = re.compile(r"[{@\"]|://|.{61}", re.DOTALL)
+"""A record, an address or a long text: something else was put in the place of this setting, with a password perhaps."""
 """How settings end that nobody may read."""
 _MEBIBYTE: Final = 1024 * 1024
 _DAY: Final = 86_400.0
@@ -51,6 +62,11 @@ WhenUnavailable: TypeAlias = Literal["raise", "buffer"]
 
 def do_nothing(*_arguments: object) -> None:
     """The default of every hook."""
+
+
+def each_of(hooks: Hooks) -> Sequence[Hook]:
+    """What is called for an event, one or several."""
+    return (hooks,) if callable(hooks) else hooks
 
 
 class EnvSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +112,8 @@ class PlainSettings(EnvSettings, frozen=True, kw_only=True, eq=False):
 
     data_dir: str | None = None
     """Where the embedded server keeps its data; `.lowkiq` at the root of the project where it is not given."""
+    embedded_server: str | None = None
+    """The program of the embedded server, a path or a name on PATH; the Valkey of its package where it is not given."""
 
     client_pool_size: Threads = 5
     """Connections for pushing."""
@@ -188,17 +206,19 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     mask: Mask | None = None
     """Given a queue's name, an id and a payload: what the dashboard shows in place of it, wherever it is served."""
 
-    on_server_init: Hook = do_nothing
+    on_server_init: Hooks = do_nothing
     """Called once in a process that drains, before its first batch."""
-    on_startup: Hook = do_nothing
+    on_startup: Hooks = do_nothing
     """Called before the first thread of the daemon starts."""
-    on_quiet: Hook = do_nothing
-    """Called when the daemon starts nothing new any more."""
-    on_shutdown: Hook = do_nothing
-    """Called when the daemon begins to stop; running handlers are coming to their end."""
-    on_heartbeat: Hook = do_nothing
+    on_quiet: Hooks = do_nothing
+    """Called when the daemon starts nothing new any more; the last of several first."""
+    on_shutdown: Hooks = do_nothing
+    """Called when the daemon begins to stop; running handlers are coming to their end; the last of several first."""
+    on_exit: Hooks = do_nothing
+    """Called when the daemon's last thread has ended, before the process does; the last of several first."""
+    on_heartbeat: Hooks = do_nothing
     """Called when Redis has taken the daemon's first beat, and the first after one that it did not take."""
-    on_beat: Hook = do_nothing
+    on_beat: Hooks = do_nothing
     """Called by the daemon before each beat, whether Redis takes it or not."""
     last_words: LastWords = do_nothing
     """Called with an exception that came from outside a handler, or that ended a drain thread."""
@@ -219,8 +239,12 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         super().__post_init__()
         for field in msgspec.structs.fields(self):
             value = getattr(self, field.name)
-            if field.name not in self.kinds() and value is not field.default and not callable(value):
+            if field.name in self.kinds() or value is field.default or callable(value):
+                continue
+            if field.name not in _EVENTS:
                 raise _refused(field.name, value, "expected something that can be called")
+            if not isinstance(value, list | tuple) or not all(map(callable, value)):
+                raise _refused(field.name, value, "expected something that can be called, or a list of it")
         self._check_together()
 
     def _check_together(self) -> None:
@@ -243,6 +267,7 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         """The settings of `LOWKIQ_…` variables, with `overrides` before them; `REDIS_URL` serves for the URL too."""
         url = environ.get("REDIS_URL")
         if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
+            logger.info("Redis is that of REDIS_URL, as LOWKIQ_REDIS_URL is not set")
             overrides["redis_url"] = url
         return super().from_env(environ, **overrides)
 
@@ -307,4 +332,6 @@ def _shown(name: str, value: object) -> str:
         return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
     if name == "credentials":
         return f"<{type(value).__name__}>"
-    return "***" if name.endswith(_SECRET) else repr(value)
+    if name.endswith(_SECRET) or (isinstance(value, str) and _MAY_BE_SECRET.search(value)):
+        return "***"
+    return repr(value)

@@ -179,6 +179,7 @@ def _check_handlers(worker: type[Worker[Any]], name: str) -> None:
     if len(handlers) != 1:
         which = "both" if handlers else "neither"
         raise DeclarationError(f"{name} must define one of perform and perform_job; it defines {which}.")
+    _check_making(worker, name)
     for method in (*handlers, "retry_in", "retries_exhausted"):
         _check_function(worker, method, _ARGUMENTS[method])
     for method in ("perform_async", "aperform_async", "push", "apush"):
@@ -225,6 +226,20 @@ def _check_cursor_fields(worker: type[Worker[Any]], name: str) -> None:
         raise DeclarationError(f"{name}.turn must be a number from 0 to {LONGEST_TURN:,} seconds, not {turn!r}.")
     if hasattr(worker, "upgrade_cursor"):
         _check_function(worker, "upgrade_cursor", "cursor", "version")
+
+
+def _check_making(worker: type[Worker[Any]], name: str) -> None:
+    try:
+        signature = inspect.signature(worker)
+        signature.bind()
+    except TypeError as error:
+        raise DeclarationError(
+            f"{name}() cannot be called: {error}. A worker is made for each batch, without arguments: give those of "
+            "__init__ a default, or keep what they are for in the module."
+        ) from error
+    except ValueError:
+        # Not everything that is written in C tells what it takes.
+        return
 
 
 def _check_function(worker: type[Worker[Any]], method: str, *arguments: str) -> None:

@@ -1,15 +1,18 @@
 """Errors in words: the text that is kept with a job, what makes two of them alike, and what a log may print."""
 
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from types import FrameType
-from typing import Final, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 Given = TypeVar("Given")
 Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
 
 MESSAGE: Final = 2_000
 """Characters of one exception's message that its text has."""
@@ -41,6 +44,8 @@ _OURS: Final = frozenset(
     {"lowkiq_lambda.forks", "lowkiq_lambda.protocols", "lowkiq_lambda.engine.perform", "lowkiq_lambda.engine.iteration"}
 )
 """What calls a handler: its frames are the same in every traceback."""
+_NAME: Final = type.__dict__["__name__"]
+_TRACEBACK: Final = BaseException.__dict__["__traceback__"]
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+")
 
 
@@ -74,7 +79,7 @@ def shown(value: object, length: int = SHOWN) -> str:
     '<int>'
     """
     text, broken = call_safely(repr, value)
-    return f"<{type(value).__name__}>" if broken else cut(text or "", length)
+    return f"<{type_name(value)}>" if broken else cut(plain(text or ""), length)
 
 
 def brief(text: str, length: int) -> str:
@@ -97,13 +102,37 @@ def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answ
         return None, own_error(error, function, given)
 
 
+def is_a(error: object, kinds: type[Kind] | tuple[type[Kind], ...]) -> TypeGuard[Kind]:
+    """Whether the error is of one of the kinds, by its type alone: `isinstance` asks an object for its class."""
+    return issubclass(type(error), kinds)
+
+
+def plain(text: str | BaseException) -> str:
+    """The characters of a text, of whatever class it is: one of its own may raise wherever it is read."""
+    return str.__str__(text)
+
+
+def type_name(error: object) -> str:
+    """The name of its type, whatever the metaclass says.
+
+    >>> type_name(KeyError("amount_cents"))
+    'KeyError'
+    """
+    return plain(_NAME.__get__(type(error)))
+
+
+def unreadable(error: object) -> str:
+    """What is said of an error that raises where it is read."""
+    return f"{type_name(error)} (it cannot be read)"
+
+
 def own_error(error: BaseException, function: Callable[[Given], object], given: Given) -> BaseException:
     """What the function raises itself, as a call of it has just raised this.
 
     While it runs, an interruption may also come from outside (Ctrl-C, a signal's handler). It is told apart by a
     second call: what that raises too is the function's own; otherwise the interruption is raised.
     """
-    if isinstance(error, Exception):
+    if is_a(error, Exception):
         return error
     try:
         function(given)
@@ -117,7 +146,7 @@ def say_error(error: BaseException) -> str:
 
     `Type: message` in the first line, then the first and the last frames of the traceback, then the same of its causes.
     A group has its leaves in the first line, then the frames and causes of the first leaf, and the last frame of each
-    other one.
+    other one. Files are named from where they are imported, without the folders of the machine above that.
     """
     first, *others = islice(_leaves(error), _LEAVES)
     lines = [headline(error), *_notes(error)]
@@ -129,6 +158,11 @@ def say_error(error: BaseException) -> str:
     return "\n".join(lines)
 
 
+def message_only(error: BaseException) -> str:
+    """As `Config.format_error`: the text of an error is `Type: message`, in one line or more, without a traceback."""
+    return headline(error)
+
+
 def headline(error: BaseException) -> str:
     """`Type: message`, with the leaves of a group; for any exception, also one without a message or whose `str` raises.
 
@@ -137,6 +171,11 @@ def headline(error: BaseException) -> str:
     >>> headline(ExceptionGroup("unhandled errors", [TimeoutError(), ValueError("no")]))
     'ExceptionGroup: unhandled errors (2 sub-exceptions): TimeoutError; ValueError: no'
     """
+    said, broken = call_safely(_headline, error)
+    return unreadable(error) if broken else said or ""
+
+
+def _headline(error: BaseException) -> str:
     if not isinstance(error, BaseExceptionGroup):
         return _type_and_message(error)
     leaves = [*islice(_leaves(error), _RELATED)]
@@ -150,19 +189,30 @@ def signature(error: BaseException | str) -> str:
 
     Without addresses of objects, which differ each time, and without tracebacks, as one cause is met in many places.
     """
-    if isinstance(error, str):
-        parts = {f"str: {error}"}
+    if is_a(error, BaseException):
+        said, _ = call_safely(_all_types_and_causes, error)
+        # Of one that cannot be read nobody knows which others are like it.
+        parts = said or {unreadable(error)}
     else:
-        parts = {_type_and_cause(leaf) for leaf in islice(_leaves(error), _RELATED)}
+        parts = {f"str: {plain(error)}"}
     alike = _ADDRESS.sub("0x", "\n".join(sorted(parts)))
     return sha256(alike.encode(errors="backslashreplace")).hexdigest()
 
 
 def loggable(error: BaseException) -> BaseException:
     """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
+    said, broken = call_safely(_loggable, error)
+    if broken or said is None:
+        return Shortened(unreadable(error)).with_traceback(_TRACEBACK.__get__(error))
+    return said
+
+
+def _loggable(error: BaseException) -> BaseException:
     left = LONGEST_LOGGED
     for number, related in enumerate(_related(error)):
         text, broken = call_safely(_all_text, related)
+        # A log asks for them, too.
+        _ = bool(related), type(related).__qualname__, type(related).__module__, related.__traceback__
         left -= len(text or "")
         if broken or left < 0 or number >= _RELATED:
             return Shortened(headline(error)).with_traceback(error.__traceback__)
@@ -172,15 +222,20 @@ def loggable(error: BaseException) -> BaseException:
 def _type_and_message(error: BaseException) -> str:
     message, broken = call_safely(str, error)
     if broken:
-        return f"{type(error).__name__} (its message raised {type(broken).__name__})"
-    return f"{type(error).__name__}: {cut(message or '', MESSAGE)}" if message else type(error).__name__
+        return f"{type_name(error)} (its message raised {type_name(broken)})"
+    message = plain(message or "")
+    return f"{type_name(error)}: {cut(message, MESSAGE)}" if message else type_name(error)
+
+
+def _all_types_and_causes(error: BaseException) -> set[str]:
+    return {_type_and_cause(leaf) for leaf in islice(_leaves(error), _RELATED)}
 
 
 def _type_and_cause(leaf: BaseException) -> str:
     texts = []
     for link in islice(_chain(leaf), 1 + _CAUSES):
         message, _ = call_safely(str, link)
-        texts.append(f"{type(link).__qualname__}: {message}")
+        texts.append(f"{type(link).__qualname__}: {None if message is None else plain(message)}")
     return "\n".join(texts)
 
 
@@ -248,8 +303,23 @@ def _own_frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 
 def _lines(frames: Iterable[tuple[FrameType, int]]) -> list[str]:
-    formatted = "".join(traceback.StackSummary.extract(frames).format())
+    summary = traceback.StackSummary.extract(frames)
+    for frame in summary:
+        # The line of code is read where the file lies, and kept.
+        _ = frame.line
+        frame.filename = _in_project(frame.filename)
+    formatted = "".join(summary.format())
     return [cut(line, _LINE) for line in formatted.splitlines()]
+
+
+def _in_project(filename: str) -> str:
+    """The path of a file from where it is imported: what lies above that is of the machine, and says nothing."""
+    path = Path(filename)
+    if not path.is_absolute():
+        return filename
+    roots = [Path(root).absolute() for root in (*sys.path, sys.prefix, sys.base_prefix)]
+    above = [root for root in roots if path.is_relative_to(root) and root.name]
+    return path.relative_to(max(above, key=lambda root: len(root.parts), default=path.parent)).as_posix()
 
 
 def text_to_bytes(text: str) -> bytes:
@@ -262,11 +332,17 @@ def bytes_to_text(stored: bytes) -> str:
     return stored.decode(errors="replace")
 
 
+_HOST: Final = re.compile(r"embedded:[^@{]*|[A-Za-z0-9.-]+:[0-9]{1,5}(/[0-9]*)?")
+
+
 def without_password(url: str) -> str:
-    """A URL that may be printed: without user and password, and of its options only the values that are no secret."""
+    """A URL that may be printed: without user and password, and of its options only the values that are no secret.
+
+    A text without `://` is not printed, unless it is a host with a port: it may be the secret itself.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator:
-        scheme, rest = "", url
+        return url if _HOST.fullmatch(url) else "***"
     if "@" in rest:
         # Up to the last "@": a password that was not escaped may hold one itself.
         rest = "***@" + rest.rpartition("@")[2]

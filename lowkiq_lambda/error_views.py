@@ -4,8 +4,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-ErrorGrouping: TypeAlias = Literal["line", "type"]
-"""Errors are alike by their first line, or by their type alone."""
+ErrorGrouping: TypeAlias = Literal["fingerprint", "line", "type"]
+"""Errors are alike by their fingerprint, by their first line, or by their type alone."""
 
 SLOTS = 24
 """Hours of the last day."""
@@ -14,7 +14,9 @@ SLOTS = 24
 class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Last errors of ids of one queue that are alike: `waiting` of ids that are retried, `buried` of ids in the morgue.
 
-    `line`: the first line, or the type. `first_at`, `last_at`: of their failures that are kept, five of each id, the
+    `line`: what they share: the first line without the values that differ each time, the first line, or the type.
+    `example`: the first line of one of them. `fingerprint`: 16 hex digits, by which a filter finds these alone; None
+    where they are not grouped by it. `first_at`, `last_at`: of their failures that are kept, five of each id, the
     oldest and the newest (Unix seconds); None if none is. `hours`: how many of the ids failed last in each of the last
     24 hours, the oldest hour first.
     """
@@ -22,6 +24,8 @@ class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     type: str
     line: str
+    example: str
+    fingerprint: str | None = None
     waiting: int
     buried: int
     first_at: float | None
@@ -39,7 +43,7 @@ class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
 
     `counted`: how many errors were read, of about `total`. `next`: with it the next call reads further errors, and
     counts only these; None if none are left. `others`: how many groups the limit left out. `skipped`: queues whose
-    declarations in Redis differ from the app's.
+    declarations in Redis differ from the app's, by name, each with a sentence.
     """
 
     groups: list[ErrorGroup]
@@ -47,4 +51,4 @@ class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     next: str | None = None
     others: int = 0
-    skipped: list[str] = []
+    skipped: dict[str, str] = {}

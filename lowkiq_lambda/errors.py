@@ -23,6 +23,10 @@ class ForDevelopment(ConfigError):
     """The setting is for development, and this process is a deployment."""
 
 
+class AppNotFound(LowkiqError):
+    """The app could not be loaded: name it as MODULE:APP, from the folder that the module is imported from."""
+
+
 class DeclarationError(LowkiqError):
     """A worker or a schedule entry is declared in a way that cannot work: correct the declaration."""
 

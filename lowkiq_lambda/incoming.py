@@ -31,17 +31,21 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """What the pattern of a mapping function may match: source and queue, by ARN and by name."""
-        given = [self.source, self.via] if self.via else [self.source]
-        return [name for arn in given for name in dict.fromkeys([arn, _name_in(arn)])]
+        """What the pattern of a mapping function may match: the source, by ARN and by name."""
+        return names_of(self.source)
 
 
-def _name_in(arn: str) -> str:
+def names_of(arn: str) -> list[str]:
+    """What a pattern may match: the ARN, and the name in it."""
+    return [*dict.fromkeys([arn, name_in(arn)])]
+
+
+def name_in(arn: str) -> str:
     """The name of a queue, or of the table of a stream.
 
-    >>> _name_in("arn:aws:sqs:eu-west-1:123456789012:orders.fifo")
+    >>> name_in("arn:aws:sqs:eu-west-1:123456789012:orders.fifo")
     'orders.fifo'
-    >>> _name_in("arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-22T00:00:00.000")
+    >>> name_in("arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-22T00:00:00.000")
     'orders'
     """
     if not arn.startswith("arn:"):

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from lowkiq_lambda.errors import DeclarationError, LowkiqError
-from lowkiq_lambda.incoming import Incoming
+from lowkiq_lambda.incoming import Incoming, names_of
 
 if TYPE_CHECKING:
     from lowkiq_lambda.worker import FunctionWorker, Worker
@@ -28,44 +28,62 @@ class MappingFunctions:
 
     def __init__(self) -> None:
         self._by_pattern: dict[str | None, MappingFunction] = {}
+        self._via: dict[str | None, str] = {}
+        """The pattern of the queues that a function is given notifications by, besides."""
 
-    def declare(self, target: F | str) -> F | Callable[[F], F]:
-        """The function, or a decorator with that pattern for one. Raises DeclarationError."""
-        if not isinstance(target, str):
-            return self._add(_ALL_OTHERS, target)
-        if not target:
+    def declare(self, target: F | str | None, via: str | None = None) -> F | Callable[[F], F]:
+        """The function, or a decorator for one with that pattern and that queue. Raises DeclarationError."""
+        if target is not None and not isinstance(target, str):
+            if via is not None:
+                raise DeclarationError("@app.ingest takes a function, or `via` for one that follows, not both at once.")
+            return self._add(_ALL_OTHERS, None, target)
+        if "" in {target, via}:
             raise DeclarationError("The pattern of @app.ingest is empty: leave it out for a function for all sources.")
-        return lambda function: self._add(target, function)
+        return lambda function: self._add(target, via, function)
+
+    def unwraps(self, queue: str) -> bool:
+        """Whether a function asks for the notifications that come by this queue of SQS."""
+        return any(_fits(via, queue) for via in self._via.values())
 
     def for_source(self, incoming: Incoming) -> MappingFunction:
-        """The one whose pattern fits, else the one without a pattern. Raises NoMappingFunction."""
+        """The one whose pattern fits, else the one without a pattern. Raises NoMappingFunction.
+
+        What came by a queue is for those functions alone that name the queue: its sender wrote the source.
+        """
         names = incoming.names
-        fitting = [
-            pattern
-            for pattern in self._by_pattern
-            if pattern is not _ALL_OTHERS and any(fnmatchcase(name, pattern) for name in names)
-        ]
+        open_to = [pattern for pattern in self._by_pattern if self._is_open(pattern, incoming.via)]
+        fitting = [pattern for pattern in open_to if pattern is not _ALL_OTHERS and _fits(pattern, incoming.source)]
         if len(fitting) > 1:
             both = " and ".join(repr(pattern) for pattern in fitting[:2])
             raise NoMappingFunction(
                 f"The patterns {both} of @app.ingest both fit {names[0]!r}: make one of them stricter."
             )
-        chosen = self._by_pattern.get(fitting[0] if fitting else _ALL_OTHERS)
-        if chosen is None:
-            raise NoMappingFunction(f"No mapping function is for {names[0]!r}: {self._there_are()}.")
-        return chosen
+        pattern = fitting[0] if fitting else _ALL_OTHERS
+        if pattern not in open_to:
+            by = f" by the queue {incoming.via!r}" if incoming.via else ""
+            raise NoMappingFunction(f"No mapping function is for {names[0]!r}{by}: {self._there_are()}.")
+        return self._by_pattern[pattern]
 
-    def _add(self, pattern: str | None, function: F) -> F:
+    def _is_open(self, pattern: str | None, queue: str | None) -> bool:
+        return queue is None or (pattern in self._via and _fits(self._via[pattern], queue))
+
+    def _add(self, pattern: str | None, via: str | None, function: F) -> F:
         _check(function)
         if pattern in self._by_pattern:
             which = "without a pattern" if pattern is None else f"for {pattern!r}"
             raise DeclarationError(f"There is a mapping function {which} already: {_name(self._by_pattern[pattern])}.")
         self._by_pattern[pattern] = function
+        if via is not None:
+            self._via[pattern] = via
         return function
 
     def _there_are(self) -> str:
         patterns = [repr(pattern) for pattern in self._by_pattern]
         return f"the patterns are {', '.join(patterns)}" if patterns else "declare one with @app.ingest"
+
+
+def _fits(pattern: str, arn: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names_of(arn))
 
 
 def _check(function: object) -> None:

@@ -1,4 +1,4 @@
-"""Finds the app that `MODULE:APP` names."""
+"""Finds the app that `MODULE:APP` names, or the path of its module's file."""
 
 import importlib
 import sys
@@ -11,17 +11,16 @@ from typing import Final
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import is_embedded
 from lowkiq_lambda.error_text import without_password
-from lowkiq_lambda.errors import DeclarationError, LowkiqError
+from lowkiq_lambda.errors import AppNotFound, DeclarationError
 
 _OWN: Final = Path(__file__).parent
 
 
-class AppNotFound(LowkiqError):
-    """The app could not be loaded: name it as MODULE:APP, from the folder that the module is imported from."""
-
-
 def load_app(spec: str) -> Lowkiq:
     """The app that `spec` names; its module is searched in the current folder too.
+
+    In place of the module may stand the path of its file, in the current folder or below: without `:APP` for the only
+    app that is in it.
 
     Raises AppNotFound, in a sentence; from the module's own error where importing it failed.
     """
@@ -31,11 +30,12 @@ def load_app(spec: str) -> Lowkiq:
             f"{without_password(spec)!r} names a server, not an app: give the app as MODULE:APP, such as "
             "shop.jobs:app, and the server in LOWKIQ_REDIS_URL."
         )
+    if module_name.endswith(".py"):
+        module_name = _module_of(module_name)
+        attribute = attribute or _only_app(module_name)
+        colon = ":"
     if not (colon and module_name and attribute):
         raise AppNotFound(f"{spec!r} names no app: expected MODULE:APP, such as shop.jobs:app.")
-    if "/" in module_name or module_name.endswith(".py"):
-        dotted = module_name.removesuffix(".py").replace("/", ".").strip(".")
-        raise AppNotFound(f"{spec!r} names a file: write {dotted}:{attribute}.")
     module = _import(module_name)
     try:
         value = attrgetter(attribute)(module)
@@ -44,6 +44,25 @@ def load_app(spec: str) -> Lowkiq:
     if not isinstance(value, Lowkiq):
         raise AppNotFound(f"{spec} is of type {type(value).__name__}, not a Lowkiq{_hint(module)}.")
     return value
+
+
+def _module_of(path: str) -> str:
+    """The name by which the file is imported from the current folder."""
+    folder = Path.cwd().resolve()
+    file = (folder / path).resolve()
+    if not file.is_file():
+        raise AppNotFound(f"There is no file {path!r} in {folder}.")
+    if not file.is_relative_to(folder):
+        raise AppNotFound(f"{path!r} lies outside of the current folder: call this from the folder of the project.")
+    return ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _only_app(module_name: str) -> str:
+    module = _import(module_name)
+    names = [name for name, value in vars(module).items() if isinstance(value, Lowkiq)]
+    if len({id(vars(module)[name]) for name in names}) != 1:
+        raise AppNotFound(f"Module {module_name!r} has not one app but {len(names)}{_hint(module)}.")
+    return names[0]
 
 
 def _import(name: str) -> ModuleType:

@@ -144,6 +144,8 @@ OnLost: TypeAlias = Callable[[Any, list[dict[str, Any]]], object]
 Mask: TypeAlias = Callable[[str, str, object], object]
 """Given a queue's name, an id and a payload: what people may see of the payload."""
 Hook: TypeAlias = Callable[[], object]
+Hooks: TypeAlias = Hook | Sequence[Hook]
+"""One callable for an event, or several in the order in which they are given."""
 LastWords: TypeAlias = Callable[[BaseException], object]
 LoopFactory: TypeAlias = Callable[[], Any]
 """Makes an `asyncio.AbstractEventLoop`."""

@@ -54,10 +54,13 @@ def retry_horizon(max_retry_count: int, retry_in: Callable[[int], float] | None 
 
 def safe_delay(value: object) -> float | None:
     """A delay that a worker's `retry_in` returned, in seconds; None where it is no sensible delay."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    kind = type(value)
+    if issubclass(kind, bool) or not issubclass(kind, int | float):
         return None
+    # As a number of Python's own: one of another class may raise wherever it is read.
+    number: float = int.__int__(value) if issubclass(kind, int) else float.__float__(value)  # type: ignore[arg-type]  # as its class says
     # NaN compares false with both bounds.
-    return float(value) if 0 <= value <= MAX_DELAY else None
+    return float(number) if 0 <= number <= MAX_DELAY else None
 
 
 def _mean_retry_in(retry_count: int) -> float:

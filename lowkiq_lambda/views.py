@@ -1,11 +1,11 @@
 """Results of the read side, besides jobs themselves: pages, metrics, shards, explanations."""
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias, TypedDict, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
-from lowkiq_lambda.job import ProgressView
+from lowkiq_lambda.job import Failure, ProgressView
 
 Shown = TypeVar("Shown")
 
@@ -28,14 +28,17 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     `length`: ids that wait, the `fresh` ones and the `retries` (those that have failed); `started`: of them, those that
     go on from a cursor; `held`: of them, those that wait for somebody to release them (`Worker.dead_head`).
-    `in_flight`: ids in flight.
+    `in_flight`: ids in flight; `in_flight_lag`: since when the first of them was due.
     `lag`: how long the oldest due id has waited, ids in flight included; 0 if none is due. `oldest_due_age`: the same
     of the ids without a holder, which wait or were left by a dead one; it grows while nobody drains. Neither counts
-    paused shards. Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an
-    id's last), `refused` (ended with `Failed`, which is no failure), `checkpointed` (runs that ended before their job,
+    what is kept back: `paused_lag` is that of paused shards and tenants, `limited_lag` that of ids which wait as their
+    queue keeps its limits, or their tenant its rate. `paused`: the number of paused shards; `limited`: of those whose
+    limits an operator has set.
+    Counted since the queue was made: `done`, `failed` (failures that counted, of which `buried` were an id's last),
+    `refused` (ended with `Failed`, which is no failure), `checkpointed` (runs that ended before their job,
     which came further and goes on later), `payloads` (handed to the handler and done), and `superseded` (payloads that
-    a newer one of their id replaced). `paused`: the number of
-    paused shards; `paused_lag`: their lag. `damaged`: records that were set aside as unreadable.
+    a newer one of their id replaced), and `trimmed` (payloads that a bound of the morgue removed: they are gone).
+    `damaged`: records that were set aside.
     """
 
     length: int
@@ -57,6 +60,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     damaged: int
     held: int = 0
     superseded: int = 0
+    trimmed: int = 0
+    limited: int = 0
+    limited_lag: float = 0.0
+    in_flight_lag: float = 0.0
 
 
 class QueueMetrics(Metrics, frozen=True, kw_only=True):
@@ -74,10 +81,26 @@ class Numbers(TypedDict):
 
 
 class Stats(TypedDict):
-    """All queues: sums, and the largest lag; and each by its name."""
+    """All queues: sums, and the largest lag; and each by its name.
+
+    `skipped`: queues that were made with another declaration than the app has, by name, each with a sentence; absent
+    where there are none.
+    """
 
     total: Numbers
     by_worker: dict[str, Numbers]
+    skipped: NotRequired[dict[str, str]]
+
+
+class MetricsByQueue(dict[str, QueueMetrics]):
+    """Queues in numbers, by name.
+
+    `skipped`: queues that were made with another declaration than the app has, by name, each with a sentence.
+    """
+
+    def __init__(self, metrics: Mapping[str, QueueMetrics], skipped: Mapping[str, str]) -> None:
+        super().__init__(metrics)
+        self.skipped = dict(skipped)
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,11 +132,14 @@ Span: TypeAlias = Literal["10m", "1h", "6h", "72h"]
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """How many ids were done, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on."""
+    """How many ids ended, and how many failed, in each `step` seconds from `began_at` (Unix seconds) on.
+
+    `ended`: done or refused; the totals of a queue count these two apart.
+    """
 
     began_at: float
     step: int
-    done: tuple[int, ...]
+    ended: tuple[int, ...]
     failed: tuple[int, ...]
 
 
@@ -132,7 +158,7 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     series: Series
-    done_rate: float
+    ended_rate: float
     failed_rate: float
     took: Quantiles | None
     waited: Quantiles | None
@@ -141,14 +167,19 @@ class QueueHistory(msgspec.Struct, frozen=True, kw_only=True):
 class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     """A queue at a glance: its jobs, and its recent work.
 
-    `mismatched`: it was made with another declaration than the app has.
+    `mismatch`: why its numbers mean nothing, in a sentence: it was made with another declaration than the app has.
     """
 
     name: str
     shards_count: int
     now: Metrics
     history: QueueHistory
-    mismatched: bool
+    mismatch: str = ""
+
+    @property
+    def mismatched(self) -> bool:
+        """Whether it was made with another declaration than the app has."""
+        return bool(self.mismatch)
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,13 +208,14 @@ class FoundId(msgspec.Struct, frozen=True):
 class FoundIds(msgspec.Struct, frozen=True):
     """The id that was looked for, in each queue that has it, and ids that begin with it.
 
-    `cut`: not all ids were read, or more begin with it. `skipped`: queues that were made with another declaration.
+    `cut`: not all ids were read, or more begin with it. `skipped`: queues that were made with
+    another declaration than the app has, by name, each with a sentence.
     """
 
     exact: list[FoundId] = []
     similar: list[FoundId] = []
     cut: bool = False
-    skipped: list[str] = []
+    skipped: dict[str, str] = {}
 
 
 class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,7 +357,8 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     come, if it is a started job that waits or is in flight. `gathers_until`: while the id
     waits for more pushes, when it is due at the latest; else None. `held_since`: since when its head is held, until
     somebody releases it (`Worker.dead_head`). `limited`: limits of its queue were set at run time.
-    `tenant`: the turn of its tenant, if it waits and its queue has tenants.
+    `tenant`: the turn of its tenant, if it waits and its queue has tenants. `failures`: the last five since the id was
+    last done, newest first.
     """
 
     shard: ShardDetails
@@ -344,6 +377,7 @@ class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
     held_since: float | None = None
     limited: bool = False
     tenant: TenantTurn | None = None
+    failures: tuple[Failure, ...] = ()
 
     @property
     def is_unknown(self) -> bool:

@@ -16,6 +16,7 @@ from lowkiq_lambda.cli.costs.comparison import ROWS, WAYS, Comparison, first
 from lowkiq_lambda.cli.costs.month import Month, Redis, WayOut
 from lowkiq_lambda.cli.costs.of_lambda import (
     ALARMS,
+    ALARMS_OF_A_QUEUE_FUNCTION,
     BUSY_LOG,
     BUSY_VISIT_LOG,
     FAILURE_LOG,
@@ -80,7 +81,7 @@ def test_a_row_is_the_sum_of_what_stands_in_it() -> None:
 
 
 def test_an_idle_stack_on_lambda() -> None:
-    """43,800 minutes: an invocation in each, one environment all the time, two metrics and four alarms."""
+    """43,800 minutes: an invocation in each, one environment all the time, two metrics, and alarms on six."""
     used = amounts(minute_bill(Month(jobs=0, memory=1024, dashboard_hours=0)))
     size = 43_800 * (TICK_LOG + METRICS_LOG["summary"][0]) / 1e9
 
@@ -93,7 +94,7 @@ def test_an_idle_stack_on_lambda() -> None:
             "log_gigabytes": size,
             "log_gigabyte_months": size,
             "metrics": 2,
-            "alarms": 4,
+            "alarms": 6,
             "cache_gigabyte_hours": 73,
             "cache_ecpu": 43_800 * 20,
         }
@@ -119,13 +120,13 @@ def test_shards_with_schedules_of_their_own_cost_a_visit_each() -> None:
     )
 
 
-def test_an_idle_stack_costs_a_dollar_a_month() -> None:
+def test_an_idle_stack_costs_little_more_than_a_dollar_a_month() -> None:
     """With a Redis that is there already, and a page of the dashboard that is open for an hour a week."""
     bill = dollars(minute_bill(Month(jobs=0, redis="none")), PRICES)
     without = dollars(minute_bill(Month(jobs=0, redis="none", metrics="none")), PRICES)
 
-    assert 1.10 >= sum(bill.values())
-    assert 0.37 >= sum(without.values())
+    assert 1.30 >= sum(bill.values())
+    assert 0.57 >= sum(without.values())
 
 
 def test_work_on_lambda_is_paid_by_its_seconds() -> None:
@@ -165,7 +166,7 @@ def test_a_visit_of_a_shard_tells_of_its_own_work() -> None:
 
 
 def test_a_function_for_some_queues_costs_a_visit_a_minute_and_its_alarm() -> None:
-    """Of 43,800 minutes, with one environment more, and the alarm of its template."""
+    """Of 43,800 minutes, with one environment more, and its template's alarm, on three metrics."""
     none, one = (amounts(minute_bill(Month(memory=1024, queue_functions=number))) for number in (0, 1))
 
     more = {name: used - none[name] for name, used in one.items() if used != none[name]}
@@ -177,7 +178,7 @@ def test_a_function_for_some_queues_costs_a_visit_a_minute_and_its_alarm() -> No
             "scheduler_invocations": 43_800,
             "log_gigabytes": 43_800 * VISIT_LOG / 1e9,
             "log_gigabyte_months": 43_800 * VISIT_LOG / 1e9,
-            "alarms": (ROOT / "infra" / "queue-function.yaml").read_text().count("Type: AWS::CloudWatch::Alarm"),
+            "alarms": 3,
             "cache_ecpu": 43_800 * 20,
         }
     )
@@ -307,17 +308,28 @@ def test_every_row_of_a_bill_is_shown() -> None:
     assert {*ROWS, REDIS} == set(chain.from_iterable(every_bill()))
 
 
-def test_the_assumed_alarms_are_those_of_the_template() -> None:
-    """An alarm more costs ten cents more; those of options are made with them."""
-    found = re.findall(
-        r"Type: AWS::CloudWatch::Alarm\n(?:    Condition: (\w+)\n)?", (ROOT / "template.yaml").read_text()
-    )
-    always = [condition for condition in found if condition in {"", "SchedulesFire"}]
-    of_a_summary = [condition for condition in found if condition == "PublishesMetrics"]
+def watched(template: str) -> Iterator[tuple[str, int]]:
+    """The condition of each alarm of a template, and how many metrics it looks at: each is billed as an alarm."""
+    for block in re.split(r"^(?=  \w)", (ROOT / template).read_text(), flags=re.MULTILINE):
+        if "Type: AWS::CloudWatch::Alarm" in block:
+            found = re.search(r"^    Condition: (\w+)$", block, re.MULTILINE)
+            yield found[1] if found else "", max(1, block.count("MetricStat:"))
 
-    assert [ALARMS["none"], ALARMS["summary"]] == [len(always), len(always) + len(of_a_summary)]
-    ways_in = [condition for condition in found if condition in {"Ingests", "HasInbox", "TakesStream"}]
-    assert f"{len(ways_in)} alarms" in (ROOT / "docs" / "ingest.md").read_text()
+
+def test_the_assumed_alarms_are_those_of_the_template() -> None:
+    """A metric more that an alarm looks at costs ten cents more; those of options are made with them."""
+    found = [*watched("template.yaml")]
+    always = sum(metrics for condition, metrics in found if condition in {"", "SchedulesFire"})
+    of_a_summary = sum(metrics for condition, metrics in found if condition == "PublishesMetrics")
+
+    assert [ALARMS["none"], ALARMS["summary"]] == [always, always + of_a_summary]
+    assert [("", ALARMS_OF_A_QUEUE_FUNCTION)] == [*watched("infra/queue-function.yaml")]
+    with_ways_in = [one for one in found if one[0] in {"Ingests", "WatchesRecords", "HasInbox", "TakesStream"}]
+    ingest = (ROOT / "docs" / "ingest.md").read_text()
+    assert f"{len(with_ways_in)} alarms" in ingest
+    # Of the age of a FIFO inbox one, and four of a standard one.
+    assert ("HasInbox", 5) in with_ways_in
+    assert "that of the age of a standard inbox $0.40" in ingest
 
 
 def test_every_price_has_a_source_and_a_date() -> None:
@@ -345,10 +357,10 @@ def test_the_verdict_names_the_cheapest_and_where_a_container_is_cheaper(capsys:
     assert "The cheapest is SQS FIFO and Lambda, with $" in printed(capsys)
 
     free = printed(capsys, "--price=fargate_vcpu_hours=0", "--price=fargate_gigabyte_hours=0", "--price=ipv4_hours=0")
-    assert "one schedule from 1 job on, and than schedules of shards from 1 shard on." in free
+    assert "schedules of shards from 1 shard on, and than one schedule from 1 job on." in free
 
     dear = printed(capsys, "--price", "ipv4_hours=1e9", "--job-seconds=0")
-    assert "one schedule for no number of jobs, and than schedules of shards for no number of shards." in dear
+    assert "schedules of shards for no number of shards, and than one schedule for no number of jobs." in dear
 
 
 @pytest.mark.parametrize(("least", "found"), [(0, 1), (1, 1), (42, 42), (100, 100), (101, None)])
@@ -511,19 +523,36 @@ def test_the_page_of_costs_shows_what_is_printed(capsys: pytest.CaptureFixture[s
 )
 def test_the_page_of_costs_tells_what_the_formulas_say(phrase: str, more: Month, less: Month | None) -> None:
     """Each of its figures is a bill, or what an option adds to one; of queues, their metrics alone."""
-    bills = [dollars(minute_bill(month), PRICES) for month in (more, less) if month]
+    bills = [dollars(shards_bill(month), PRICES) for month in (more, less) if month]
     row = "Metrics and alarms" if phrase.startswith("a busy queue") else None
     more_dollars, *rest = (bill[row] if row else sum(bill.values()) for bill in bills)
 
     assert phrase.format(more_dollars - sum(rest)) in (ROOT / "docs" / "costs.md").read_text()
 
 
-def test_the_readme_tells_what_the_formulas_say() -> None:
-    """The first figures that people read."""
+def test_the_pages_tell_what_one_schedule_costs() -> None:
+    """With jobs and without, beside the default; and what a shard more costs."""
     idle, busy = (sum(dollars(minute_bill(Month(jobs=jobs, redis="none")), PRICES).values()) for jobs in (0, 10**6))
+    more, less = (
+        sum(dollars(shards_bill(Month(jobs=0, shards=number, redis="none")), PRICES).values()) for number in (6, 5)
+    )
+    pages = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in ("costs", "deploy", "waking")}
 
+    assert f"the idle stack costs ${idle:.2f}, with a million jobs ${busy:.2f}," in pages["costs"]
+    assert all(f"${more - less:.2f}" in text for text in pages.values())
+
+
+def test_the_readme_has_figures_that_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first that people read: rows of an idle stack and of a million jobs, by the template's default and by one."""
+    rows = [printed(capsys, "--jobs", jobs).partition("| **without Redis** |")[2] for jobs in ("0", "1_000_000")]
+    (idle, alone), (busy, busy_alone) = (re.findall(r"\$[\d.]+", row)[:2] for row in rows)
     readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"costs ${idle:.2f} a month when it is idle, and ${busy:.2f} with a million jobs, beside Redis" in readme
+    _, _, parameter = (ROOT / "template.yaml").read_text().partition("\n  ShardSchedules:\n")
+
+    assert f"a drain for each of five shards, costs {idle} a month when it is idle, and {busy} with a million" in readme
+    assert f"with one drain for all shards it costs {alone} and {busy_alone} " in readme
+    assert parameter.startswith('    Type: String\n    Default: "true"\n')
+    assert [shards_bill, minute_bill] == list(WAYS.values())[:2]
 
 
 def test_the_page_of_queue_functions_has_the_same_figure() -> None:

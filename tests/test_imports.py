@@ -21,7 +21,7 @@ NEEDED: Final = {"aws_lambda_powertools", "hiredis", "jmespath", "lowkiq_lambda"
 HARMLESS: Final = {"cryptography", "opentelemetry", "typing_extensions", "xxhash"}
 """What redis-py and Powertools look for, and take where it is installed."""
 
-WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "incoming", "ingest")
+WAYS_IN: Final = ("aws.failures", "aws.inbox", "aws.ingest", "aws.sources", "aws.sqs", "inboxes", "incoming", "ingest")
 """The modules of the ingest function and of those who push into an inbox begin so."""
 
 MOST_OF_OURS: Final = 66
@@ -133,6 +133,22 @@ def test_a_drain_with_one_shard_due_loads_nothing_for_several(server: Server, qu
     assert set() == {f"lowkiq_lambda.engine.{name}" for name in several} & {*found.afterwards}
 
 
+def test_a_command_line_loads_no_client_before_a_command_needs_it() -> None:
+    """What tells of the commands, or refuses one that there is not, waits neither for Redis nor for an app."""
+    program = "import sys; from lowkiq_lambda.cli.program import execute; execute('lowkiq', sys.argv[1:]); "
+    told = "sys.stderr.write(' '.join({'redis', 'boto3', 'lowkiq_lambda.app'} & {*sys.modules}))"
+
+    for word in ("--help", "--version", "costs"):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program + told, word],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+        )
+        assert (0, "") == (done.returncode, done.stderr)
+
+
 WITHOUT_TELEMETRY: Final = """
 import sys
 sys.modules.update(dict.fromkeys(["opentelemetry", "sentry_sdk"]))
@@ -174,9 +190,18 @@ def test_a_process_that_only_declares_schedule_entries_evaluates_none() -> None:
     done = subprocess.run([sys.executable, "-c", DECLARING], capture_output=True, text=True, check=True, cwd=ROOT)
 
     ours = {name.removeprefix("lowkiq_lambda.schedules.") for name in done.stdout.split()}
-    assert {"cron", "digests", "entry", "expression", "misfire", "schedules", "times", "timetable", "zones"} >= {
-        name for name in ours if name != "lowkiq_lambda.schedules"
-    }
+    assert {
+        "cron",
+        "digests",
+        "entry",
+        "expression",
+        "misfire",
+        "ranges",
+        "schedules",
+        "times",
+        "timetable",
+        "zones",
+    } >= {name for name in ours if name != "lowkiq_lambda.schedules"}
 
 
 def test_the_tick_of_an_app_without_duties_loads_none() -> None:

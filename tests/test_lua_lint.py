@@ -72,6 +72,9 @@ def test_an_include_that_is_removed_from_those_needed_rarely_is_found() -> None:
         ("drain/settle.lua", "rarely window", "rarely window page", "the include 'page' is needed rarely and not used"),
         ("include/let_go.lua", "local function", "local function idle() end\nlocal function", "'idle' is not used"),
         ("include/let_go.lua", "local function", "local function hold() end\nlocal function", "'hold' is defined in"),
+        ("include/turn.lua", "--! gives turn", "--! gives", "'turn' is used elsewhere and not given"),
+        ("include/turn.lua", "--! gives turn", "--! gives turn back", "'back' is given and not defined"),
+        ("include/journal.lua", "gives MOST", "gives append MOST", "'append' is given and not used elsewhere"),
         ("read/counts.lua", "--! each", "--! keys", "'shards' is not defined"),
     ],
 )

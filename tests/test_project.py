@@ -22,6 +22,7 @@ RUN = PYPROJECT["project"]["dependencies"]
 LOCAL = RUN + EXTRAS["local"] + GROUPS["build"]
 # Each in an environment of its own.
 TOOLS = {name: GROUPS[name] for name in ("cloud", "dist", "docs", "sam")}
+LOWEST = [*RUN, *chain.from_iterable(EXTRAS.values())]
 DEV = [
     *RUN,
     *chain.from_iterable(EXTRAS.values()),
@@ -29,7 +30,7 @@ DEV = [
 ]
 EVERYTHING = [*DEV, *chain.from_iterable(TOOLS.values())]
 FUNCTIONS = {name: RUN + GROUPS[name] for name in ("drain-function", "dashboard-function")}
-SETS = {"run": RUN, "local": LOCAL, "dev": DEV, **FUNCTIONS, **TOOLS}
+SETS = {"run": RUN, "local": LOCAL, "dev": DEV, "lowest": LOWEST, **FUNCTIONS, **TOOLS}
 
 LOCKED = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>\S+).*\\\n(?:    --hash=sha256:[0-9a-f]{64}.*\n)+", re.MULTILINE
@@ -94,6 +95,19 @@ def test_the_locks_agree(name: str) -> None:
     assert versions("dev") | versions(name) == versions("dev")
 
 
+def test_the_lowest_versions_that_are_declared_are_those_that_are_tried() -> None:
+    """Each floor of `pyproject.toml` stands in the lock that the checks install once: none is there by hope."""
+    floors = dict(re.findall(r"^([a-z0-9-]+)(?:\[.*\])?>=([0-9.]+)", "\n".join(LOWEST), re.MULTILINE))
+    tried = versions("lowest")
+
+    assert {name: whole(floor) for name, floor in floors.items()} == {name: whole(tried[name]) for name in floors}
+
+
+def whole(version: str) -> str:
+    """The version without the zeros at its end, which mean nothing."""
+    return re.sub(r"(\.0)+$", "", version)
+
+
 def test_every_ruff_exception_has_its_reason() -> None:
     """A rule that is off says beside itself why."""
     lint = PYPROJECT["tool"]["ruff"]["lint"]
@@ -107,7 +121,7 @@ def test_every_silencer_in_the_code_has_its_reason() -> None:
     """A check that is silenced for one line says there which and why: `# noqa: CODE - the reason`."""
     unexplained = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for folder in ("lowkiq_lambda", "tests", "bench", "docs_build", "lint", "local", "app")
+        for folder in ("lowkiq_lambda", "tests", "bench", "docs_build", "examples", "lint", "local", "app")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         for match in SILENCER.finditer(line)

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 TESTS: Final = Path(__file__).parent
-REASONS: Final = ("later: ", "refused: ", "background: ")
+STATES: Final = re.compile(r"done(: .+)?|(differs|part|refused): .+")
+UNTESTED: Final = "—"
+"""Stands in place of tests, where nothing is built: the state says why."""
 SEEDS: Final = {
     "D": "1-10",
     "L": "1-81",
@@ -27,12 +29,17 @@ ID: Final = re.compile(rf"\b({'|'.join(SEEDS)})-(\d+)\b")
 PAGE: Final = TESTS.parent / "docs" / "sources.md"
 
 
+WORDS: Final = [TESTS / "data" / "requirements.md", TESTS / "data" / "hard-cases.md"]
+"""The lists of requirements, as they were given: the page repeats their words, and never edits them."""
+
+
 class Source(NamedTuple):
     """A line of the page."""
 
     id: str
-    asks_for: str
+    words: str
     shown_by: str
+    state: str
 
     @property
     def tests(self) -> list[str]:
@@ -42,8 +49,16 @@ class Source(NamedTuple):
 
 def sources() -> list[Source]:
     """The lines of the page."""
-    rows = re.findall(r"^\| (\S+-\d+) \| (.+?) \| (.+) \|$", PAGE.read_text(), re.MULTILINE)
-    return [Source(*row) for row in rows]
+    rows = re.findall(r"^\| ([A-Z]+-\d+ \| .+) \|$", PAGE.read_text(), re.MULTILINE)
+    return [Source(*re.split(r" (?<!\\)\| ", row)) for row in rows]
+
+
+def given() -> dict[str, str]:
+    """The words of each requirement, by its id: a line of a list, or the cells of a row, with a dot between them."""
+    lists = "\n".join(path.read_text() for path in WORDS)
+    lines = dict(re.findall(r"^- ([A-Z]+-\d+) (.+)$", lists, re.MULTILINE))
+    rows = dict(re.findall(r"^\| (D-\d+) \| (.+) \|$", lists, re.MULTILINE))
+    return lines | {id: " · ".join(re.split(r" (?<!\\)\| ", row)) for id, row in rows.items()}
 
 
 def functions(path: Path) -> dict[str, str]:
@@ -81,13 +96,28 @@ def test_no_test_names_what_has_no_line() -> None:
     assert set() == named - ids
 
 
+def test_the_page_has_the_words_of_the_source() -> None:
+    """What is asked for is never edited until it fits what was built: the state says what differs."""
+    words = given()
+
+    assert seeds() == set(words)
+    assert [] == [
+        source.id for source in sources() if source.words.replace("\\|", "|") != words[source.id].replace("\\|", "|")
+    ]
+
+
+def test_each_line_has_a_state() -> None:
+    """Done, or what differs, what is missing, or why it is refused."""
+    assert [] == [source.id for source in sources() if not STATES.fullmatch(source.state)]
+
+
 def test_each_line_has_tests_or_a_reason() -> None:
-    """Nothing else is an answer."""
+    """Only what is refused, or asks for nothing, has no test."""
     unanswered = [
         source
         for source in sources()
-        if not source.shown_by.startswith(REASONS)
-        and not re.fullmatch(r"`[^`]+::\w+`(, `[^`]+::\w+`)*", source.shown_by)
+        if not re.fullmatch(r"`[^`]+::\w+`(, `[^`]+::\w+`)*", source.shown_by)
+        and not (source.shown_by == UNTESTED and source.state.startswith(("refused: ", "done: ")))
     ]
 
     assert [] == unanswered
@@ -95,7 +125,7 @@ def test_each_line_has_tests_or_a_reason() -> None:
 
 def test_the_tests_of_a_line_exist() -> None:
     """A test that is renamed or removed takes its line along."""
-    named = {test for source in sources() if not source.shown_by.startswith(REASONS) for test in source.tests}
+    named = {test for source in sources() for test in source.tests if source.shown_by != UNTESTED}
     files = {name.partition("::")[0] for name in named}
     there = {f"{file}::{name}" for file in files if (TESTS / file).exists() for name in functions(TESTS / file)}
 

@@ -20,7 +20,7 @@ No metric has an id of a job among its labels or dimensions.
 
 ## CloudWatch
 
-The drain function writes these into its log, from where CloudWatch takes them. With `LOWKIQ_METRICS=summary`, the
+The functions write these into their logs, from where CloudWatch takes them. With `LOWKIQ_METRICS=summary`, the
 default, those of a summary are published, of the app and under the dimension `function` alone. With `queues` all are,
 and most have the dimensions `function` and `queue`, too. The namespace is that of `LOWKIQ_METRICS_NAMESPACE`.
 [lambda](../lambda.md#metrics) says when each is published.

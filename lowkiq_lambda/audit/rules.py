@@ -75,6 +75,13 @@ class Judge:
         self._holders: dict[str, int] = {}
         """The token under which each id was claimed last."""
         self._tokens: set[int] = set()
+        self._first = 0
+        """The token of the first holder: the recording may have begun amid its visit."""
+        self._met: set[str] = set()
+        """Ids that this one has claimed, or settled, since."""
+        self._replaced: dict[str, tuple[int, str]] = {}
+        """What ends the flight of ids whose payload in flight is superseded: the same call tells their outcome."""
+        self._call = ""
         self._calls: dict[int, int] = {}
         """The last call under each token."""
         self._read: Mapping[str, Callable[[Sequence[Any]], None]] = {
@@ -90,14 +97,15 @@ class Judge:
     def read(self, entry: JournalEntry) -> None:
         """Go on with the next entry."""
         self._number, self._kind, self._shard = entry.number, entry.kind, (entry.shard, entry.shards_count)
-        self._holder = entry.holder or 0
+        self._holder, self._call = entry.holder or 0, entry.call
+        self._first = self._first or self._holder
         self._count(entry.call)
         if entry.kind == "recovered":
             self._recovered()
         elif entry.kind == "repaired":
             # Nobody knows what was in the records that were set aside.
             self.ledger, self._holders = Ledger(entry.items[0]["arrival"]), {}
-            self._tokens = set()
+            self._tokens, self._first, self._met = set(), 0, set()
         for item in entry.items if entry.kind in self._read else ():
             self._read[entry.kind](item)
 
@@ -132,11 +140,11 @@ class Judge:
 
     def _joined(self, item: Sequence[Any]) -> None:
         job_id, kept, gone = item[0], Place(*item[1:3]), Place(*item[3:5])
-        self._end_up(job_id, gone, {WAITING, FLIGHT, MORGUE}, "joined")
+        was = self._end_up(job_id, gone, {WAITING, FLIGHT, MORGUE}, "joined")
         if kept == gone:
             self._violation("account", job_id, f"payload {kept.arrival} is joined with itself")
         elif self.ledger.state(job_id, kept) is None and self.ledger.is_old(kept):
-            self.ledger.put(job_id, kept, WAITING)
+            self.ledger.put(job_id, kept, MORGUE if was == MORGUE else WAITING)
 
     def _claimed(self, item: Sequence[Any]) -> None:
         job_id, first, last, count, is_started = item[0], Place(*item[1:3]), Place(*item[3:5]), item[5], item[6]
@@ -145,6 +153,8 @@ class Judge:
             self._violation("tokens", job_id, f"it is claimed under token {token}, after one under {self._token}")
         self._token = max(self._token, token)
         self._tokens.add(token)
+        self._note_met(job_id)
+        self._replaced.pop(job_id, None)
         if flying := ledger.among(job_id, FLIGHT):
             self._violation("overlap", job_id, f"it is claimed while payload {flying[0].arrival} is in flight")
             ledger.land(job_id, WAITING)
@@ -181,12 +191,21 @@ class Judge:
 
     def _settled(self, job_id: str) -> None:
         """An outcome is its holder's, and of what that has in flight."""
-        token = self._holder
+        token, is_first = self._holder, self._note_met(job_id)
         if not self.ledger.among(job_id, FLIGHT):
-            if token in self._tokens:
+            is_replaced = self._replaced.pop(job_id, None) == (token, self._call)
+            is_old = is_first and bool(self.ledger.known_from)
+            if token in self._tokens and not (is_replaced or is_old):
                 self._violation("outcomes", job_id, f"it is {self._kind} and was not in flight")
         elif self._holders.get(job_id, token) != token:
             self._violation("tokens", job_id, f"it is {self._kind} under token {token}, not {self._holders[job_id]}")
+
+    def _note_met(self, job_id: str) -> bool:
+        """Whether its holder is the first that is known, and nothing was told of the id under its token before."""
+        is_first = self._holder == self._first and job_id not in self._met
+        if self._holder == self._first:
+            self._met.add(job_id)
+        return is_first
 
     def _recovered(self) -> None:
         for job_id in self.ledger.flying():
@@ -204,6 +223,8 @@ class Judge:
             place = Place(*item[3:5])
             self.ledger.put(job_id, place, WAITING)
             self.ledger.handed[job_id] = {place}
+        if was_in_flight and kind == "superseded" and not self.ledger.among(job_id, FLIGHT):
+            self._replaced[job_id] = (self._holder, self._call)
         if was_in_flight and kind == "dead":
             if oldest != [place]:
                 self._violation("order", job_id, f"payload {place.arrival} dies before payload {oldest[0].arrival}")

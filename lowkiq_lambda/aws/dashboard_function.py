@@ -87,7 +87,7 @@ _SHUT: Final[dict[str, Any]] = {
     "statusCode": 503,
     "headers": {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store"},
     "body": "The dashboard is shut: it has no password (LOWKIQ_DASHBOARD_SECRET_ARN, LOWKIQ_DASHBOARD_PASSWORD), "
-    "a short one, or cannot read it. The function's log says why.\n",
+    "a weak one, or cannot read it. The function's log says why.\n",
     "isBase64Encoded": False,
 }
 

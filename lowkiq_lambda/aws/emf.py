@@ -13,7 +13,7 @@ Level: TypeAlias = Literal["summary", "queues"]
 
 
 class CloudMetric(NamedTuple):
-    """What a metric counts, what of the drain function publishes it, and with which of `LOWKIQ_METRICS`."""
+    """What a metric counts, what publishes it, and with which of `LOWKIQ_METRICS`."""
 
     by: str
     meaning: str
@@ -24,6 +24,7 @@ class CloudMetric(NamedTuple):
 
 _DRAIN: Final = "a drain"
 _TICK: Final = "a tick"
+_INGEST: Final = "the ingest function"
 METRICS: Final = {
     "oldest_due_age": CloudMetric(
         _TICK, "How long the oldest due id has waited that nobody holds.", "Seconds", "summary"
@@ -34,12 +35,20 @@ METRICS: Final = {
     "held": CloudMetric(
         _TICK, "Ids that are held, of queues that may hold some; a summary has it above 0.", level="summary"
     ),
+    "trimmed": CloudMetric(
+        _TICK, "Payloads that a bound of the morgue ever removed, of queues that lost some.", level="summary"
+    ),
     "schedules_missed": CloudMetric(
         _TICK,
         "Planned times of schedule entries that nobody looked at in time; a summary has it above 0.",
         level="summary",
     ),
     "schedules_late": CloudMetric(_TICK, "How late the latest firing of an entry was.", "Seconds"),
+    "records_failed": CloudMetric(
+        _INGEST,
+        "Records that failed and come again, with those behind them in their groups; published above 0.",
+        level="summary",
+    ),
     "lag": CloudMetric(_TICK, "How long the oldest due id has waited, those in flight included.", "Seconds"),
     "length": CloudMetric(_TICK, "Ids that wait."),
     "morgue": CloudMetric(_TICK, "Ids in the morgue."),

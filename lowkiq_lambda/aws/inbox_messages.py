@@ -20,6 +20,8 @@ from lowkiq_lambda.worker import Worker
 ATTRIBUTE: Final = "lowkiq"
 """The attribute by which a message of an inbox is known; its value is the version of the body's form."""
 VERSION: Final = "1"
+MOST_JOBS: Final = 1_000
+"""Of one message: the others of its batch come again with it where it takes longer than the function has."""
 
 
 class UnreadableMessage(LowkiqError):
@@ -53,23 +55,26 @@ def body_of(worker: type[Worker[Any]], packed_jobs: Sequence[bytes]) -> str:
     return (b'{"queue":' + queue + b',"jobs":[' + b",".join(packed_jobs) + b"]}").decode()
 
 
-def is_from_inbox(incoming: Incoming) -> bool:
-    """Whether a `SqsInbox` has sent it."""
+def says_it_is_of_an_inbox(incoming: Incoming) -> bool:
+    """Whether it looks as if a `SqsInbox` had sent it; whoever sends to a queue can have it look so."""
     return incoming.kind == "sqs" and ATTRIBUTE in incoming.attributes
 
 
-def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker[Any]], Mapping[str, Any]]]:
+def jobs_in(
+    incoming: Incoming, app: Lowkiq, inbox_arn: str | None
+) -> Iterator[tuple[type[Worker[Any]], Mapping[str, Any]]]:
     """The jobs of a message, due when they would have been. Raises UnreadableMessage, and what `load_payload` does."""
-    version = incoming.attributes[ATTRIBUTE]
-    if version != VERSION:
-        raise UnreadableMessage(f"The message is of version {version}, and this library reads {VERSION}: deploy anew.")
-    try:
-        body = msgspec.convert(incoming.body, Body)
-    except msgspec.ValidationError as error:
-        raise UnreadableMessage(f"The message is none of an inbox: {error}.") from error
-    worker = app.worker_named(body.queue)
+    inbox = app.inboxes.for_queue(incoming.source, inbox_arn)
+    if inbox is None:
+        raise UnreadableMessage(
+            f"The message names a queue of the app, and {incoming.source} is not an inbox: declare it by app.inbox(), "
+            "if all who send to it may push to any queue."
+        )
+    body = _body_in(incoming)
+    worker = app.worker_named(body.queue) if inbox.lets_in(body.queue) else None
     if worker is None:
-        raise UnreadableMessage(f"The message is for the queue {body.queue!r}, which this app does not declare.")
+        lacking = "which this app does not declare" if inbox.lets_in(body.queue) else "which its inbox is not for"
+        raise UnreadableMessage(f"The message is for the queue {body.queue!r}, {lacking}.")
     for job in body.jobs:
         if "delay" in job:
             job["perform_in"] = incoming.time + job.pop("delay")
@@ -79,6 +84,19 @@ def jobs_in(incoming: Incoming, app: Lowkiq) -> Iterator[tuple[type[Worker[Any]]
         if "dumped" in job:
             job["payload"] = _loaded(job.pop("dumped"), app.config)
         yield worker, job
+
+
+def _body_in(incoming: Incoming) -> Body:
+    version = incoming.attributes[ATTRIBUTE]
+    if version != VERSION:
+        raise UnreadableMessage(f"The message is of version {version}, and this library reads {VERSION}: deploy anew.")
+    try:
+        body = msgspec.convert(incoming.body, Body)
+    except msgspec.ValidationError as error:
+        raise UnreadableMessage(f"The message is none of an inbox: {error}.") from error
+    if len(body.jobs) > MOST_JOBS:
+        raise UnreadableMessage(f"The message has {len(body.jobs):,} jobs, and may have {MOST_JOBS:,}.")
+    return body
 
 
 def _loaded(dumped: str, config: Config) -> object:

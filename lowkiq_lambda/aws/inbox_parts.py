@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from lowkiq_lambda.aws.inbox_messages import body_of, packed_job
+from lowkiq_lambda.aws.inbox_messages import MOST_JOBS, body_of, packed_job
 from lowkiq_lambda.aws.sqs import BATCH_BYTES
 from lowkiq_lambda.config import Config
 from lowkiq_lambda.errors import JobError
@@ -57,7 +57,7 @@ def _cut(packed: list[tuple[int, bytes]]) -> list[list[tuple[int, bytes]]]:
     size = BATCH_BYTES
     for one in packed:
         size += len(one[1]) + 1
-        if size > BATCH_BYTES - AROUND:
+        if size > BATCH_BYTES - AROUND or len(chunks[-1]) == MOST_JOBS:
             chunks.append([])
             size = len(one[1])
         chunks[-1].append(one)

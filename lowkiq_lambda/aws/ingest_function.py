@@ -10,6 +10,7 @@ from lowkiq_lambda.aws.environment import answering, environment
 from lowkiq_lambda.aws.failures import Failures
 from lowkiq_lambda.aws.ingesting import ingest
 from lowkiq_lambda.aws.logs import Context, logged
+from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.sources import Retrying, arrived
 from lowkiq_lambda.errors import LowkiqError
 
@@ -29,16 +30,26 @@ def handler(event: object, context: Context) -> dict[str, Any]:
     have ReportBatchItemFailures, else they are lost. Raises IngestFailed where the whole event is to come again,
     UnknownSource, and, before anything is pushed, ConfigError or AppNotFound.
     """
-    del context
-    app = environment().app
+    warm = environment()
+    app = warm.app
     if app.config.when_unavailable != "raise":
         # A record is taken out of its source when its jobs are in Redis, and not before.
         app.configure(when_unavailable="raise")
     retrying, records = arrived(event)
-    failures = ingest(app, records)
+    failures = ingest(app, records, warm.settings.inbox_arn)
     failures.log()
+    if failures:
+        _publish(len(failures.identifiers), warm.settings, context.function_name)
     logger.info("ingested", extra={"records": len(records), "failed": len(failures.identifiers)})
     return _answer(retrying, failures)
+
+
+def _publish(failed: int, settings: Settings, function_name: str) -> None:
+    """Tell how many records failed, as an answer that names them is no error of Lambda's."""
+    if settings.metrics != "none":
+        from lowkiq_lambda.aws.emf import publish  # noqa: PLC0415 - imported lazily: cold start
+
+        publish(settings.metrics_namespace, function_name, None, {"records_failed": failed})
 
 
 def _answer(retrying: Retrying, failures: Failures) -> dict[str, Any]:

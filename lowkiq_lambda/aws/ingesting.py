@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.failures import Failures
-from lowkiq_lambda.aws.inbox_messages import is_from_inbox, jobs_in
-from lowkiq_lambda.aws.sources import Record
+from lowkiq_lambda.aws.inbox_messages import jobs_in, says_it_is_of_an_inbox
+from lowkiq_lambda.aws.sources import Record, unwrapped
 from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import BackendError, DeclarationError, PushInterrupted, QueueMismatch
 from lowkiq_lambda.incoming import Incoming
@@ -32,16 +32,21 @@ _Target: TypeAlias = tuple[type[Worker[Any]], bool]
 """A worker, and whether its jobs have yet to go through the client middlewares."""
 
 
-def ingest(app: Lowkiq, records: Sequence[Record]) -> Failures:
-    """Push the jobs of all records. Those that it returns could not be pushed."""
+def ingest(app: Lowkiq, records: Sequence[Record], inbox_arn: str | None = None) -> Failures:
+    """Push the jobs of all records. Those that it returns could not be pushed.
+
+    `inbox_arn`: the queue whose messages may name any queue of the app, besides those that the app declares.
+    """
     failures = Failures(records)
     pushing = _Pushing(app, failures)
-    for target, mapped in _mapped(app, records, failures).items():
+    for target, mapped in _mapped(app, records, failures, inbox_arn).items():
         pushing.push(target, mapped)
     return failures
 
 
-def _mapped(app: Lowkiq, records: Sequence[Record], failures: Failures) -> dict[_Target, list[_Mapped]]:
+def _mapped(
+    app: Lowkiq, records: Sequence[Record], failures: Failures, inbox_arn: str | None
+) -> dict[_Target, list[_Mapped]]:
     """The jobs of the records that can be mapped, none of which is behind one that cannot."""
     by_target: dict[_Target, list[_Mapped]] = {}
     latest: dict[str, float] = {}
@@ -50,7 +55,9 @@ def _mapped(app: Lowkiq, records: Sequence[Record], failures: Failures) -> dict[
             continue
         try:
             jobs = [
-                job for incoming in record.read() for job in _jobs_of(app, incoming, _floor(record, latest, incoming))
+                job
+                for incoming in _told_by(app, record)
+                for job in _jobs_of(app, incoming, _floor(record, latest, incoming), inbox_arn)
             ]
         except Exception as error:  # noqa: BLE001 - a mapping function may raise anything: the record comes again
             failures.add(position, error)
@@ -58,6 +65,15 @@ def _mapped(app: Lowkiq, records: Sequence[Record], failures: Failures) -> dict[
         for target, job in jobs:
             by_target.setdefault(target, []).append(_Mapped(position, job))
     return by_target
+
+
+def _told_by(app: Lowkiq, record: Record) -> Iterator[Incoming]:
+    """What came in by a record. A message of SQS is what its queue's sender wrote, unless the app says otherwise."""
+    for incoming in record.read():
+        if incoming.kind == "sqs" and app.mapping_functions.unwraps(incoming.source):
+            yield from unwrapped(incoming)
+        else:
+            yield incoming
 
 
 def _floor(record: Record, latest: dict[str, float], incoming: Incoming) -> float:
@@ -68,9 +84,11 @@ def _floor(record: Record, latest: dict[str, float], incoming: Incoming) -> floa
     return latest[record.group]
 
 
-def _jobs_of(app: Lowkiq, incoming: Incoming, score: float) -> Iterator[tuple[_Target, Mapping[str, Any]]]:
-    is_new = not is_from_inbox(incoming)
-    mapped = app.mapping_functions.for_source(incoming)(incoming) if is_new else jobs_in(incoming, app)
+def _jobs_of(
+    app: Lowkiq, incoming: Incoming, score: float, inbox_arn: str | None
+) -> Iterator[tuple[_Target, Mapping[str, Any]]]:
+    is_new = not says_it_is_of_an_inbox(incoming)
+    mapped = app.mapping_functions.for_source(incoming)(incoming) if is_new else jobs_in(incoming, app, inbox_arn)
     for number, pair in enumerate(mapped or ()):
         worker, job = _checked(pair)
         target = worker_of(worker)

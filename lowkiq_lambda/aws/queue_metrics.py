@@ -20,6 +20,9 @@ _OF_ALL: Final[dict[str, Callable[[Iterable[float]], float]]] = {
 """What is published, and how queues are taken together."""
 HELD: Final = "held"
 """Published only of queues that hold ids, or may: each metric of a queue costs."""
+TRIMMED: Final = "trimmed"
+"""Published only of queues whose morgue has lost payloads, as many as it ever has."""
+_SOME: Final = (HELD, TRIMMED)
 DEAD: Final = "dead"
 """Published of the app as a whole."""
 
@@ -32,8 +35,7 @@ def publish_summary(tick: Tick) -> dict[str, Published]:
     seen = _Seen.by(tick)
     of_all = _of_all([*seen.numbers.values()])
     values = {"oldest_due_age": of_all["oldest_due_age"], DEAD: seen.dead}
-    if of_all.get(HELD):
-        values[HELD] = of_all[HELD]
+    values |= {name: of_all[name] for name in _SOME if of_all.get(name)}
     publish(tick.settings.metrics_namespace, tick.function_name, None, values)
     seen.note(tick)
     return seen.numbers
@@ -65,7 +67,7 @@ class _Seen(NamedTuple):
     def by(cls, tick: Tick) -> "_Seen":
         names = [queue.worker.queue_name for queue in tick.queues]
         reader = ShardReader(tick.app.backend, tick.retry_for)
-        found = untold(reader, [queue.shards for queue in tick.queues], tick.function_name)
+        found = untold(reader, tick.queues, tick.function_name)
         holds = [queue.worker.dead_head == "hold" for queue in tick.queues]
         numbers = {
             name: _published(one.metrics, may_hold) for name, one, may_hold in zip(names, found, holds, strict=True)
@@ -85,16 +87,18 @@ class _Seen(NamedTuple):
 
 def _published(metrics: Metrics, may_hold: bool) -> Published:  # noqa: FBT001 - of the queue
     held = {HELD: metrics.held} if may_hold or metrics.held else {}
+    trimmed = {TRIMMED: metrics.trimmed} if metrics.trimmed else {}
     return {
         "lag": metrics.lag,
         "oldest_due_age": metrics.oldest_due_age,
         "length": metrics.length,
         "morgue": metrics.morgue_length,
         **held,
+        **trimmed,
     }
 
 
 def _of_all(queues: list[Published]) -> Published:
     of_all = {name: unite([queue[name] for queue in queues] or [0]) for name, unite in _OF_ALL.items()}
-    held = [queue[HELD] for queue in queues if HELD in queue]
-    return {**of_all, HELD: sum(held)} if held else of_all
+    some = {name: [queue[name] for queue in queues if name in queue] for name in _SOME}
+    return {**of_all, **{name: sum(values) for name, values in some.items() if values}}

@@ -1,5 +1,6 @@
 """The server that settings of AWS name: the URL of a secret, and how to sign in to it."""
 
+import os
 from typing import Any, Final
 
 from lowkiq_lambda.aws.settings import Settings
@@ -25,7 +26,7 @@ def _of_secret(settings: Settings) -> dict[str, Any]:
         return {}
     from lowkiq_lambda.aws.secrets import RedisSecret  # noqa: PLC0415 - only where a secret is named
 
-    secret = RedisSecret(settings.redis_secret_arn)
+    secret = RedisSecret(settings.redis_secret_arn, server=os.environ.get("LOWKIQ_REDIS_URL", "").strip())
     # Whoever connects asks the secret for the password, so that a rotation ends nothing.
     return {"redis_url": secret.url, **({"credentials": secret} if secret.login else {})}
 

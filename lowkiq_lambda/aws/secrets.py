@@ -7,6 +7,8 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from lowkiq_lambda.aws.clients import dual_stack
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
@@ -40,20 +42,36 @@ def secret_text(arn: str, setting: str, *, max_age: int = 0) -> str:
     return text.strip()
 
 
-class RedisSecret:
-    """User and password of the URL that the secret holds, for `Config(credentials=...)`. Usable from any thread.
+class _Login(msgspec.Struct):
+    """A secret as the console and the managed rotation of ElastiCache users write it; other fields are left alone.
 
-    Raises ConfigError where the secret cannot be read, or holds no URL.
+    `host`, `port`: of the server, as rotation functions note them; reached by TLS, as all with users are.
     """
 
-    def __init__(self, arn: str, read: Callable[[], str] | None = None, clock: Clock | None = None) -> None:
+    password: str
+    username: str = ""
+    host: str = ""
+    port: int | str = 6379
+
+
+class RedisSecret:
+    """User and password that the secret holds, for `Config(credentials=...)`. Usable from any thread.
+
+    It is the URL of the server, or JSON with `username` and `password`; the server is then that of the URL `server`,
+    or `host` and `port` of the secret. Raises ConfigError where the secret cannot be read, or is neither.
+    """
+
+    def __init__(
+        self, arn: str, read: Callable[[], str] | None = None, clock: Clock | None = None, *, server: str = ""
+    ) -> None:
         self._arn = arn
+        self._server = server
         self._read = read or partial(secret_text, arn, "redis_secret_arn")
         # The wall clock, as the monotonic one stands still while an environment is frozen.
         self._now = (clock or SystemClock()).time
         self._lock = Lock()
         self._searched_at = float("-inf")
-        self.url, self.login = without_login(self._read())
+        self.url, self.login = self._parsed(self._read())
         """The URL without user and password, and these; None where it has no password."""
 
     def __call__(self) -> tuple[str, str]:
@@ -69,9 +87,27 @@ class RedisSecret:
                 self._search()
             return refused != self.login
 
+    def _parsed(self, text: str) -> tuple[str, tuple[str, str] | None]:
+        if not text.startswith("{"):
+            return without_login(text)
+        try:
+            login = msgspec.json.decode(text, type=_Login)
+        except (msgspec.DecodeError, RecursionError):
+            # Neither the text nor what is wrong with it: both may hold the password.
+            why = f"the secret {self._arn} is JSON without the texts username and password"
+            raise _refused("redis_secret_arn", why) from None
+        server = self._server or (f"rediss://{login.host}:{login.port}" if login.host else "")
+        if not server:
+            why = f"the secret {self._arn} has a login and names no server: set LOWKIQ_REDIS_URL beside it"
+            raise _refused("redis_secret_arn", why)
+        url, of_url = without_login(server)
+        if of_url:
+            raise _refused("redis_secret_arn", "LOWKIQ_REDIS_URL has a password, too: leave it out there")
+        return url, (login.username, login.password)
+
     def _search(self) -> None:
         try:
-            url, login = without_login(self._read())
+            url, login = self._parsed(self._read())
         except ConfigError as error:
             logger.warning("Redis refuses the password, and there is no newer one: %s", error)
             return

@@ -65,10 +65,15 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     """Name or ARN of the function that drains are started of; by default the function's own."""
     fan_out: bool = False
     """Whether a tick starts a drain for each free shard with work that its own drain cannot begin at once."""
+    scheduled_shards: Annotated[str, Meta(pattern=r"^[0-9]+(,[0-9]+)*$")] | None = None
+    """The shard indexes that have a schedule each, after commas; None where no schedule is for one shard."""
     punctual: bool = False
     """Whether a tick alone stays for planned times of schedule entries that come within its minute."""
     continuations: Annotated[int, Meta(ge=0, le=10_000)] = 0
     """How many drains, at most, may start one another in a row; 0: none does."""
+
+    inbox_arn: Name | None = None
+    """The queue of the stack's inbox, whose messages may name any queue of the app."""
 
     dashboard_secret_arn: Name | None = None
     """The secret whose text is the password of those who may act, in place of `LOWKIQ_DASHBOARD_PASSWORD`."""
@@ -100,6 +105,11 @@ class Settings(EnvSettings, frozen=True, kw_only=True):
     def named_queues(self) -> frozenset[str]:
         """The names in `queues`."""
         return _listed(self.queues or "")
+
+    @property
+    def shards_with_schedules(self) -> frozenset[int]:
+        """The indexes in `scheduled_shards`."""
+        return frozenset(map(int, _listed(self.scheduled_shards or "")))
 
     def drains(self, queue_name: str) -> bool:
         """Whether an event that names no queue is for this one, too."""

@@ -1,6 +1,6 @@
 """What an event of a source holds: records, each with what came in by it. Powertools knows how AWS writes them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -67,33 +67,36 @@ def _sqs_record(given: dict[str, Any]) -> Record:
     # A standard queue may have groups too, but keeps no order in them.
     is_fifo = message.event_source_arn.endswith(".fifo")
     group = message.attributes.message_group_id if is_fifo else None
-    return Record(message.message_id, group, lambda: list(_from_sqs(message)))
+    return Record(message.message_id, group, lambda: [_from_sqs(message)])
 
 
-def _from_sqs(message: SQSRecord) -> Iterator[Incoming]:
-    """The message itself; where it is a notification of S3, the objects that this tells of."""
-    queue = message.event_source_arn
-    body = _json_or_text(message.body)
-    if isinstance(body, Mapping):
-        if _is_test_of_s3(body):
-            return
-        if _source_of(body.get("Records") or []) == "aws:s3":
-            for record in body["Records"]:
-                yield _from_s3(S3EventRecord(record), via=queue)
-            return
-        if body.get("source") == "aws.s3" and "detail-type" in body:
-            yield _from_event_bridge(body, via=queue)
-            return
-    yield Incoming(
+def _from_sqs(message: SQSRecord) -> Incoming:
+    return Incoming(
         kind="sqs",
-        source=queue,
+        source=message.event_source_arn,
         id=message.message_id,
         time=int(message.attributes.sent_timestamp) / 1_000,
-        body=body,
+        body=_json_or_text(message.body),
         attributes={name: _value(attribute) for name, attribute in message.message_attributes.items()},
         group=message.attributes.message_group_id,
         raw=message.raw_event,
     )
+
+
+def unwrapped(message: Incoming) -> list[Incoming]:
+    """The objects that a message of SQS tells of, where it is a notification of S3; else the message itself.
+
+    Whoever sends to the queue can write such a message: only for a queue that is declared to carry notifications.
+    """
+    queue, body = message.source, message.body
+    if isinstance(body, Mapping):
+        if _is_test_of_s3(body):
+            return []
+        if _source_of(body.get("Records") or []) == "aws:s3":
+            return [_from_s3(S3EventRecord(record), via=queue) for record in body["Records"]]
+        if body.get("source") == "aws.s3" and "detail-type" in body:
+            return [_from_event_bridge(body, via=queue)]
+    return [message]
 
 
 def _value(attribute: SQSMessageAttribute) -> object:

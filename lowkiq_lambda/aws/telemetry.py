@@ -143,7 +143,8 @@ def reasons_by_queue(drain: Drain) -> dict[str, Counter[StopReason]]:
 def summary(drain: Drain) -> dict[str, Any]:
     """What an invocation returns: why it ended, ids by outcome, and for each queue its lags and why shards were left.
 
-    `left` is how many shards have work that nobody does now.
+    `left` is how many shards have work that nobody does now. A queue's `predicted` stands where no further batch of it
+    was predicted to fit: for how many seconds one was expected to run.
     """
     at_start, at_end = lag_by_queue(drain.lags_at_start or {}), lag_by_queue(drain.lags)
     return {
@@ -155,6 +156,7 @@ def summary(drain: Drain) -> dict[str, Any]:
                 "shards": dict(reasons),
                 "lag_at_start": _rounded(at_start.get(queue)),
                 "lag_at_end": _rounded(at_end.get(queue)),
+                **({"predicted": round(drain.predictions[queue], 3)} if queue in drain.predictions else {}),
             }
             for queue, reasons in reasons_by_queue(drain).items()
         },

@@ -97,4 +97,8 @@ def ticked(
 
     tick = Tick(app, settings, invoker, context.function_name, remaining, keep=keep or 0)
     summary = run(tick, tasks_of(app, settings, alone=alone))
+    if settings.scheduled_shards and not settings.fan_out:
+        from lowkiq_lambda.aws.unscheduled import warn_of_unscheduled  # noqa: PLC0415 - imported lazily: cold start
+
+        warn_of_unscheduled(tick)
     return TickOutcome(summary, frozenset(tick.handed), tick.failure(summary))

@@ -1,8 +1,12 @@
 """Asks before something is done that cannot be undone, or that others notice."""
 
 import sys
+from typing import Final
 
 from lowkiq_lambda.errors import ConfigError
+
+NOTHING: Final = "Nothing was changed."
+"""What is said where the answer is not yes."""
 
 
 def agreed(question: str) -> bool:

@@ -17,8 +17,6 @@ shop.jobs, or by LOWKIQ_APP, or as app in [tool.lowkiq] of pyproject.toml.
 command.
 
 EXAMPLES
-  The demo, on a server of its own:
-    lowkiq run
   The app of this project, and its dashboard at http://127.0.0.1:8080/:
     lowkiq run --dashboard 8080
   A job from another terminal, and why it does not run yet:
@@ -45,7 +43,7 @@ COMMANDS: Final = {
         "upgrade": Listed("upgrade:command", "Bring the stack's files of a project in step with the library."),
     },
     "Perform jobs": {
-        "run": Listed("run:command", "Run the daemon, which performs the jobs of an app; or the demo."),
+        "run": Listed("run:command", "Run the daemon, which performs the jobs of an app."),
         "drain": Listed("drain:command", "Perform what is due, once, and tell what became of it."),
         "doctor": Listed(
             "doctor.command:command", "Tell which promises hold on the server, and which work nobody looks after."

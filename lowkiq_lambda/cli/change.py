@@ -7,11 +7,11 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.progress import Progress
 
-from lowkiq_lambda.cli.asking import agreed
+from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import remark, say
-from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.clock import SystemClock
 from lowkiq_lambda.error_text import without_password
@@ -22,7 +22,6 @@ from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare,
 
 Id: TypeAlias = Annotated[str, Parameter(name="ID", help="The ids of the jobs.", negative="")]
 All: TypeAlias = Annotated[bool, flag("All jobs, in place of ids.")]
-Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
 
 _ENDING: Final = """
 It says what it touches, and asks; --yes does not. What is in flight, and what is pushed after the question, stays as \
@@ -127,7 +126,7 @@ def _change(  # noqa: PLR0913 - what the three commands are given
         raise ConfigError("Give ids, or --all: one of the two.")
     found = queue_of(app_of(app), queue)
     actions = found.actions
-    action = prepare(actions, change.act, chosen=None if every else ids)
+    action = prepare(actions, change.act, chosen=None if every else ids, whole_list=every)
     until = SystemClock.monotonic() + _COUNT_FOR
     number, is_all = count(actions, action, lambda: SystemClock.monotonic() < until)
     if not number:
@@ -137,7 +136,7 @@ def _change(  # noqa: PLR0913 - what the three commands are given
     named = f" ({', '.join(map(visible, ids[:_NAMED]))}{', ...' if len(ids) > _NAMED else ''})" if ids else ""
     where = f"{change.where} {found.name} at {without_password(found.app.redis_url)}"
     if not yes and not agreed(f"{change.asked} {jobs}{named} {where}?"):
-        say("Nothing was changed.")
+        say(NOTHING)
         return NOT_APPLIED
     return _carry_out(found, change, action, is_chosen=not every)
 

@@ -9,12 +9,14 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say
 from lowkiq_lambda.cli.parts import app_spec, command_app, flag
 from lowkiq_lambda.cloud.project_cloud import Deployed, StackProject, running
+from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.project import project_root
 
 _HELP: Final = """
 Start AWS on this machine, deploy the stack of the project with its app, and show where the dashboard is. Nothing of \
-it is real: no account, no cost. The schedule starts a drain each minute, as it does on AWS. It performs the jobs that \
-other programs push to `embedded:`. Ctrl-C ends everything; the jobs stay in .lowkiq.
+it is real: no account, no cost. Schedules start a drain of each shard each minute, as they do on AWS. They perform \
+the jobs that other programs push to `embedded:`. AWS answers only those who sign with the key that is printed; \
+a browser reaches the dashboard alone. Ctrl-C ends everything; the jobs stay in .lowkiq.
 """
 _EPILOGUE: Final = """
 SETTINGS
@@ -43,7 +45,9 @@ def deploy(
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    project = StackProject(project_root(), app_spec(None, os.environ))
+    spec = app_spec(None, os.environ)
+    widest = max((worker.shards_count for worker in load_app(spec).workers), default=1)
+    project = StackProject(project_root(), spec, widest)
     with running(project, say) as deployed:
         if once:
             return _works(deployed)

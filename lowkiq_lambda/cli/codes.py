@@ -16,3 +16,5 @@ AWAY: Final = 3
 """The server cannot be reached, or cannot serve now: the same command may work a little later."""
 INTERRUPTED: Final = 130
 """Ctrl-C, before the command had come to its end."""
+TERMINATED: Final = 143
+"""TERM, before the command had come to its end."""

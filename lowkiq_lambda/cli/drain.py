@@ -10,6 +10,7 @@ from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag, number
 from lowkiq_lambda.cli.queues import AppOption, app_of, worker_of
+from lowkiq_lambda.cli.terminating import heeding_term
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.errors import ConfigError, LowkiqError
@@ -42,6 +43,7 @@ EXIT CODES
   2    The command line, the settings or the app cannot work.
   3    Redis cannot be reached.
   130  Ctrl-C: what ran was given back.
+  143  TERM: the same.
 
 EXAMPLES
   All that is due:
@@ -83,7 +85,8 @@ def drain(
     if not loaded.workers:
         raise ConfigError("The app declares no worker: import the modules that declare them.")
     worker = None if queue is None else worker_of(loaded, queue)
-    ran = _drained(loaded, worker, seconds)
+    with heeding_term():
+        ran = _drained(loaded, worker, seconds)
     counts = dict(ran.counts)
     if json:
         write_json(counts)

@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from lowkiq_lambda.cli.asking import agreed
 from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
-from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.parts import Yes, command_app
 from lowkiq_lambda.config import EMBEDDED, Config, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
 from lowkiq_lambda.errors import ConfigError, LowkiqError
@@ -69,7 +69,7 @@ reset: Final = command_app(
 def print_url(*, data_dir: DataDir = None) -> int:
     """Print the URL; the exit code."""
     # Not closed: the server would end with us, and the URL would be of no use.
-    sys.stdout.write(f"{open_embedded(_folder(data_dir)).url}\n")
+    sys.stdout.write(f"{open_embedded(_folder(data_dir), _program()).url}\n")
     return DONE
 
 
@@ -79,11 +79,11 @@ def remove_queue(
     /,
     *,
     data_dir: DataDir = None,
-    yes: Annotated[bool, flag("Remove it without asking.")] = False,
+    yes: Yes = False,
 ) -> int:
     """Remove the queue; the exit code."""
     folder = _folder(data_dir)
-    with open_embedded(folder) as server:
+    with open_embedded(folder, _program()) as server:
         _refuse_in_use(server)
         if not has_queue(server.url, queue, _TIMEOUT):
             return _no_queue(folder, queue)
@@ -132,3 +132,7 @@ def _folder(data_dir: Path | None) -> Path:
             setting="redis_url",
         )
     return folder_of(url, environment.data_dir)
+
+
+def _program() -> str | None:
+    return Config.from_env(os.environ).embedded_server

@@ -2,6 +2,7 @@
 
 from lowkiq_lambda.cli.codes import AWAY, FAILED, MISUSED
 from lowkiq_lambda.errors import (
+    AppNotFound,
     BackendDenied,
     BackendUnavailable,
     ConfigError,
@@ -12,7 +13,6 @@ from lowkiq_lambda.errors import (
     PushInterrupted,
     ShardMoving,
 )
-from lowkiq_lambda.loading import AppNotFound
 
 
 def code_of(error: LowkiqError) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from cyclopts import App, Group, Parameter, Token
 
@@ -36,6 +36,10 @@ def command_app(name: str, *, help_: str, epilogue: str, usage: str, group: Grou
 def flag(text: str, group: Group = OPTIONS) -> Parameter:
     """An option without a value, off by default."""
     return Parameter(help=text, group=group, negative="", show_default=False)
+
+
+Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
+"""Of each command that changes what others work with: it says what it touches, and asks."""
 
 
 def app_spec(named: str | None, environ: Mapping[str, str]) -> str:

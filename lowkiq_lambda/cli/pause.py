@@ -4,18 +4,17 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from lowkiq_lambda.cli.asking import agreed
+from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
 from lowkiq_lambda.cli.output import say
-from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.parts import Yes, command_app, number
 from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.presentation.formatting import duration, utc, visible
 
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="This tenant alone, where the worker declares tenants.")]
-Yes: TypeAlias = Annotated[bool, flag("Do it without asking.")]
 
 _PAUSE_HELP: Final = """
 Let no job of QUEUE begin, for --seconds or until it is resumed. Pushes go on, and what runs comes to its end.
@@ -104,5 +103,5 @@ def _target(tenant: str | None) -> str:
 
 
 def _nothing() -> int:
-    say("Nothing was changed.")
+    say(NOTHING)
     return NOT_APPLIED

@@ -8,11 +8,13 @@ import msgspec
 from cyclopts import Parameter
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.cli.codes import DONE, FAILED
+from lowkiq_lambda.cli.asking import NOTHING, agreed
+from lowkiq_lambda.cli.codes import DONE, FAILED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.parts import command_app, flag
+from lowkiq_lambda.cli.parts import Yes, command_app, flag
 from lowkiq_lambda.cli.queues import app_of
 from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.process_views import Doing, Process
 from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE
@@ -25,7 +27,7 @@ Each tells every ten seconds (LOWKIQ_BEAT_INTERVAL) that it lives and what it do
 process that was not heard of for a minute is shown as gone: it died, or cannot reach Redis.
 """
 _EPILOGUE: Final = """
-ORDERS
+ORDERS say what they touch, and ask; --yes does not.
   --quiet P  P begins nothing new, as after the signal TSTP: what runs ends,
              and a daemon stays. Only --stop follows on that.
   --stop P   P ends, as after TERM: what runs has LOWKIQ_SHUTDOWN_TIMEOUT.
@@ -37,18 +39,21 @@ ORDERS
 
 EXIT CODES
   0  The processes are listed, or the order is given.
-  1  No process has that name.
-  2  The command line, the settings or the app cannot work.
+  1  No process has that name, or the answer was not yes.
+  2  The command line, the settings or the app cannot work; or there is no
+     terminal to ask at, and no --yes.
   3  Redis cannot be reached.
 
 EXAMPLES
   Before a deploy, let a daemon come to an end of what it does:
-    lowkiq processes shop.jobs:app --quiet web-1:17
+    lowkiq processes shop.jobs:app --quiet web-1:17 --yes
   The names of those that live, for another program:
     lowkiq processes shop.jobs:app --json \\
       | jq --raw-output '.[].id'
 """
 _MEBIBYTE: Final = 1024 * 1024
+_QUESTIONS: Final = {"stop": "Stop", "quiet": "Let nothing new begin in"}
+_KINDS: Final = {"lambda": "drain function's invocation"}
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 command: Final = command_app(
@@ -65,6 +70,7 @@ def processes(
     *,
     quiet: Annotated[str | None, Parameter(help="The process that is to begin nothing new.")] = None,
     stop: Annotated[str | None, Parameter(help="The process that is to end.")] = None,
+    yes: Yes = False,
     json: Annotated[bool, flag("List them as JSON; times are Unix seconds.")] = False,
 ) -> int:
     """List them, or give an order; the exit code."""
@@ -73,9 +79,9 @@ def processes(
     loaded = app_of(app)
     found = loaded.processes()
     if quiet is not None:
-        return _order(loaded, found, quiet, "quiet")
+        return _order(loaded, found, quiet, "quiet", yes=yes)
     if stop is not None:
-        return _order(loaded, found, stop, "stop")
+        return _order(loaded, found, stop, "stop", yes=yes)
     if json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode([msgspec.to_builtins(one) for one in found])).decode())
         sys.stdout.write("\n")
@@ -84,7 +90,7 @@ def processes(
     return DONE
 
 
-def _order(app: Lowkiq, found: Processes, named: str, order: str) -> int:
+def _order(app: Lowkiq, found: Processes, named: str, order: str, *, yes: bool) -> int:
     known = [process for process in found if process.id == named] or [
         process for process in found if process.id.startswith(named)
     ]
@@ -93,6 +99,10 @@ def _order(app: Lowkiq, found: Processes, named: str, order: str) -> int:
         sys.stderr.write(f"error: {len(known) or 'no'} processes are named {named!r}.{several}\n")
         return FAILED
     (process,) = known
+    question = f"{_QUESTIONS[order]} {process.id}, a {_KINDS.get(process.kind, process.kind)} at"
+    if not (process.is_gone or yes or agreed(f"{question} {without_password(app.redis_url)}?")):
+        sys.stdout.write(f"{NOTHING}\n")
+        return NOT_APPLIED
     is_known = found.stop(process) if order == "stop" else found.quiet(process)
     if not is_known or process.is_gone:
         sys.stderr.write(f"error: {process.id} is gone: nobody hears the order.\n")

@@ -10,11 +10,11 @@ from typing import Final
 from cyclopts import App, CycloptsError
 
 from lowkiq_lambda.cli.catalog import LOWKIQ, lowkiq
-from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, MISUSED
+from lowkiq_lambda.cli.codes import DONE, FAILED, INTERRUPTED, MISUSED, TERMINATED
 from lowkiq_lambda.cli.endings import code_of
 from lowkiq_lambda.cli.refusals import sentence_of
-from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.loading import AppNotFound
+from lowkiq_lambda.cli.terminating import Terminated
+from lowkiq_lambda.errors import AppNotFound, LowkiqError
 
 _OLDER: Final = {
     "python -m lowkiq_lambda.local": "run",
@@ -38,6 +38,8 @@ def execute(program: str, words: Sequence[str]) -> int:
     try:
         code = app(words, print_error=False, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except CycloptsError as error:

@@ -6,18 +6,22 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Final
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
+from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, INTERRUPTED, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.parts import command_app, flag, number
+from lowkiq_lambda.cli.parts import Yes, command_app, flag, number
 from lowkiq_lambda.cli.queues import QueueName, app_of, worker_of
+from lowkiq_lambda.clock import SystemClock
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import BackendError, ConfigError
 from lowkiq_lambda.presentation.formatting import selected
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, steps
 from lowkiq_lambda.store.inspect.redrive_terms import RedriveOptions, RedriveOrder
 from lowkiq_lambda.store.inspect.redriving import RATE, RedrivePreview, begin, how_to_go_on, ids_again, previews
 
@@ -25,7 +29,8 @@ _HELP: Final = """
 Have jobs of the morgue of QUEUE wait again: those of --ids, or those that --filter wants.
 
 Each id is given the time at which it is due: the first now, and so many in each second as --rate says. So nothing \
-has to run meanwhile, and what is not due yet can be taken back (actions.bury).
+has to run meanwhile, and what is not due yet can be taken back (actions.bury). It says what it touches, and asks; \
+--yes does not.
 """
 _EPILOGUE: Final = """
 ORDERS
@@ -34,14 +39,16 @@ ORDERS
                 of its id waits or is in flight
   last          behind all payloads of its id
 
-FILTERS are NAME=VALUE, several are all to fit: error (a part of the last
-error), prefix (of the id), least and most (when it was buried, Unix seconds).
+FILTERS are NAME=VALUE, several are all to fit: fingerprint (of the last error,
+as the page of errors shows it), error (a part of it), prefix (of the id), least
+and most (when it was buried, Unix seconds).
 --filter all is everything.
 
 EXIT CODES
   0    What was asked for waits again.
-  1    Nothing was changed: a dry run.
-  2    The command line, the settings or the app cannot work.
+  1    Nothing was changed: a dry run, or the answer was not yes.
+  2    The command line, the settings or the app cannot work; or there is no
+       terminal to ask at, and no --yes.
   3    Redis cannot be reached: the error says how many ids wait, and how to go
        on.
   130  Ctrl-C: the last line says how to go on.
@@ -51,9 +58,11 @@ EXAMPLES
     lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout --dry-run
   The same for good, 20 of them in a second, where nothing newer has come:
     lowkiq redrive SyncOrder shop.jobs:app --filter error=timeout \\
-      --order unless_newer --rate 20
+      --order unless_newer --rate 20 --yes
 """
 _MOST: Final = 1_000_000
+_COUNT_FOR: Final = 5.0
+"""Seconds, at most, for counting what is to be redriven."""
 _SKIPPED: Final = {"not in the morgue": "is not in the morgue", "newer": "stays: a newer payload waits or runs"}
 
 command: Final = command_app(
@@ -82,6 +91,7 @@ def redrive(  # noqa: PLR0913 - the options of a command line
         float | None, Parameter(help="When the first is due, in Unix seconds; now.", converter=number(0, 2**40))
     ] = None,
     dry_run: Annotated[bool, flag("Tell what would become of each id, and change nothing.")] = False,
+    yes: Yes = False,
 ) -> int:
     """Redrive; the exit code."""
     if bool(ids) == bool(filter_):
@@ -98,9 +108,23 @@ def redrive(  # noqa: PLR0913 - the options of a command line
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for line in _told(previews(actions, action)))
         return NOT_APPLIED
+    where = f"{worker.queue_name} at {without_password(found.redis_url)}"
+    if not (yes or agreed(_question(actions, action, rate, where))):
+        sys.stdout.write(f"{NOTHING}\n")
+        return NOT_APPLIED
+    if start is None and not yes:
+        # People take their time: the first is due when they have answered; the jobs are those of the question.
+        action = msgspec.structs.replace(action, redrive=begin(actions, ids or None, wanted, options).redrive)
     target = selected(action.chosen) if action.chosen else f"found by: {', '.join(filter_ or ())}" if wanted else "all"
     noting = partial(note, found, worker.queue_name, "redrive", f"{target}, {rate:g} a second")
     return _carry_out(actions, action, noting)
+
+
+def _question(actions: Actions, action: BulkAction, rate: float, queue: str) -> str:
+    until = SystemClock.monotonic() + _COUNT_FOR
+    number, is_all = count(actions, action, lambda: SystemClock.monotonic() < until)
+    ids = f"{_many(number, 'id')}{'' if is_all else ', or more,'}"
+    return f"Redrive {ids} in the morgue of {queue}, {rate:g} a second?"
 
 
 def _filter(words: Sequence[str]) -> Mapping[str, str]:

@@ -7,10 +7,14 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.cli.asking import NOTHING, agreed
 from lowkiq_lambda.cli.codes import DONE, NOT_APPLIED
 from lowkiq_lambda.cli.noting import note
-from lowkiq_lambda.cli.parts import command_app, flag, whole_number
+from lowkiq_lambda.cli.output import remark
+from lowkiq_lambda.cli.parts import Yes, command_app, flag, whole_number
 from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, worker_of
+from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.reshard.group import Moved, Postponed
 from lowkiq_lambda.reshard.resharding import Resharding
@@ -21,15 +25,16 @@ Give a queue another number of shards, while it is pushed to and drained. No cod
 
 The ids move group by group. While a group moves, pushes to it go on, and its jobs are not performed; all other groups \
 go on. Interrupt the command and start it again as you like: what has moved has moved. Without an option that changes \
-anything it tells where the ids are.
+anything it tells where the ids are; with one it says what it touches, and asks; --yes does not.
 """
 _EPILOGUE: Final = """
 EXIT CODES
   0    All ids lie in the shards that were asked for; or it was told where they
        are.
-  1    Ids would move: a dry run; or another move is under way, or shards are
-       in use.
-  2    The command line, the settings or the app cannot work.
+  1    Ids would move: a dry run; or the answer was not yes, another move is
+       under way, or shards are in use.
+  2    The command line, the settings or the app cannot work; or there is no
+       terminal to ask at, and no --yes.
   3    Redis cannot be reached.
   130  Ctrl-C; the same command goes on.
 
@@ -37,7 +42,9 @@ EXAMPLES
   How many ids each group has:
     lowkiq reshard SyncOrder --to 48 --app shop.jobs:app --dry-run
   Move them:
-    lowkiq reshard SyncOrder --to 48 --app shop.jobs:app
+    lowkiq reshard SyncOrder --to 48 --app shop.jobs:app --yes
+  The same, and which shards would have no schedule in a stack on AWS:
+    lowkiq reshard SyncOrder --to 48 --app shop.jobs:app --stack shop
   Turn round, where it was no good idea:
     lowkiq reshard SyncOrder --abort --app shop.jobs:app
   Code may declare 48 before the move, and 24 no more after it:
@@ -45,6 +52,10 @@ EXAMPLES
     lowkiq reshard SyncOrder --forget 24 --app shop.jobs:app
 """
 MOST_SHARDS: Final = 100_000
+_ADVICE: Final = (
+    "where each shard has a schedule on AWS, they need theirs. --announce, deploy with the ShardIndexes that "
+    "`lowkiq drain-schedules indexes` then prints, and move. --stack NAME asks AWS."
+)
 
 
 command: Final = command_app("reshard", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq reshard [OPTIONS] QUEUE")
@@ -68,6 +79,10 @@ def reshard(  # noqa: PLR0913 - the options
     forget: Annotated[
         int | None, Parameter(converter=whole_number(1, MOST_SHARDS), help="Code may not declare so many any more.")
     ] = None,
+    stack: Annotated[
+        str | None, Parameter(help="Ask AWS, too, which of the shards would have no schedule in this deployed stack.")
+    ] = None,
+    yes: Yes = False,
 ) -> int:
     """Do what the options say; the exit code."""
     if sum((abort, forget is not None, announce or dry_run or to is not None)) > 1:
@@ -77,13 +92,49 @@ def reshard(  # noqa: PLR0913 - the options
     loaded = app_of(app)
     worker = worker_of(loaded, queue)
     resharding = loaded.resharding(worker, unreplicated=unreplicated)
+    if to is not None:
+        _note_schedules(loaded, worker.queue_name, to, stack)
+    if dry_run and to is not None:
+        return _plan(resharding, to)
+    question = _question(resharding.layout, to, forget, announces=announce, turns=abort)
+    where = f"{worker.queue_name} at {without_password(loaded.redis_url)}"
+    if not (question is None or yes or agreed(question.format(where))):
+        _say(NOTHING)
+        return NOT_APPLIED
     if forget is not None:
         return _tell(resharding.accept(forget, is_accepted=False))
     if announce and to is not None:
         return _tell(resharding.accept(to))
-    if dry_run and to is not None:
-        return _plan(resharding, to)
     return _move(resharding, to, partial(note, loaded, worker.queue_name, "reshard"), turns=abort)
+
+
+def _note_schedules(app: Lowkiq, queue_name: str, to: int, stack: str | None) -> None:
+    """Name the shards that no schedule would drain, before there are any; without a stack, those that are new."""
+    if stack is not None:
+        from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of  # noqa: PLC0415 - only where AWS is asked
+        from lowkiq_lambda.aws.unscheduled import naming  # noqa: PLC0415 - as above
+
+        for name, indexes in coverage_of(app, stack, {queue_name: to}).missing.items():
+            remark(f"note: {name}: {naming(indexes)}.")
+        return
+    widest = 1 + max(shard.index for queue in app.current_queues()[0].values() for shard in queue.shards)
+    if to > widest:
+        new = f"shard {widest} is new" if to == widest + 1 else f"shards {widest} to {to - 1} are new"
+        remark(f"note: {new}: {_ADVICE}")
+
+
+def _question(layout: Layout, to: int | None, forget: int | None, *, announces: bool, turns: bool) -> str | None:
+    """What is to be asked about the queue, whose name is put in; None where nothing will change."""
+    if forget is not None:
+        return f"Let code no more declare {forget} shards of {{}}?"
+    if announces:
+        return f"Let code declare {to} shards of {{}}, beside {layout.after}?"
+    if turns:
+        to = layout.after if layout.is_returning else layout.before
+    if to is None or (to == layout.after and not layout.is_moving):
+        return None
+    way = f"back to {to} shards" if turns else f"from {layout.before} to {to} shards"
+    return f"Move the jobs of {{}} {way}?"
 
 
 def _move(resharding: Resharding, to: int | None, note_begun: Callable[[str, int], None], *, turns: bool) -> int:

@@ -5,9 +5,9 @@ from typing import Final
 HELP: Final = """
 Run the daemon: a fixed number of threads perform the jobs of an app, until the process is told to stop.
 
-Where neither MODULE:APP nor LOWKIQ_APP nor the project names an app, the bundled demo runs: it replays the history of \
-a git repository into a table and compares the two. Without a Redis URL the embedded server is used: a Valkey on this \
-machine that is started on demand, shared by all programs of the project, and keeps its data in a folder.
+MODULE:APP names the app, or else LOWKIQ_APP, or [tool.lowkiq] of the project's pyproject.toml; without an app nothing \
+is run. Without a Redis URL the embedded server is used: a Valkey on this machine that is started on demand, shared by \
+all programs of the project, and keeps its data in a folder.
 """
 EPILOGUE: Final = """
 SETTINGS come from the app's Config, or from the environment, where each is
@@ -49,16 +49,12 @@ SIGNALS
   TTIN       Log what each thread is doing, and write it to lowkiq_ttin.txt.
 
 EXIT CODES
-  0    Every job that was started came to its end.
-  1    A job was given back unfinished, Redis refused something, or the demo's
-       table differs from git.
-  2    The command line, the settings or the app cannot work.
-  3    The server cannot be reached, or the embedded server does not start.
-  130  The demo was interrupted.
+  0  Every job that was started came to its end.
+  1  A job was given back unfinished, or Redis refused something.
+  2  The command line, the settings or the app cannot work.
+  3  The server cannot be reached, or the embedded server does not start.
 
 EXAMPLES
-  The demo, on a server of its own:
-    lowkiq run
   The app called app in the module shop.jobs, with 20 threads:
     lowkiq run shop.jobs:app --threads 20
   A look into the embedded server:

@@ -24,11 +24,11 @@ All counts are ids. Rates are those of the last half minute.
 _EPILOGUE: Final = """
 COLUMNS
   WAITING    ids that wait, those included that are due later
-  LAG        how long the oldest due id has waited
+  LAG        how long the oldest due id has waited, for no limit and no pause
   IN FLIGHT  ids that handlers have
   FAILED     of the waiting ids those that have failed, and are tried again
   MORGUE     ids whose retries are used up
-  DONE/S     how many were done in a second
+  ENDED/S    how many ended in a second: done or refused
   FAIL/S     how many failed in a second
 
 EXIT CODES
@@ -45,7 +45,7 @@ EXAMPLES
 _INTERVAL: Final = 2.0
 """Seconds between two looks."""
 _TO_THE_TOP: Final = "\x1b[H\x1b[J"
-_HEAD: Final = ("QUEUE", "WAITING", "LAG", "IN FLIGHT", "FAILED", "MORGUE", "DONE/S", "FAIL/S", "")
+_HEAD: Final = ("QUEUE", "WAITING", "LAG", "IN FLIGHT", "FAILED", "MORGUE", "ENDED/S", "FAIL/S", "")
 
 command: Final = command_app("stats", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq stats [OPTIONS] [QUEUE]")
 
@@ -77,7 +77,10 @@ def stats(
 
 def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
     if json:
-        shown = Queues([queue_stats(queue.name, queue.shards_count, queue.now) for queue in queues])
+        shown = Queues(
+            [queue_stats(queue.name, queue.shards_count, queue.now) for queue in queues if not queue.mismatch],
+            {queue.name: queue.mismatch for queue in queues if queue.mismatch},
+        )
         say(msgspec.json.encode(shown).decode()) if watch else write_json(shown)
         return
     if watch and sys.stdout.isatty():
@@ -87,6 +90,9 @@ def _tell(queues: list[QueueOverview], *, watch: bool, json: bool) -> None:
 
 def _row(queue: QueueOverview) -> tuple[str, ...]:
     now, history = queue.now, queue.history
+    if queue.mismatch:
+        # What was counted is not what the queue holds.
+        return (queue.name, *("-" for _ in _HEAD[1:-1]), "declared otherwise")
     return (
         queue.name,
         short(now.length),
@@ -94,16 +100,18 @@ def _row(queue: QueueOverview) -> tuple[str, ...]:
         short(now.in_flight),
         short(now.retries),
         short(now.morgue_length),
-        rate(history.done_rate),
+        rate(history.ended_rate),
         rate(history.failed_rate),
         ", ".join(_remarks(queue)),
     )
 
 
 def _remarks(queue: QueueOverview) -> Iterator[str]:
-    if queue.mismatched:
-        yield "declared otherwise"
     if queue.now.paused:
         yield "paused" if queue.now.paused >= queue.shards_count else f"{queue.now.paused} shards paused"
+    elif queue.now.paused_lag:
+        yield f"a tenant paused for {duration(queue.now.paused_lag)}"
+    if queue.now.limited_lag:
+        yield f"limited for {duration(queue.now.limited_lag)}"
     if queue.now.held:
         yield f"{short(queue.now.held)} held"

@@ -1,5 +1,7 @@
 """`lowkiq why`: the reason why a job runs, or does not."""
 
+import shlex
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 from lowkiq_lambda.cli.codes import DONE, FAILED
@@ -29,6 +31,14 @@ EXAMPLES
   Whether it waits for a retry, for a program:
     lowkiq why SyncOrder 17 --json | jq --exit-status '.kind == "retry later"'
 """
+_SHOW: Final = "show it", "show"
+_NEXT: Final[Mapping[str, tuple[str, str]]] = {
+    "in the morgue": ("run it again", "requeue"),
+    "retry later": ("run it now", "expedite"),
+    "due later": ("run it now", "expedite"),
+}
+"""What helps, by the kind of the answer."""
+
 command: Final = command_app("why", help_=_HELP, epilogue=_EPILOGUE, usage="lowkiq why [OPTIONS] QUEUE ID")
 
 
@@ -51,4 +61,13 @@ def tell_why(
     else:
         upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
         say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
+        if not situation.is_unknown:
+            say(*_commands(found.name, job_id, diagnosis.kind, app))
     return FAILED if situation.is_unknown else DONE
+
+
+def _commands(queue_name: str, job_id: str, kind: str, app: str | None) -> Iterator[str]:
+    """What may be run next, as it is typed."""
+    named = [*([] if app is None else ["--app", app]), queue_name, *(["--"] if job_id.startswith("-") else []), job_id]
+    for what, command_name in (_SHOW, *([_NEXT[kind]] if kind in _NEXT else [])):
+        yield visible(f"-> {what}: {shlex.join(['lowkiq', command_name, *named])}")

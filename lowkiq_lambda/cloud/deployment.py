@@ -26,10 +26,10 @@ PACKAGES: Final = {
 
 _TEMPLATE_KEY: Final = "template.yaml"
 _REST: Final = 0.05
-# Alarms over several metrics at once, which this cloud refuses and AWS knows.
-_METRIC_MATH: Final = re.compile(
-    r"^  \w+:\n    Type: AWS::CloudWatch::Alarm\n(?=(?:    .*\n)*?      Metrics:\n)(?:    .*\n|\n)*", re.MULTILINE
+METRIC_MATH: Final = re.compile(
+    r"^  \w+:\n    Type: AWS::CloudWatch::Alarm\n(?=(?:    .*\n)*?      Metrics:.*\n)(?:    .*\n|\n)*", re.MULTILINE
 )
+"""Alarms over several metrics at once, which this cloud refuses and AWS knows."""
 _PARAMETER: Final = re.compile(r"^  (\w+):\n    Type: ", re.MULTILINE)
 _PROPERTIES: Final = re.compile(r"^  (?P<name>\w+):\n(?:    .*\n)*?    Properties:\n", re.MULTILINE)
 
@@ -122,7 +122,7 @@ class Deployment:
             package = PACKAGES.get(found["name"])
             return found[0] + (f"      CodeUri: s3://{self._bucket}/{package}.zip\n" if package else "")
 
-        return _PROPERTIES.sub(with_code, _METRIC_MATH.sub("", self.template.read_text()))
+        return _PROPERTIES.sub(with_code, METRIC_MATH.sub("", self.template.read_text()))
 
     def _describe(self) -> dict[str, Any]:
         stack: dict[str, Any] = self._api.describe_stacks(StackName=self.name)["Stacks"][0]

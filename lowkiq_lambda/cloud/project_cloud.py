@@ -31,6 +31,8 @@ class StackProject(NamedTuple):
     root: Path
     app: str
     """As MODULE:APP, for the functions."""
+    shards: int
+    """Of its widest queue: each has a schedule."""
 
     @property
     def code(self) -> Path:
@@ -55,7 +57,7 @@ class Deployed(NamedTuple):
     deployment: Deployment
 
     def tick(self) -> Any:  # noqa: ANN401 - whatever the function answers
-        """What an invocation answers that ticks and drains, as the schedule starts one each minute."""
+        """What an invocation answers that ticks, and drains all shards at once."""
         name = self.deployment.outputs["DrainFunctionName"]
         answer = self.cloud.client("lambda").invoke(FunctionName=name, Payload=b'{"tick": true}')
         return json.load(answer["Payload"])
@@ -82,7 +84,7 @@ def running(project: StackProject, say: Callable[[str], None]) -> Iterator[Deplo
         if not is_installed(data):
             say("installing the local cloud into .lowkiq, once")
         cloud = stack.enter_context(CloudServer(cloud_program(data), enforces_rights=True))
-        say(f"AWS          {cloud.url}")
+        say(f"AWS          {cloud.access}")
         deployment = Deployment(cloud, STACK, project.template)
         started_at = time.monotonic()
         packages = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lowkiq-packages-")))
@@ -92,7 +94,10 @@ def running(project: StackProject, say: Callable[[str], None]) -> Iterator[Deplo
         deployment.upload(packages)
         password = secrets.token_urlsafe(12)
         deployment.create(
-            RedisUrl=server.url, AppModule=project.app, DashboardSecretArn=deployment.keep_secret(password)
+            RedisUrl=server.url,
+            AppModule=project.app,
+            ShardIndexes=",".join(map(str, range(project.shards))),
+            DashboardSecretArn=deployment.keep_secret(password),
         )
         say(f"stack        {STACK}, built and deployed in {time.monotonic() - started_at:.1f} s")
         say(f"dashboard    {deployment.dashboard_url}  (password {password})")

@@ -1,4 +1,4 @@
-"""The process of the local cloud: ministack, on a port of loopback, its data gone when it stops."""
+"""The process of the local cloud: ministack behind a guard, on a port of loopback, its data gone when it stops."""
 
 import json
 import os
@@ -22,6 +22,7 @@ from lowkiq_lambda.cloud.environment import CloudFailed
 HOST: Final = "127.0.0.1"
 REGION: Final = "us-east-1"
 
+_GUARD: Final = Path(__file__).parent / "guard.py"
 _START_TIMEOUT: Final = 60.0
 _REST: Final = 0.02
 _PORTS_TO_TRY: Final = 5
@@ -39,6 +40,8 @@ class CloudServer:
 
     def __init__(self, program: Path, *, enforces_rights: bool = False) -> None:
         self.port = free_port()
+        # Of this run: with them one may run code as the user of this process.
+        self._key, self._secret = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
         self.folder = Path(tempfile.mkdtemp(prefix="lowkiq-cloud-"))
         reaper.watch_folder(self.folder)
         self._program = program
@@ -64,6 +67,11 @@ class CloudServer:
         return f"http://{HOST}:{self.port}"
 
     @property
+    def access(self) -> str:
+        """Where it is, and the key of this run, for the eyes of its user."""
+        return f"{self.url}  (key {self._key}, secret {self._secret})"
+
+    @property
     def pid(self) -> int:
         """The process, which must have been started; its group has the functions' processes too."""
         if self._process is None:
@@ -75,8 +83,8 @@ class CloudServer:
         """The variables with which a program takes it for AWS."""
         return {
             "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_ACCESS_KEY_ID": self._key,
+            "AWS_SECRET_ACCESS_KEY": self._secret,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -88,7 +96,7 @@ class CloudServer:
             import boto3  # noqa: PLC0415 - takes half a second, and most tests have no use for it
             from botocore.config import Config  # noqa: PLC0415 - as boto3
 
-            session: Any = boto3.session.Session("test", "test", region_name=REGION)
+            session: Any = boto3.session.Session(self._key, self._secret, region_name=REGION)
             self._clients[service] = session.client(
                 service,
                 endpoint_url=self.url,
@@ -126,7 +134,8 @@ class CloudServer:
             # Nothing of our environment: it would be in every function's. A session of its own: its group can be
             # ended as a whole, and Ctrl-C is for us, who end it in our own order.
             self._process = subprocess.Popen(
-                [self._program],
+                # Without the folder of the guard among its modules.
+                [self._program.with_name("python"), "-P", _GUARD],
                 cwd=self.folder,
                 env={
                     "PATH": f"{self._program.parent}:/usr/bin:/bin",
@@ -137,6 +146,8 @@ class CloudServer:
                     # These listen on all addresses, unless told otherwise.
                     "IOT_MTLS_ENABLED": "0",
                     "SFTP_HOST": HOST,
+                    "AWS_ACCESS_KEY_ID": self._key,
+                    "AWS_SECRET_ACCESS_KEY": self._secret,
                     "AUTH": str(self._enforces_rights).lower(),
                     "LAMBDA_EXECUTOR": "local",
                     "DOCKER_HOST": "unix:///nonexistent.sock",

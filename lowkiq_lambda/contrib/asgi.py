@@ -9,11 +9,12 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.config import is_embedded
+from lowkiq_lambda.config import EMBEDDED, is_embedded
+from lowkiq_lambda.errors import EmbeddedServerError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -100,8 +101,22 @@ def _made_up(path: str, app: Lowkiq) -> "Auth | None":
 
     if not is_embedded(app.config.redis_url) or DashboardSettings.from_env(os.environ).has_auth():
         return None
-    auth, password = generated()
+    auth, password = generated(_kept_password(app))
     # Told to the person who started the process, and to no log.
     sys.stderr.write(f"dashboard at {path} for this machine alone, password {password}\n")
     sys.stderr.flush()
     return auth
+
+
+def _kept_password(app: Lowkiq) -> str:
+    """That of the last start, so that a reload signs nobody out; empty where none can be kept."""
+    from lowkiq_lambda.local.embedded.folder import ServerFolder  # noqa: PLC0415 - only for development
+    from lowkiq_lambda.local.embedded.url import folder_of  # noqa: PLC0415 - as above
+
+    with suppress(OSError, EmbeddedServerError):
+        url, data_dir = app.config.redis_url or EMBEDDED, app.config.data_dir or os.environ.get("LOWKIQ_DATA_DIR")
+        folder = ServerFolder(folder_of(url, data_dir))
+        folder.create()
+        with folder.exclusive():
+            return folder.dashboard_password()
+    return ""

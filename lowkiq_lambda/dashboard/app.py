@@ -23,19 +23,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.clock import Clock, SystemClock
-from lowkiq_lambda.dashboard import assets
+from lowkiq_lambda.dashboard import assets, audit
 from lowkiq_lambda.dashboard.context import API, FOR_PROGRAMS, Handler, RequestContext, Site, get, post, refusal
+from lowkiq_lambda.dashboard.page_parameters import knowing
 from lowkiq_lambda.dashboard.security.auth import Auth
 from lowkiq_lambda.dashboard.security.gate import Gate
 from lowkiq_lambda.dashboard.security.headers import SecurityHeaders
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.dashboard.security.throttle import Throttle
+from lowkiq_lambda.dashboard.security.token_throttle import TokenThrottle
+from lowkiq_lambda.dashboard.unhandled_errors import UnhandledErrors
 from lowkiq_lambda.protocols import Mask
 from lowkiq_lambda.store.inspect.login_attempts import count_attempts
+from lowkiq_lambda.store.inspect.signed_out import is_signed_out
 
 _SMALL: Final = 1_000
 """Smaller responses, in bytes, are not compressed."""
+_OF_LIST: Final = "queue by range value find text fingerprint after"
 
 
 def dashboard(
@@ -55,17 +60,30 @@ def dashboard(
     settings = DashboardSettings.from_env(os.environ)
     now = (clock or SystemClock()).time
     load: Callable[[], Lowkiq] = (lambda: app) if isinstance(app, Lowkiq) else app
+
+    def count_together(minute: int, sources: Sequence[str], more: int) -> Sequence[int]:
+        return _count_attempts(load(), minute, sources, more)
+
     site = Site(
         load=load,
         auth=auth or settings.auth(),
         mask=mask,
-        throttle=Throttle(now, lambda *args: _count_attempts(load(), *args)),
+        throttle=Throttle(now, count_together),
         now=now,
         lag_limit=settings.dashboard_lag_limit,
     )
-    gate = Gate(_pages_and_api(site), site.auth, lambda *args: refusal(site, *args), now)
-    served = SecurityHeaders(GZipMiddleware(gate, minimum_size=_SMALL, compresslevel=5))
-    return under(base_path if base_path is not None else settings.dashboard_base_path, served)
+    refuse = partial(refusal, site)
+    gate = Gate(
+        _pages_and_api(site),
+        auth=site.auth,
+        tokens=TokenThrottle(now, count_together),
+        refuse=refuse,
+        note=lambda request, *why: audit.note_refusal(RequestContext(site, request), *why),
+        is_signed_out=lambda session: is_signed_out(load().backend, load().config.retry_for, session.id),
+        now=now,
+    )
+    served = GZipMiddleware(UnhandledErrors(gate, refuse), minimum_size=_SMALL, compresslevel=5)
+    return SecurityHeaders(under(base_path if base_path is not None else settings.dashboard_base_path, served))
 
 
 def _pages_and_api(site: Site) -> ASGIApp:
@@ -97,45 +115,45 @@ def _pages_and_api(site: Site) -> ASGIApp:
 def _pages(site: Site) -> list[BaseRoute]:
     return [
         Route("/static/{version}/{name}", assets.serve),
-        get(site, "/sign-in", _page("sign_in")),
+        get(site, "/sign-in", knowing("next", _page("sign_in"))),
         post(site, "/sign-in", _page("sign_in", "sign_in")),
         post(site, "/sign-out", _page("sign_in", "sign_out")),
-        get(site, "/", _page("overview")),
-        get(site, "/search", _page("search")),
-        get(site, "/queue", _page("queue_page")),
-        get(site, "/waiting", _page("waiting")),
-        get(site, "/processing", _page("processing")),
-        get(site, "/morgue", _page("morgue")),
-        get(site, "/export", _page("export")),
-        get(site, "/errors", _page("errors")),
-        get(site, "/shards", _page("shards")),
-        get(site, "/recovered", _page("recovered")),
-        get(site, "/limits", _page("limits")),
-        get(site, "/tenants", _page("tenants")),
-        get(site, "/job", _page("job")),
-        get(site, "/schedules", _page("schedules")),
-        get(site, "/schedule", _page("schedules", "one")),
-        get(site, "/tasks", _page("task_list")),
-        get(site, "/tasks/{id}", _page("tasks", "find")),
-        get(site, "/task", _page("tasks", "one")),
-        get(site, "/processes", _page("processes")),
-        get(site, "/past-actions", _page("past_actions")),
+        get(site, "/", knowing("span sort way", _page("overview"))),
+        get(site, "/search", knowing("q", _page("search"))),
+        get(site, "/queue", knowing("queue span", _page("queue_page"))),
+        get(site, "/waiting", knowing(_OF_LIST, _page("waiting"))),
+        get(site, "/processing", knowing("queue after", _page("processing"))),
+        get(site, "/morgue", knowing(_OF_LIST, _page("morgue"))),
+        get(site, "/export", knowing(f"{_OF_LIST} list format", _page("export"))),
+        get(site, "/errors", knowing("queue by after", _page("errors"))),
+        get(site, "/shards", knowing("queue sort way", _page("shards"))),
+        get(site, "/recovered", knowing("queue", _page("recovered"))),
+        get(site, "/limits", knowing("queue", _page("limits"))),
+        get(site, "/tenants", knowing("queue find order", _page("tenants"))),
+        get(site, "/job", knowing("queue id task item", _page("job"))),
+        get(site, "/schedules", knowing("", _page("schedules"))),
+        get(site, "/schedule", knowing("queue name", _page("schedules", "one"))),
+        get(site, "/tasks", knowing("find after", _page("task_list"))),
+        get(site, "/tasks/{id}", knowing("", _page("tasks", "find"))),
+        get(site, "/task", knowing("id status after", _page("tasks", "one"))),
+        get(site, "/processes", knowing("", _page("processes"))),
+        get(site, "/past-actions", knowing("queue", _page("past_actions"))),
         # All in one folder, so that relative links of a fragment are right in its page.
-        get(site, "/actions/ask", _page("actions_ask")),
+        get(site, "/actions/ask", knowing("q", _page("actions_ask"))),
         post(site, "/actions/ask", _page("actions_ask", "ask")),
         post(site, "/actions/step", _page("actions", "step")),
-        get(site, "/actions/done", _page("actions", "done")),
-        get(site, "/actions/queue", _page("actions_queue", "ask")),
+        get(site, "/actions/done", knowing("q", _page("actions", "done"))),
+        get(site, "/actions/queue", knowing("queue do back seconds length", _page("actions_queue", "ask"))),
         post(site, "/actions/queue", _page("actions_queue", "act")),
-        get(site, "/actions/limits", _page("limits", "ask")),
+        get(site, "/actions/limits", knowing("queue do places ids per", _page("limits", "ask"))),
         post(site, "/actions/limits", _page("limits", "act")),
-        get(site, "/actions/tenant", _page("tenants", "ask")),
+        get(site, "/actions/tenant", knowing("queue tenant do seconds length", _page("tenants", "ask"))),
         post(site, "/actions/tenant", _page("tenants", "act")),
-        get(site, "/actions/schedule", _page("actions_schedule", "ask")),
+        get(site, "/actions/schedule", knowing("queue name do", _page("actions_schedule", "ask"))),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
-        get(site, "/actions/task", _page("tasks", "ask")),
+        get(site, "/actions/task", knowing("id", _page("tasks", "ask"))),
         post(site, "/actions/task", _page("tasks", "act")),
-        get(site, "/actions/process", _page("processes", "ask")),
+        get(site, "/actions/process", knowing("id do", _page("processes", "ask"))),
         post(site, "/actions/process", _page("processes", "act")),
     ]
 

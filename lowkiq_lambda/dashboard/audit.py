@@ -1,38 +1,35 @@
-"""The audit log of changes and sign-ins. It has a logger of its own, so that its lines can be stored apart.
+"""The audit log: changes, exports, refusals and sign-ins, each with its address and session.
 
-Of changes Redis keeps the last, too, for the page of past actions.
+It has a logger of its own, so that its lines can be stored apart. Of changes Redis keeps the last, too, for the page of
+past actions.
 """
 
 import logging
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.dashboard.security.caller import Caller
+from lowkiq_lambda.dashboard.security.caller import Caller, caller_of
+from lowkiq_lambda.dashboard.security.paths import path_of
+from lowkiq_lambda.dashboard.security.sessions import Session
 from lowkiq_lambda.store.inspect.past_actions import OF_NO_QUEUE, record_action
 
 logger = logging.getLogger("lowkiq_lambda.audit")
 
-SignIn: TypeAlias = Literal["signed in", "wrong password", "locked out"]
+SignIn: TypeAlias = Literal["signed in", "signed out", "wrong password", "locked out"]
 
 _LONGEST_TARGET: Final = 2_000
 """Redis keeps so many characters of a target."""
+_LONGEST_PATH: Final = 200
 
 
 def note(context: RequestContext, action: str, queue: str, target: str, changed: int, **more: object) -> None:
     """Logs that the visitor applied `action` to `target` in a queue; `more`: further fields of the line."""
     # Outside text is quoted, so that it cannot forge a line.
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
-    logger.info(
-        "%r: %s, queue %r, %s: %d changed%s",
-        context.visitor_name,
-        action,
-        queue,
-        target,
-        changed,
-        "".join(f", {name} {value!r}" for name, value in more.items()),
-        extra={**fields, **more},
-    )
+    _log(context, "%r: %s, queue %r, %s: %d changed", fields, more)
     of_run = {name: more[name] for name in ("state", "run") if name in more}
     _record(context, action, queue, target, changed=more.get("in_all", changed), **of_run)
 
@@ -40,32 +37,70 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
 def note_task(context: RequestContext, action: str, task_id: str, name: str, changed: int) -> None:
     """Logs that the visitor applied `action` to a task, and how many of its items changed by that."""
     fields = {"who": context.visitor_name, "action": action, "task": task_id, "task_name": name, "changed": changed}
-    logger.info("%r: %s, task %s %r: %d changed", *fields.values(), extra=fields)
+    _log(context, "%r: %s, task %s %r: %d changed", fields)
     _record(context, action, OF_NO_QUEUE, f"task {name!r} {task_id}", changed=changed)
 
 
 def note_process(context: RequestContext, order: str, process_id: str) -> None:
     """Logs that the visitor has given a process an order."""
     fields = {"who": context.visitor_name, "action": order, "process_id": process_id}
-    logger.info("%r: %s, process %r", *fields.values(), extra=fields)
+    _log(context, "%r: %s, process %r", fields)
     _record(context, order, OF_NO_QUEUE, f"process {process_id}", changed=1)
 
 
-def note_sign_in(outcome: SignIn, caller: Caller, account: str | None = None) -> None:
-    """Logs an attempt to sign in, with the account if the password was right; never the password."""
+def note_export(context: RequestContext, queue: str, target: str) -> None:
+    """Logs that the visitor has asked for a file of a list with its payloads."""
+    _log(
+        context,
+        "%r: %s, queue %r, %s",
+        {"who": context.visitor_name, "action": "export", "queue": queue, "target": target},
+    )
+
+
+def note_refusal(context: RequestContext, status: int, reason: str) -> None:
+    """Logs a request that was forbidden, or came with a wrong token; never the token."""
+    request = context.request
+    path = path_of(request.scope)[:_LONGEST_PATH]
+    fields = {"who": context.visitor_name, "action": "refused", "method": request.method, "path": path}
+    _log(context, "%r: %s, %s %r, %d: %s", {**fields, "status": status, "reason": reason}, level=logging.WARNING)
+
+
+def note_sign_in(outcome: SignIn, caller: Caller, session: Session | None = None) -> None:
+    """Logs an attempt to sign in, with the session if the password was right, or its end; never the password."""
+    as_whom = f" as {session.account!r}, session {session.tag!r}" if session else ""
     logger.log(
-        logging.INFO if account is not None else logging.WARNING,
-        "sign-in from %r: %s",
+        logging.WARNING if session is None else logging.INFO,
+        "sign-in from %r%s: %s",
         caller.address,
+        as_whom,
         outcome,
         extra={
             "action": "sign in",
             "outcome": outcome,
-            "address": caller.address,
-            **({"proxy": caller.proxy} if caller.proxy else {}),
-            **({"account": account} if account is not None else {}),
+            **_place(caller, session),
+            **({"account": session.account} if session is not None else {}),
         },
     )
+
+
+def _log(
+    context: RequestContext,
+    sentence: str,
+    fields: Mapping[str, object],
+    more: Mapping[str, object] = MappingProxyType({}),
+    *,
+    level: int = logging.INFO,
+) -> None:
+    """Writes a line with these fields, and with the address and the session that they come from."""
+    signed_in = context.visitor.signed_in if context.visitor else None
+    place = _place(caller_of(context.request.scope), signed_in.session if signed_in else None)
+    words = "".join(f", {name} {value!r}" for name, value in {**more, **place}.items())
+    logger.log(level, "%s%s", sentence % (*fields.values(),), words, extra={**fields, **more, **place})
+
+
+def _place(caller: Caller, session: Session | None) -> dict[str, str]:
+    proxy = {"proxy": caller.proxy} if caller.proxy else {}
+    return {"address": caller.address, **proxy, **({"session": session.tag} if session else {})}
 
 
 def _record(context: RequestContext, action: str, queue: str, target: str, **more: Any) -> None:  # noqa: ANN401 - as PastAction has them

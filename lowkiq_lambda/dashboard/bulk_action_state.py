@@ -1,27 +1,28 @@
-"""The state of a bulk action between two requests. The browser keeps it, the server keeps nothing.
+"""The state of a bulk action between two requests. The browser keeps it, the server keeps the key that signs it.
 
-So any process can serve the next step, and an action ends if the browser leaves. The state is unsigned on purpose: its
-sender is already allowed to do everything that it can express, and each field is validated. An address, which an
-attacker can send to an operator, never holds a state: only a request, which asks for a confirmation, or a result.
+So any process can serve the next step, and an action ends if the browser leaves. It is signed because it is evidence:
+how many ids an action has changed, and which lines of the audit log belong together. An address never holds a state:
+only a request, which asks for a confirmation, or a result.
 """
 
-import base64
-import binascii
 import secrets
 import zlib
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 
 from lowkiq_lambda.dashboard.criteria import criteria, description
+from lowkiq_lambda.dashboard.security.signing import sign, verified
 from lowkiq_lambda.presentation.formatting import selected
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, Count
 
-_LARGEST = 8 * 1024 * 1024
 LONGEST_ADDRESS: Final = 3_500
 """Characters of a packed request in an address. API Gateway allows 10,240 for all headers, which have two more."""
 
+LONGEST_REASON: Final = 200
+Reason: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
+Run: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}\Z")]
 Packed = TypeVar("Packed", bound=msgspec.Struct)
 
 
@@ -42,7 +43,8 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     is_lost: bool = False
     """Whether the selected ids were too long for an address."""
     changed: Count = 0
-    run: str = msgspec.field(default_factory=_new_run)
+    run: Run = msgspec.field(default_factory=_new_run)
+    reason: Reason = ""
 
     @property
     def without_chosen(self) -> "BulkActionRequest":
@@ -53,14 +55,17 @@ class BulkActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bulk action in progress. `back`: the fields of its list. `run`: an id that its lines in the log share.
 
-    `before`: the ids that were changed before the action was resumed.
+    `before`: the ids that were changed before the action was resumed. `is_large`: the operator has to type the name of
+    the queue before it begins. `reason`: in the operator's words, for the log.
     """
 
     queue: str
     action: BulkAction
     back: dict[str, str] = {}
-    run: str = msgspec.field(default_factory=_new_run)
+    run: Run = msgspec.field(default_factory=_new_run)
     before: Count = 0
+    is_large: bool = False
+    reason: Reason = ""
 
     @property
     def changed(self) -> int:
@@ -70,9 +75,14 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     @property
     def request(self) -> BulkActionRequest:
         """A request for the rest of the action."""
-        chosen = self.action.chosen
         return BulkActionRequest(
-            queue=self.queue, act=self.action.act, back=self.back, chosen=chosen, changed=self.changed, run=self.run
+            queue=self.queue,
+            act=self.action.act,
+            back=self.back,
+            chosen=self.action.chosen,
+            changed=self.changed,
+            run=self.run,
+            reason=self.reason,
         )
 
     @property
@@ -97,22 +107,31 @@ class BulkActionResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Whether the action changed fewer ids than expected."""
 
 
-def pack(value: msgspec.Struct) -> str:
-    """The value as a text for a form or an address."""
-    return base64.urlsafe_b64encode(zlib.compress(msgspec.msgpack.encode(value), 6)).decode()
+def pack(key: bytes, value: msgspec.Struct) -> str:
+    """The value as a text for a form or an address, signed by the key."""
+    return sign(key, type(value).__name__, _compressed(value))
 
 
-def unpack(text: str, kind: type[Packed]) -> Packed:
-    """The inverse of `pack`. Raises ValueError for any other text."""
+def unpack(key: bytes, text: str, kind: type[Packed]) -> Packed:
+    """The inverse of `pack`. Raises ValueError for any text that this key has not signed for this kind of value."""
+    data = verified(key, kind.__name__, text)
     try:
-        unzip = zlib.decompressobj()
-        data = unzip.decompress(base64.b64decode(text, altchars=b"-_", validate=True), _LARGEST)
-        return msgspec.msgpack.decode(data, type=kind)
-    except (binascii.Error, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return msgspec.msgpack.decode(zlib.decompress(data or b""), type=kind)
+    except (zlib.error, msgspec.DecodeError) as error:
+        # What another version has signed may have other fields.
         raise ValueError("The text is damaged.") from error
 
 
-def address_of(request: BulkActionRequest) -> str | None:
+def packed_size(value: msgspec.Struct) -> int:
+    """About how many characters it has, packed."""
+    return len(_compressed(value)) * 4 // 3
+
+
+def address_of(key: bytes, request: BulkActionRequest) -> str | None:
     """The packed request for an address; None if it is too long."""
-    text = pack(request)
+    text = pack(key, request)
     return text if len(text) <= LONGEST_ADDRESS else None
+
+
+def _compressed(value: msgspec.Struct) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(value), 6)

@@ -6,14 +6,16 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, pack
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, packed_size
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
+from lowkiq_lambda.store.inspect.past_actions import signing_key
 
 LARGEST_STATE: Final = 512 * 1024
 """Characters of a packed state; a request body may have twice as many."""
+_RETRY_FOR: Final = 2.0
 
 
 class StepProgress(NamedTuple):
@@ -21,6 +23,11 @@ class StepProgress(NamedTuple):
 
     state: BulkActionState
     failure: BackendError | None
+
+
+def key_of(context: RequestContext) -> bytes:
+    """What signs the states of actions. Raises BackendError."""
+    return signing_key(context.app.backend, min(_RETRY_FOR, context.app.config.retry_for))
 
 
 def run_steps(
@@ -35,7 +42,7 @@ def run_steps(
     try:
         for after in steps(actions, before):
             # If pending long ids make the state too large, finish them before returning.
-            if is_enough(after) and len(pack(msgspec.structs.replace(state, action=after))) <= LARGEST_STATE:
+            if is_enough(after) and packed_size(msgspec.structs.replace(state, action=after)) <= LARGEST_STATE:
                 break
     except BackendError as error:
         failure = error
@@ -57,4 +64,5 @@ def _note(context: RequestContext, state: BulkActionState, after: BulkAction, fa
             state=status,
             in_all=state.before + after.changed,
             run=state.run,
+            **({"reason": state.reason} if state.reason else {}),
         )

@@ -19,20 +19,20 @@ _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 class Chart:
     """Done and failed ids per second over a span: paths, each in a box of WIDTH by HEIGHT with a scale of its own."""
 
-    done: str
+    ended: str
     failed: str
     most: float
     """Done ids per second at the upper edge."""
     most_failed: float
     """As `most`, of failed ids, which have a band of their own: a spike flattens nothing else."""
     series: Series
-    total_done: int
+    total_ended: int
     total_failed: int
 
     @property
     def ends_at(self) -> float:
         """The right edge, in Unix seconds."""
-        return self.series.began_at + self.series.step * len(self.series.done)
+        return self.series.began_at + self.series.step * len(self.series.ended)
 
     @property
     def marks(self) -> list[float]:
@@ -44,14 +44,14 @@ class Chart:
 
 def chart(series: Series) -> Chart:
     """The chart of a series."""
-    most, most_failed = (round_up(max([0, *each]) / series.step) for each in (series.done, series.failed))
+    most, most_failed = (round_up(max([0, *each]) / series.step) for each in (series.ended, series.failed))
     return Chart(
-        done=line(series.done, most * series.step),
+        ended=line(series.ended, most * series.step),
         failed=line(series.failed, most_failed * series.step),
         most=most,
         most_failed=most_failed,
         series=series,
-        total_done=sum(series.done),
+        total_ended=sum(series.ended),
         total_failed=sum(series.failed),
     )
 
@@ -65,8 +65,8 @@ def line(values: Sequence[float], most: float) -> str:
 
 
 def spark(series: Series) -> str | None:
-    """A path with few points through the sums of done and failed ids; None if all are 0."""
-    return spark_of([*map(add, series.done, series.failed)])
+    """A path with few points through the sums of ended and failed ids; None if all are 0."""
+    return spark_of([*map(add, series.ended, series.failed)])
 
 
 def spark_of(both: Sequence[int]) -> str | None:

@@ -17,13 +17,14 @@ from starlette.routing import Route
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.assets import assets
 from lowkiq_lambda.dashboard.navigation import MAIN, OF_QUEUE
-from lowkiq_lambda.dashboard.problems import Code, problem_response
+from lowkiq_lambda.dashboard.problems import Code, problem_response, status_of
 from lowkiq_lambda.dashboard.rendering import templates
 from lowkiq_lambda.dashboard.security.auth import Auth, Visitor
 from lowkiq_lambda.dashboard.security.forms import Form
 from lowkiq_lambda.dashboard.security.paths import path_of
 from lowkiq_lambda.dashboard.security.return_path import return_path
 from lowkiq_lambda.dashboard.security.throttle import Throttle
+from lowkiq_lambda.dashboard.unhandled_errors import FAILED
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.protocols import Mask
 from lowkiq_lambda.worker import Worker
@@ -188,6 +189,7 @@ _TITLES: Final = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    409: "Declared otherwise",
     413: "Too large",
     429: "Too many attempts",
     500: "Internal error",
@@ -212,7 +214,7 @@ def _answer(site: Site, handler: Handler, request: Request) -> Response:
     try:
         return handler(RequestContext(site, request))
     except LowkiqError as error:
-        return refusal(site, request, 503, str(error))
+        return refusal(site, request, status_of(error), str(error))
     except Exception:
         logger.exception("the dashboard failed on %s %s", request.method, request.url.path)
-        return refusal(site, request, 500, "The dashboard failed on this request. Its log has the error.")
+        return refusal(site, request, 500, FAILED)

@@ -32,12 +32,13 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.words} {value}"
 
 
-def criteria(wanted: IdFilter, act: ActionName) -> list[Criterion]:
-    """The conditions that a job must meet; none for a whole list."""
+def criteria(wanted: IdFilter, act: ActionName, alike: str = "") -> list[Criterion]:
+    """The conditions that a job must meet; none for a whole list. `alike`: what errors of the fingerprint share."""
     time = "buried" if act in _OF_MORGUE else "due"
     return [
         *([Criterion(words="id begins with", text=wanted.prefix)] if wanted.prefix else []),
         *([Criterion(words="last error contains", text=wanted.error)] if wanted.error else []),
+        *_fingerprint(wanted.fingerprint, alike),
         *_ids(wanted),
         *_counts(wanted),
         *(
@@ -50,6 +51,16 @@ def criteria(wanted: IdFilter, act: ActionName) -> list[Criterion]:
 def description(conditions: Iterable[Criterion]) -> str:
     """All conditions, for the log."""
     return ", ".join(criterion.description for criterion in conditions)
+
+
+def _fingerprint(digits: str, alike: str) -> list[Criterion]:
+    if not digits:
+        return []
+    return (
+        [Criterion(words="last error is like", text=alike)]
+        if alike
+        else [Criterion(words="last error has the fingerprint", text=digits)]
+    )
 
 
 def _ids(wanted: IdFilter) -> Iterator[Criterion]:

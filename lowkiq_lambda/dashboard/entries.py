@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
-from lowkiq_lambda.errors import DeclarationError, QueueMismatch
+from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.clock_changes import PlannedTime, with_remarks
 from lowkiq_lambda.schedules.entry import ScheduleEntry
 from lowkiq_lambda.schedules.records import ScheduleView
@@ -24,15 +24,8 @@ NOTED_EVERY: Final = 300.0
 
 def views(context: RequestContext) -> list[ScheduleView]:
     """The entries of all queues that agree with the app. Raises BackendError."""
-    agreed = []
-    for worker in context.app.workers:
-        try:
-            context.app.queue_of(worker)
-        except QueueMismatch:
-            # The overview tells of it; the others have their entries here.
-            continue
-        agreed.append(worker)
-    return context.app.schedules.all(*agreed) if agreed else []
+    queues, _ = context.app.current_queues()
+    return context.app.schedules.all(*(queue.worker for queue in queues.values())) if queues else []
 
 
 def named_view(context: RequestContext, worker: type[Worker[Any]], name: str) -> ScheduleView | None:

@@ -12,6 +12,7 @@ HEIGHT: Final = 100
 """The box of a chart."""
 
 _SHORTENED: Final = 1_000
+_CODE: Final = re.compile(r"`([^`]+)`")
 _WORD_BEGINS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[^A-Za-z0-9])(?=[A-Za-z0-9])")
 
 
@@ -41,6 +42,19 @@ def breakable(name: str) -> Markup:
     Markup('Sync<wbr>Order_<wbr>v2&lt;<wbr>b&gt;')
     """
     return Markup("<wbr>").join(_WORD_BEGINS.split(name))
+
+
+def with_code(sentence: str) -> Markup:
+    """A sentence whose words in backticks are shown as code, as terminals and docs show them.
+
+    >>> with_code("It ended with `Failed` & <b>.")
+    Markup('It ended with <code>Failed</code> &amp; &lt;b&gt;.')
+    """
+    parts = (
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(_CODE.split(sentence))
+    )
+    return Markup("").join(parts)
 
 
 def area(path: str) -> str:

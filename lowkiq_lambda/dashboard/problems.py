@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 from starlette.responses import JSONResponse, Response
 
+from lowkiq_lambda.errors import BackendDenied, LowkiqError, QueueMismatch, ShardClosed, ShardDamaged
+
 Code: TypeAlias = Literal[
     "bad_request",
     "bad_parameter",
@@ -26,6 +28,7 @@ Code: TypeAlias = Literal[
     "unknown_process",
     "method_not_allowed",
     "shards_changed",
+    "queue_mismatch",
     "body_too_large",
     "unsupported_media_type",
     "too_many_attempts",
@@ -39,11 +42,21 @@ _OF_STATUS: Final[Mapping[int, Code]] = {
     HTTPStatus.FORBIDDEN: "forbidden",
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.CONFLICT: "queue_mismatch",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
     HTTPStatus.TOO_MANY_REQUESTS: "too_many_attempts",
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
 }
+
+
+def status_of(error: LowkiqError) -> HTTPStatus:
+    """503 for what may pass by itself; a queue that is declared otherwise, or rights that are missing, stay so."""
+    if isinstance(error, QueueMismatch) and not isinstance(error, ShardClosed):
+        return HTTPStatus.CONFLICT
+    if isinstance(error, BackendDenied | ShardDamaged):
+        return HTTPStatus.INTERNAL_SERVER_ERROR
+    return HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def code_of(status: int) -> Code:

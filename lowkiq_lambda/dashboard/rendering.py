@@ -30,6 +30,6 @@ def templates() -> Environment:
     )
     environment.filters |= {name: getattr(formatting, name) for name in names}
     environment.filters |= {
-        name: getattr(number_html, name) for name in ("area", "breakable", "number_html", "duration_html")
+        name: getattr(number_html, name) for name in ("area", "breakable", "number_html", "duration_html", "with_code")
     }
     return environment

@@ -36,6 +36,8 @@ KINDS: Final[Mapping[Status, str]] = {
     "done": "good",
 }
 """How a status is marked, where it is."""
+TROUBLES: Final[tuple[Status, ...]] = ("failed", "dead", "lost")
+"""Statuses in which nobody wants an item to end."""
 _BAR: Final[tuple[Status, ...]] = (
     "failed",
     "dead",

@@ -1,8 +1,10 @@
 """Looks at everything, once."""
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lowkiq_lambda.app import Lowkiq
+from lowkiq_lambda.config import variable_of
 from lowkiq_lambda.doctor.code import code_findings
 from lowkiq_lambda.doctor.durability import durability_findings
 from lowkiq_lambda.doctor.findings import CheckUp, Finding, Section, worst
@@ -31,7 +33,7 @@ def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
     backend = LookingBackend(app.backend)
     topology = topology_of(backend.client)
     nodes = backend.retrying(app.config.retry_for, lambda: read_vitals(backend.client, backend.clock))
-    findings = [*server_findings(nodes, topology), *durability_findings(nodes, topology)]
+    findings = [*_source(app, os.environ), *server_findings(nodes, topology), *durability_findings(nodes, topology)]
     queues = read_queues(app, backend)
     own = [state for state in queues.found if state.name in app.queues]
     memory = [*memory_views(queues.found, backend)]
@@ -53,6 +55,14 @@ def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
         findings=tuple(findings),
         memory=tuple(memory),
     )
+
+
+def _source(app: Lowkiq, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Where the address comes from, if it is from a variable that other programs read, too."""
+    if app.config.redis_url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
+        says = "the server is that of REDIS_URL, which may be the cache of other programs"
+        advice = f"If it is, set {variable_of('redis_url')}."
+        yield Finding(section="server", check="address", mark="ok", says=says, advice=advice)
 
 
 def _processes(app: Lowkiq, backend: LookingBackend, found: list[Process]) -> Iterator[Finding]:

@@ -1,11 +1,12 @@
 """The queues on the server, those of the app and others, as they are now."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.errors import BackendDenied, LowkiqError
 from lowkiq_lambda.store.inspect.declared_queues import declared_queues, readable_shards
+from lowkiq_lambda.store.inspect.limited_lag import apart
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.declarations import Registered, read_registered
@@ -14,6 +15,7 @@ from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
 from lowkiq_lambda.views import QueueMetrics
+from lowkiq_lambda.worker import Worker
 
 
 class QueueState(NamedTuple):
@@ -50,10 +52,12 @@ def read_queues(app: Lowkiq, backend: Backend) -> FoundQueues:
     except BackendDenied:
         own = ((name, read_registered(backend, name, retry_for)) for name in app.queues)
         declared, are_all = {name: there for name, there in own if there is not None}, False
-    return FoundQueues([_state(name, there, backend, retry_for) for name, there in declared.items()], are_all)
+    found = [_state(app, name, there, backend) for name, there in declared.items()]
+    return FoundQueues(found, are_all)
 
 
-def _state(name: str, there: Registered, backend: Backend, retry_for: float) -> QueueState:
+def _state(app: Lowkiq, name: str, there: Registered, backend: Backend) -> QueueState:
+    retry_for = app.config.retry_for
     shards = readable_shards(name, there)
     if not shards:
         unread = LowkiqError("The queue was made by a version of the library that this one does not know.")
@@ -62,15 +66,15 @@ def _state(name: str, there: Registered, backend: Backend, retry_for: float) -> 
         name,
         there,
         shards,
-        _metrics(ShardReader(backend, retry_for), shards),
+        _metrics(ShardReader(backend, retry_for), shards, app.worker_named(name)),
         probe_each(backend, [shards[number] for number in shards.layout.live], retry_for),
         backend.now(shards[0]),
     )
 
 
-def _metrics(reader: ShardReader, shards: QueueShards) -> QueueMetrics | LowkiqError:
+def _metrics(reader: ShardReader, shards: QueueShards, worker: type[Worker[Any]] | None) -> QueueMetrics | LowkiqError:
     try:
-        (metrics,) = queue_metrics(reader, [shards])
+        (metrics,) = apart(reader, [worker], queue_metrics(reader, [shards]))
     except LowkiqError as error:
         return error
     return metrics

@@ -12,7 +12,6 @@ from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.process_views import Process
 from lowkiq_lambda.store.shard.state import ProbeResult
 from lowkiq_lambda.views import QueueMetrics
-from lowkiq_lambda.worker import Worker
 
 NEARLY: Final = 0.9
 """Of what a shard's morgue may hold."""
@@ -58,9 +57,10 @@ def _untaken(app: Lowkiq, state: QueueState, processes: Sequence[Process]) -> It
     says = (
         f"due for up to {time(lag)}, and not taken: {several(len(waiting), 'shard')} of {len(state.probes)} ({numbers})"
     )
+    if isinstance(state.metrics, QueueMetrics) and state.metrics.oldest_due_age <= limit:
+        # Why it waits, its numbers tell.
+        return
     mark, why, advice = _nobody(lag, processes)
-    if _is_limited(app.worker_named(state.name)):
-        mark, why = "warning", f"{why}; its limits may keep it waiting"
     yield _found("due work", mark, f"{says}; {why}", advice, state.name, NOTHING_LOST)
 
 
@@ -87,15 +87,19 @@ def _names(processes: Sequence[Process]) -> str:
     return some([process.id for process in processes])
 
 
-def _is_limited(worker: type[Worker] | None) -> bool:
-    return worker is not None and bool(worker.max_running or worker.rate or worker.waits_for or worker.tenant_rate)
-
-
 def _of_numbers(app: Lowkiq, name: str, metrics: QueueMetrics) -> Iterator[Finding]:
     if metrics.paused:
         lag = f", and the oldest due id has waited {time(metrics.paused_lag)}" if metrics.paused_lag else ""
         says = f"{metrics.paused} of {several(len(metrics.shards), 'shard')} paused{lag}"
         yield _found("paused", "warning", says, f"Go on with it: lowkiq resume {name}.", name)
+    elif metrics.paused_lag:
+        says = f"a tenant is paused, and its oldest due id has waited {time(metrics.paused_lag)}"
+        advice = "Resume it on the page Tenants of the dashboard, or by app.actions(worker).resume_tenant."
+        yield _found("paused", "warning", says, advice, name)
+    if metrics.limited_lag > LATE:
+        says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
+        advice = "Raise them on the page Limits of the dashboard if the backlog is to be gone sooner."
+        yield _found("limits", "warning", says, advice, name)
     if metrics.held:
         says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
         advice = "Release or delete them on the dashboard, or by app.actions(worker)."

@@ -11,6 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 
+from lowkiq_lambda.error_text import LONGEST_LOGGED, is_a, plain, shown
 from lowkiq_lambda.errors import BatchClosed, Failed
 from lowkiq_lambda.job import Delivery, ScoredPayload, score_of
 from lowkiq_lambda.retry import Later
@@ -168,9 +169,7 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         """The ids that have failed by themselves so far, each with its error. What ended with `Failed` has not."""
         with self._lock:
             marks = {**self._marks}
-        return {
-            job_id: mark for job_id, mark in marks.items() if mark is not None and not isinstance(mark, (Later, Failed))
-        }
+        return {job_id: mark for job_id, mark in marks.items() if mark is not None and not is_a(mark, (Later, Failed))}
 
     def job(self, job_id: str) -> BatchJob[P]:
         """All that is known of one id of the batch. Raises KeyError for another."""
@@ -244,11 +243,14 @@ class Batch(Mapping[str, list[P]], Generic[P]):
         becomes of the id. Raises ValueError for another error, IndexError where there is no such payload.
         """
         # Whatever is passed, even None or a class, it is no success.
-        reason: object = error() if isinstance(error, type) and issubclass(error, BaseException) else error
+        reason: object = error() if is_a(error, type) and issubclass(error, BaseException) else error
         if payload is not None:
             self._refuse(job_id, reason, payload)
             return
-        self._mark(job_id, reason if isinstance(reason, BaseException | str) else repr(reason))
+        if is_a(reason, BaseException):
+            self._mark(job_id, reason)
+        else:
+            self._mark(job_id, plain(reason) if is_a(reason, str) else shown(reason, LONGEST_LOGGED))
 
     def give_back(self, job_ids: Iterable[str]) -> None:
         """These ids, and no others, have not been performed to their end: they are returned as they were."""

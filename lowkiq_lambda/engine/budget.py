@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 
 from lowkiq_lambda.clock import Clock
+from lowkiq_lambda.error_text import is_a, type_name
 
 StopReason: TypeAlias = Literal[
     "failed", "exited", "stopping", "out of time", "turn over", "lease lost", "paused", "limited", "held", "empty"
@@ -28,39 +29,56 @@ MAX_IDS: Final = 1_000
 _WEIGHT: Final = 0.1
 """Of the last batch in the mean."""
 _DECAY: Final = 0.99
-"""How fast the slowest batch is forgotten, for each batch since, and the slowest item, for each second since."""
+"""How much of the slowest is left after each second: a half after 69 of them."""
+MOST_OF_BUDGET: Final = 1 / 3
+"""The part of its budget that a drain leaves unused, at most, for what is slower than usual."""
 
 
 class BatchTiming(msgspec.Struct):
     """Seconds a batch takes: `mean` as of late, and `slowest`, of the slowest one, which is forgotten by and by.
 
     They size the next claim, and tell what still fits. Of a job with a cursor `mean` is of whole runs, and `slowest` of
-    single items.
+    single items. `usual` is the mean of what `slowest` is the slowest of, and `seen_at` when that was (Unix seconds).
     """
 
     mean: float | None = None
     slowest: float = 0.0
+    usual: float = 0.0
+    seen_at: float = 0.0
 
-    def observe(self, seconds: float) -> None:
-        """Take in how long a batch took."""
-        self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
-        self.slowest = max(seconds, self.slowest * _DECAY)
-
-    def observe_beside(self, seconds: float, concurrency: int) -> None:
-        """As `observe`, of so many side by side: a slow one is remembered for as long a time."""
-        self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
-        self.slowest = max(seconds, self.slowest * _DECAY ** (1 / concurrency))
+    def observe(self, seconds: float, now: float) -> None:
+        """Take in how long a batch took that has just come to its end."""
+        self.observe_run(seconds)
+        self.usual = self.mean or 0.0
+        self.observe_rest(seconds, now)
 
     def observe_run(self, seconds: float) -> None:
         """Take in how long a run of a job with a cursor took, apart from its items."""
         self.mean = seconds if self.mean is None else self.mean + _WEIGHT * (seconds - self.mean)
 
-    def observe_item(self, seconds: float) -> None:
-        """Take in how long an item of a job with a cursor took.
+    def observe_item(self, seconds: float, now: float) -> None:
+        """Take in how long an item of a job with a cursor took."""
+        self.usual = self.usual + _WEIGHT * (seconds - self.usual) if self.usual else seconds
+        self.observe_rest(seconds, now)
 
-        What was slower is forgotten by time and not by items: there may be a thousand of them in a second.
+    def observe_rest(self, seconds: float, now: float) -> None:
+        """Take in how long something took that has to fit too, but tells nothing of what is usual."""
+        if seconds >= self.slowest_at(now):
+            self.slowest, self.seen_at = seconds, now
+
+    def slowest_at(self, now: float) -> float:
+        """What is left of the slowest: it is forgotten by time, as a queue may have few batches or many."""
+        # A clock that was set back makes nothing last for longer.
+        self.seen_at = min(self.seen_at, now)
+        return self.slowest * math.pow(_DECAY, now - self.seen_at)
+
+    def predicted(self, now: float, budget: float) -> float:
+        """How long the next one takes, at most, as far as a drain of so many seconds in all goes by it.
+
+        What is usual counts in full. What is slower does up to a part of the budget: one call that hung takes from
+        later drains no more than that.
         """
-        self.slowest = max(seconds, self.slowest * _DECAY**seconds)
+        return max(self.usual, min(self.slowest_at(now), budget * MOST_OF_BUDGET))
 
     def window(self, batch_size: int, ack_interval: float) -> int:
         """How many ids to claim, so that what is finished waits about `ack_interval` for its acknowledgement."""
@@ -76,13 +94,12 @@ class BatchTiming(msgspec.Struct):
 
     def dump(self) -> str:
         """As it is kept in Redis, so that a cold start knows."""
-        return f"{self.mean or 0.0:.6f} {self.slowest:.6f}"
+        return f"{self.mean or 0.0:.6f} {self.slowest:.6f} {self.usual:.6f} {self.seen_at:.3f}"
 
     def adopt(self, dumped: str) -> None:
         """Take over what another process measured, where this one has measured nothing yet."""
         if self.mean is None and dumped:
-            mean, _, slowest = dumped.partition(" ")
-            self.mean, self.slowest = float(mean), float(slowest)
+            self.mean, self.slowest, self.usual, self.seen_at = map(float, dumped.split(" "))
 
 
 def _never() -> bool:
@@ -104,6 +121,7 @@ class Budget:
         turn_over: Callable[[], bool] = _never,
     ) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._ends_at = clock.monotonic() + seconds
         self.stopping = stopping
         self.turn_over = turn_over
@@ -126,9 +144,9 @@ class Budget:
 
     def exit_of(self, error: BaseException) -> BaseException:
         """What ended a handler without being a failure; where nobody can press Ctrl-C, it is the handler's own."""
-        if not (self.is_unattended and isinstance(error, KeyboardInterrupt)):
+        if not (self.is_unattended and is_a(error, KeyboardInterrupt)):
             return error
-        own = SystemExit(type(error).__name__)
+        own = SystemExit(type_name(error))
         own.__cause__ = error
         return own
 
@@ -145,6 +163,10 @@ class Budget:
         # For each batch: looking is cheap.
         if not self._ran.locked():
             self._ran.acquire(blocking=False)
+
+    def prediction(self, timing: BatchTiming) -> float:
+        """How many seconds the next batch, or item, is expected to take at most; it begins where more are left."""
+        return timing.predicted(self._clock.time(), self._seconds)
 
     def against_batch(self, predicted: float) -> StopReason | None:
         """Why no further batch may start, or None; `predicted` is how long it would take, in seconds."""

@@ -16,7 +16,7 @@ from lowkiq_lambda.engine.perform import (
     no_failures,
     returned,
 )
-from lowkiq_lambda.error_text import loggable
+from lowkiq_lambda.error_text import call_safely, is_a, loggable
 from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import AwaitedInParentAlone
 from lowkiq_lambda.job import Delivery
@@ -77,7 +77,7 @@ async def _call(
         dispose(await AwaitedInParentAlone(around(run_handler)(performer.worker(), batch)))
     except BaseException as raised:
         error = told(raised)
-        if not isinstance(error, no_failures()):
+        if not is_a(error, no_failures()):
             logger.warning("a batch failed", extra=about(performer.worker, list(batch)), exc_info=loggable(error))
         return error, exited
     return (None, exited) if called else (HandlerError(NOT_AWAITED), None)
@@ -109,7 +109,7 @@ async def _perform_job(worker: Worker, batch: Batch, job_id: str) -> None:
         batch.fail(job_id, failed)
     except BaseException as raised:
         error = told(raised)
-        if isinstance(error, interruptions()):
+        if is_a(error, interruptions()):
             raise error from None
         logger.warning("a job failed", extra=about(worker, [job_id]), exc_info=loggable(error))
         batch.fail(job_id, error)
@@ -128,9 +128,15 @@ def told(error: BaseException) -> BaseException:
 
     A time-out of the handler's own is none: it takes its cancellation back.
     """
-    if isinstance(error, interruptions()):
+    if is_a(error, interruptions()):
         return error
-    if isinstance(error, BaseExceptionGroup) and error.split(interruptions())[1] is None:
+    said, broken = call_safely(_told, error)
+    # One that cannot be read is a failure, whatever it came of.
+    return error if broken or said is None else said
+
+
+def _told(error: BaseException) -> BaseException:
+    if is_a(error, BaseExceptionGroup) and error.split(interruptions())[1] is None:
         return _first_leaf(error)
     task = asyncio.current_task()
     if task is not None and task.cancelling() and _came_of_cancelling(error):

@@ -71,8 +71,8 @@ class Drain:
         """When the last probe has told enough (monotonic)."""
         self._unanswered: set[ShardRef] = set()
         """Shards that failed, and that no probe has reached since: a visit would keep the others waiting."""
-        self._slow_queues: set[str] = set()
-        """Of which no further batch is predicted to fit."""
+        self.predictions: dict[str, float] = {}
+        """Of queues of which no further batch was predicted to fit: how many seconds one was expected to take."""
         self._patience = PATIENCE
         """What is left of it since the last progress."""
         self._most_at_once = at_once
@@ -237,14 +237,14 @@ class Drain:
         self.counts += result.counts
         if result.counts:
             self._patience = PATIENCE
-        is_left = result.reason == "turn over" and shard.queue_name in self._slow_queues
+        is_left = result.reason == "turn over" and shard.queue_name in self.predictions
         self.reasons[shard] = "out of time" if is_left else result.reason
         self.errors.pop(shard, None)
         if result.exit is not None:
             self.exits[shard] = result.exit
         elif result.reason == "out of time":
             # No further batch of this queue is predicted to fit; one of another queue may.
-            self._slow_queues.add(shard.queue_name)
+            self.predictions[shard.queue_name] = result.predicted or 0.0
             self.board.exclude(self._siblings(shard))
             self.reasons.update(dict.fromkeys(self._work.keys() & self._siblings(shard), result.reason))
         elif result.reason == "limited":

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.config import Config
+from lowkiq_lambda.config import Config, each_of
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain_settings import DrainSettingsFactory
 from lowkiq_lambda.engine.lease import LeaseRenewers
@@ -106,10 +106,11 @@ class Drainer:
             if self._begun:
                 return
             self._begun = True
-            try:
-                self.config.on_server_init()
-            except Exception:
-                logger.exception("on_server_init raised")
+            for hook in each_of(self.config.on_server_init):
+                try:
+                    hook()
+                except Exception:
+                    logger.exception("on_server_init raised")
 
     @property
     def slot_pool(self) -> "SlotPool":
@@ -245,6 +246,13 @@ class Drainer:
         with self._lock:
             visits = list(self._running)
         return [(fields, visit.running_since()) for visit in visits if (fields := visit.running_jobs())]
+
+    def ring(self, shards: Iterable[ShardRef]) -> None:
+        """Jobs were pushed to these: visits to them that have room for more look at once."""
+        with self._lock:
+            visits = [visit for visit in self._running if visit.ref in shards]
+        for visit in visits:
+            visit.ring()
 
     def abandon_all(self, seconds: float) -> None:
         """Before the process exits: what runs is marked as abandoned, its shards are free after `seconds`."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from lowkiq_lambda.error_text import brief, call_safely, cut, headline, loggable, signature
+from lowkiq_lambda.error_text import brief, call_safely, cut, headline, is_a, loggable, plain, signature, type_name
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def read(self, dumped: bytes) -> str:
         """The text of an error that was kept."""
-        text, broken = call_safely(lambda stored: str(self.load_error(stored)), dumped)
+        text, broken = call_safely(lambda stored: plain(str(self.load_error(stored))), dumped)
         if broken:
             logger.error("load_error raised", exc_info=loggable(broken))
             return dumped.decode(errors="backslashreplace")
@@ -44,9 +44,9 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def text(self, error: BaseException | str) -> str:
         """The error in words, cut to the longest that is kept."""
-        if isinstance(error, str):
-            return cut(error, self.max_length)
-        text, broken = call_safely(lambda raised: str(self.format_error(raised)), error)
+        if not is_a(error, BaseException):
+            return cut(plain(error), self.max_length)
+        text, broken = call_safely(lambda raised: plain(str(self.format_error(raised))), error)
         if broken:
             logger.error("format_error raised", exc_info=loggable(broken))
             text = headline(error)
@@ -60,7 +60,7 @@ class ErrorText(msgspec.Struct, frozen=True):
 
     def repeated_exit(self, error: BaseException, times: int, *, blamed: bool) -> "CountedFailure":
         """That an id exited so many times in a row, the last time with this error, as a failure that counts."""
-        name, text = type(error).__name__, self.text(error)
+        name, text = type_name(error), self.text(error)
         # The default format begins with the type, and another need not have it.
         exit_text = text if text.startswith(name) else f"{name}: {text}"
         text = f"The handler exited {times} times in a row, at last with {exit_text}"

@@ -88,14 +88,15 @@ class IterationRun:
 
     def end(self, iteration: Iteration) -> None:
         """Note how long it took."""
-        self._note_item()
+        self._note_item(is_whole=False)
         iteration.progress.seconds = self._seconds_before + self._item_began_at - self._began_at
 
-    def _note_item(self) -> None:
-        """An item has ended, and the next one begins."""
+    def _note_item(self, *, is_whole: bool = True) -> None:
+        """An item has ended, and the next one begins; or the run has, amid one or behind the last."""
         now, settings = self._clock.monotonic(), self._shard.settings
         took, self._item_began_at = now - self._item_began_at, now
-        settings.timing.observe_item(took)
+        observe = settings.timing.observe_item if is_whole else settings.timing.observe_rest
+        observe(took, self._clock.time())
         if took > settings.shutdown_timeout and not self._has_warned:
             self._has_warned = True
             text = "%s: an item took %.1f s, longer than shutdown_timeout: a process that stops does not wait for it"
@@ -124,7 +125,7 @@ class IterationRun:
         shard = self._shard
         if shard.lease.trust_left() <= 0:
             return "lease lost"
-        if reason := self._budget.against_batch(shard.settings.timing.slowest) or shard.requested():
+        if reason := self._budget.against_batch(self._budget.prediction(shard.settings.timing)) or shard.requested():
             return reason
         if self._turn_over_at is None or self._item_began_at < self._turn_over_at:
             return None

@@ -162,6 +162,13 @@ class LeasedShard:
             self.settings.after_burial(pending.buried)
         return window
 
+    def warn_of_trimmed(self) -> None:
+        """Log what the morgue had no room for, once for a visit."""
+        session = self.session
+        if session.trimmed:
+            fields = {"queue": session.shard.queue_name, "shard": session.shard.number, "count": session.trimmed}
+            logger.warning("the morgue of a shard is full: it has lost %d payloads", session.trimmed, extra=fields)
+
     def _note_recovery(self, acquired: Acquired) -> None:
         if acquired.pace:
             self.settings.timing.adopt(acquired.pace)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lowkiq_lambda.engine.failure import BRIEF, CountedFailure, ErrorText
 from lowkiq_lambda.engine.perform import BatchResult, about
-from lowkiq_lambda.error_text import call_safely, cut, headline, loggable
+from lowkiq_lambda.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
 from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.job import Delivery, Outcome
 from lowkiq_lambda.retry import SHORTEST_DELAY, Later, default_retry_in, safe_delay
@@ -122,7 +122,7 @@ class PendingOutcomes:
             elif delivery.id in exited_ids and result.exit:
                 before = 0 if iteration and iteration.has_advanced else delivery.exit_count or 0
                 if record := exit_record(delivery, result.exit, before, alone=len(exited_ids) == 1):
-                    self._save(delivery, iteration, type(result.exit).__name__, returned=True)
+                    self._save(delivery, iteration, type_name(result.exit), returned=True)
                     self._records.append(record)
                 else:
                     failure = self._texts.repeated_exit(result.exit, EXIT_LIMIT, blamed=in_company)
@@ -166,7 +166,7 @@ class PendingOutcomes:
 
     def _message(self, text: str) -> bytes:
         """What items are told, as it is kept."""
-        return self._texts.dump(cut(str(text), BRIEF))
+        return self._texts.dump(cut(plain(str(text)), BRIEF))
 
     def _put_off(
         self, delivery: Delivery, later: Later, now: float, iteration: "Iteration | None", *, blamed: bool
@@ -235,7 +235,7 @@ def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone:
 
     In company it counts for nobody, and Ctrl-C never does.
     """
-    exit_count = before + (alone and not isinstance(error, KeyboardInterrupt))
+    exit_count = before + (alone and not is_a(error, KeyboardInterrupt))
     return None if exit_count >= EXIT_LIMIT else (delivery.id, "returned", exit_count)
 
 
@@ -244,6 +244,6 @@ def _delay(worker: type[Worker[Any]], retry_count: int) -> float:
     if broken:
         logger.error("%s.retry_in raised: the default delay is taken", worker.__name__, exc_info=loggable(broken))
     elif safe_delay(answer) is None:
-        logger.error("%s.retry_in returned %r: the default delay is taken", worker.__name__, answer)
+        logger.error("%s.retry_in returned %s: the default delay is taken", worker.__name__, shown(answer))
     delay = safe_delay(answer)
     return default_retry_in(retry_count, _rng) if delay is None else delay

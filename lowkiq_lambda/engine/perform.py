@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import msgspec
 
 from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
-from lowkiq_lambda.error_text import headline, loggable, own_error
+from lowkiq_lambda.error_text import headline, is_a, loggable, own_error
 from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery
@@ -120,35 +120,35 @@ class Performer(msgspec.Struct, frozen=True):
         """Close the batch, and note what came of its ids in the result, which has those that could not be decoded."""
         marks, left = batch.close()
         is_alone = len(batch) + len(result.failed) == 1
-        if left and exited and not isinstance(error, interruptions()):
+        if left and exited and not is_a(error, interruptions()):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
         rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
-        if isinstance(error, interruptions()):
+        if is_a(error, interruptions()):
             result.returned, result.exit = [*left, *rest], error
             result.exited_ids = left[:1] or rest
-        elif isinstance(error, Later):
+        elif is_a(error, Later):
             result.failed.update(dict.fromkeys(rest, error))
         elif error is not None and is_alone and rest:
             result.failed[rest[0]] = error
         elif error is not None:
             result.unattributed, result.error = rest, error
         if result.failed:
-            result.later = {job_id: mark for job_id, mark in result.failed.items() if isinstance(mark, Later)}
+            result.later = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Later)}
             result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in result.later}
         self._refuse(result, batch)
         return result
 
     def _refuse(self, result: BatchResult, batch: Batch) -> None:
         """Take what ended with a business failure out of what failed."""
-        if isinstance(result.error, Failed) and not self.worker.isolate:
+        if is_a(result.error, Failed) and not self.worker.isolate:
             result.failed, result.unattributed = (
                 {**result.failed, **dict.fromkeys(result.unattributed, result.error)},
                 (),
             )
-        wholly = {job_id: mark for job_id, mark in result.failed.items() if isinstance(mark, Failed)}
+        wholly = {job_id: mark for job_id, mark in result.failed.items() if is_a(mark, Failed)}
         result.failed = {job_id: mark for job_id, mark in result.failed.items() if job_id not in wholly}
         stays = {*result.failed, *result.later, *result.returned, *result.unattributed}
         refused: dict[str, dict[int | None, Failed]] = {job_id: {None: error} for job_id, error in wholly.items()}

@@ -18,6 +18,8 @@ from lowkiq_lambda.store.shard.declarations import (
     Registered,
     declare,
     declare_anew,
+    mismatch,
+    read_each_registered,
     replace_registered,
     shards_of,
 )
@@ -99,6 +101,27 @@ class Queue:
         """Somebody has read the declaration, and it agrees with this one."""
         self._take_over(there)
 
+    def refusal_of(self, there: Registered | None, codec: str) -> QueueMismatch | None:
+        """Somebody has read the declaration: why the queue cannot be shown; else it has the shards that it has now."""
+        if there is None:
+            # Nobody has pushed to it yet.
+            return None
+        declaration = self.declaration(codec)
+        if not there.agrees(declaration):
+            name = self.worker.queue_name
+            return mismatch(name, declaration, there).advised(self._advice(name))
+        self.learn(there)
+        return None
+
+    def is_known_at(self, now: float) -> bool:
+        """Whether the declaration was read a moment ago, and agreed; `now`: monotonic."""
+        return now - self._read_at < KNOWN_FOR
+
+    def note_look(self, now: float, *, agrees: bool) -> None:
+        """The declaration was read at `now`."""
+        self._read_at = now if agrees else -math.inf
+        self._is_declared &= agrees
+
     def _read(self, backend: Backend, codec: str, retry_for: float) -> None:
         with self._lock:
             self._read_at = backend.clock.monotonic()
@@ -111,10 +134,10 @@ class Queue:
             except BackendFull:
                 self._is_declared = False
             except QueueMismatch as error:
-                self._is_declared = False
+                self.note_look(-math.inf, agrees=False)
                 raise error.advised(self._advice(self.worker.queue_name)) from None
             except BaseException:
-                self._is_declared = False
+                self.note_look(-math.inf, agrees=False)
                 raise
 
     def _note_payload(self, backend: Backend, there: Registered) -> None:
@@ -141,6 +164,7 @@ class Queue:
     def doubt(self) -> None:
         """A shard was seen that is not open: the queue may have been declared anew, or flushed."""
         self._is_doubtful = True
+        self._read_at = -math.inf
 
     def doubt_for(self, shard: ShardRef) -> None:
         """As `doubt`, where that this shard is not open says anything new.
@@ -198,6 +222,22 @@ class QueueRegistry(dict[str, Queue]):
     def workers(self) -> list[type[Worker[Any]]]:
         """The workers that have them."""
         return [queue.worker for queue in self.values()]
+
+    def look_again(self, backend: Backend, codec: str, retry_for: float) -> dict[str, str]:
+        """Learn which shards the queues have now, in one round trip; and why some cannot be shown, by name.
+
+        As `Queue.look_again`, for readers of many queues: it makes no queue that is not there. Raises BackendError.
+        """
+        now = backend.clock.monotonic()
+        asked = [queue for queue in self.values() if not queue.is_known_at(now)]
+        names = [queue.worker.queue_name for queue in asked]
+        refused = {}
+        for queue, there in zip(asked, read_each_registered(backend, names, retry_for), strict=True):
+            error = queue.refusal_of(there, codec)
+            queue.note_look(now, agrees=error is None)
+            if error is not None:
+                refused[queue.worker.queue_name] = str(error)
+        return refused
 
     def of(self, worker: type[Worker[Any]]) -> Queue:
         """That of a worker of the app. Raises DeclarationError where it is declared in another, or in none."""

@@ -5,6 +5,7 @@ calls to its inbox, and it makes them one after the other.
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -24,7 +25,8 @@ from lowkiq_lambda.engine.running import RunningBatch, RunningBatches
 from lowkiq_lambda.engine.slot_saves import SlotSaves
 from lowkiq_lambda.engine.slots import Ended, LoopEnded, NoSlot, OnEnd, Slots
 from lowkiq_lambda.engine.visit import ShardVisit
-from lowkiq_lambda.errors import LeaseLost
+from lowkiq_lambda.error_text import is_a
+from lowkiq_lambda.errors import LeaseLost, LowkiqError
 from lowkiq_lambda.job import Delivery
 from lowkiq_lambda.store.shard.lease_replies import Window
 from lowkiq_lambda.store.shard.session import ClaimLimits, LeaseSession
@@ -37,10 +39,14 @@ logger = logging.getLogger(__name__)
 
 LONGEST_WAIT: Final = 0.1
 """Seconds after which the coordinator looks up at the latest: whether to cancel what runs."""
+SOONEST_LOOK: Final = 0.005
+"""Seconds between two looks for more, at least, however often jobs are pushed."""
 
 
 class ConcurrentVisit(ShardVisit):
     """One visit to one shard, with up to `concurrency` batches at once."""
+
+    _no_faults = (LowkiqError, NoSlot, LoopEnded)
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a visit is made of, and the slots
         self,
@@ -66,10 +72,18 @@ class ConcurrentVisit(ShardVisit):
         self._unsettled_since: float | None = None
         self._may_claim = True
         self._look_at, self._empty_looks = 0.0, 0
+        self._looked_at = -math.inf
+        self._is_rung = False
 
     def stopping(self) -> bool:
         """Whether handlers should come to an end."""
         return self._saves.is_closed or self._is_interrupted() or super().stopping()
+
+    def ring(self) -> None:
+        """Jobs were pushed to the shard: with a slot free, the visit looks for them."""
+        if not self._is_rung:
+            self._is_rung = True
+            self._inbox.post(self._look_soon)
 
     def running_jobs(self) -> dict[str, object]:
         """The ids of all batches that run."""
@@ -201,10 +215,11 @@ class ConcurrentVisit(ShardVisit):
             self._cut_short += running.ids
             raise error
         result, took = ended.result, ended.ended_at - ended.began_at
+        # One that was cancelled has run for as long as there was time: that says nothing of the next one.
         if running.has_run:
             self._settings.timing.observe_run(took)
-        else:
-            self._settings.timing.observe_beside(took, self._settings.worker.concurrency)
+        elif running.cancelled is None:
+            self._settings.timing.observe(took, self._settings.clock.time())
         self._shard.note_batch(took, running.waited)
         if result.exit:
             result.exit = self._budget.exit_of(result.exit)
@@ -220,7 +235,7 @@ class ConcurrentVisit(ShardVisit):
     def _note_exit(self, running: RunningBatch, error: BaseException | None, ids: Sequence[str]) -> None:
         if error is None or running.cancelled:
             return
-        if isinstance(error, KeyboardInterrupt):
+        if is_a(error, KeyboardInterrupt):
             self._interrupt(error)
         elif not self._is_interrupted():
             self._exit = error
@@ -232,7 +247,7 @@ class ConcurrentVisit(ShardVisit):
         self._running.cancel("others")
 
     def _is_interrupted(self) -> bool:
-        return isinstance(self._exit, KeyboardInterrupt)
+        return is_a(self._exit, KeyboardInterrupt)
 
     def _settle_beside(self, move: Literal["more", "part"]) -> None:
         """Write what has ended, while others run; claim more beside them where that is the move."""
@@ -243,6 +258,7 @@ class ConcurrentVisit(ShardVisit):
                 return
             move = "part"
         limits = self._room()
+        self._looked_at = self._settings.clock.monotonic()
         window = self._shard.settle(move, limits if move == "more" else None, self._flight.since)
         self._unsettled_since = None
         if window:
@@ -253,6 +269,12 @@ class ConcurrentVisit(ShardVisit):
             due_at = self._shard.session.due_at
             due_in = None if due_at is None else due_at - self._shard.now()
             self._look_at = next_look(self._empty_looks, self._settings.clock.monotonic(), due_in)
+
+    def _look_soon(self) -> None:
+        self._is_rung = False
+        # A slot that becomes free brings a claim with it: its batch is settled.
+        if len(self._running) < self._concurrency:
+            self._look_at = min(self._look_at, self._looked_at + SOONEST_LOOK)
 
     def _room(self) -> ClaimLimits:
         """How much may be claimed beside what is in flight."""
@@ -289,7 +311,7 @@ class ConcurrentVisit(ShardVisit):
         self._running.cancel("others")
         # Whoever waits for a save is answered.
         self._inbox.make_calls()
-        if isinstance(error, KeyboardInterrupt) and self._is_interrupted():
+        if is_a(error, KeyboardInterrupt) and self._is_interrupted():
             return
         while not self._running.have_ended():
             self._inbox.wait(LONGEST_WAIT)

@@ -7,19 +7,21 @@ one call each.
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lowkiq_lambda.engine.batch import batches_of, parted
 from lowkiq_lambda.engine.budget import Budget, StopReason
 from lowkiq_lambda.engine.leased_shard import DrainSettings, LeasedShard
-from lowkiq_lambda.engine.perform import about
-from lowkiq_lambda.error_text import headline
-from lowkiq_lambda.errors import BackendError, LeaseLost
+from lowkiq_lambda.engine.perform import about, interruptions
+from lowkiq_lambda.error_text import headline, is_a, loggable
+from lowkiq_lambda.errors import BackendError, LeaseLost, LowkiqError
 from lowkiq_lambda.job import Delivery
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.lease_replies import NotAcquired, Window
 from lowkiq_lambda.store.shard.session import LeaseSession
 
@@ -34,7 +36,8 @@ logger = logging.getLogger(__name__)
 class DrainResult:
     """How a visit ended: why, ids by outcome, the lease's token, when the shard is worth another look.
 
-    `exit`: what a handler exited with, at last; its jobs were given back.
+    `exit`: what a handler exited with, at last; its jobs were given back. `predicted`, with "out of time": for how many
+    seconds a further batch was expected to run.
     """
 
     reason: StopReason
@@ -42,6 +45,7 @@ class DrainResult:
     token: int | None = None
     until: float | None = None
     exit: BaseException | None = None
+    predicted: float | None = None
 
     def after(self, earlier: "DrainResult") -> "DrainResult":
         """Two visits as one: how this one ended, and what both did."""
@@ -51,6 +55,9 @@ class DrainResult:
 
 class ShardVisit:
     """One visit to one shard; also what its handlers may know about their time and lease."""
+
+    _no_faults: ClassVar[tuple[type[BaseException], ...]] = (LowkiqError,)
+    """What ends a visit and says nothing of the jobs that it has in flight."""
 
     def __init__(
         self,
@@ -77,6 +84,11 @@ class ShardVisit:
         self._run: IterationRun | None = None
         self._cut_short: list[str] = []
         """Ids whose run was lost with the lease, or with Redis."""
+
+    @property
+    def ref(self) -> ShardRef:
+        """The shard."""
+        return self._shard.session.shard
 
     @property
     def token(self) -> int:
@@ -108,6 +120,9 @@ class ShardVisit:
     def running_since(self) -> float:
         """When what `running_jobs` tells of began (monotonic)."""
         return self._begun_at
+
+    def ring(self) -> None:
+        """Jobs were pushed to the shard; any thread may say so. One batch at a time: the next claim finds them."""
 
     def abandon(self, seconds: float) -> None:
         """From another thread, before the process exits: give back what is running, free after `seconds`."""
@@ -142,12 +157,16 @@ class ShardVisit:
         granted = shard.acquire()
         if isinstance(granted, NotAcquired):
             return DrainResult(granted.reason, until=granted.until)
-        self._run_windows(granted.window)
-        if isinstance(self._exit, KeyboardInterrupt):
+        try:
+            self._run_windows(granted.window)
+        finally:
+            shard.warn_of_trimmed()
+        if is_a(self._exit, KeyboardInterrupt):
             raise self._exit
         reason = self._reason or shard.requested() or "empty"
         until = None if reason == "held" else shard.session.due_at
-        return DrainResult(reason, shard.counts, granted.token, until, self._exit)
+        predicted = self._predicted() if reason == "out of time" else None
+        return DrainResult(reason, shard.counts, granted.token, until, self._exit, predicted)
 
     def _run_windows(self, window: Window | None) -> None:
         session = self._shard.session
@@ -163,10 +182,28 @@ class ShardVisit:
         except BackendError:
             self._warn_of_repeats("Redis acknowledged no outcome: these jobs may be performed again")
             raise
-        except BaseException:
-            # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
-            self.abandon(self._seconds_until_free())
+        except BaseException as error:
+            if is_a(error, (*self._no_faults, *interruptions())):
+                # No handler runs any more: what is in flight is returned, and others need not wait for the lease.
+                self.abandon(self._seconds_until_free())
+            else:
+                self._leave_as_dead(error)
             raise
+
+    def _leave_as_dead(self, error: BaseException) -> None:
+        """A fault of ours, which the same job may cause each time: what is in flight is suspected, as after a death.
+
+        Were it only given back, it would be performed again and again, with all that is claimed beside it.
+        """
+        text = "a drain has met a fault of its own: what is in flight runs again, each id alone"
+        logger.error(text, extra=self.running_jobs() or None, exc_info=loggable(error))
+        session = self._shard.session
+        if self._may_still_run():
+            # Nobody else may have the shard before the lease ends.
+            session.at_risk = None
+            return
+        with suppress(LowkiqError):
+            session.leave_as_dead(retry_for=0.0)
 
     def _warn_of_repeats(self, message: str) -> None:
         if ids := [*self._shard.pending.performed(), *self._cut_short]:
@@ -197,8 +234,11 @@ class ShardVisit:
         return self._shard.settle("release" if self._reason else "claim")
 
     def _against_claim(self) -> StopReason | None:
-        reason = self._budget.against_claim(self._settings.timing.slowest)
+        reason = self._budget.against_claim(self._predicted())
         return reason or (None if self._admission is None else self._admission.against_claim())
+
+    def _predicted(self) -> float:
+        return self._budget.prediction(self._settings.timing)
 
     def _may_still_run(self) -> bool:
         """Whether handlers may run though the visit has ended."""
@@ -219,17 +259,17 @@ class ShardVisit:
             self._run_batch(batch, lone_suspect=window.lone_suspect)
             ended = clock.monotonic()
             if self._run is None:
-                self._settings.timing.observe(ended - begun)
+                self._settings.timing.observe(ended - begun, clock.time())
             else:
                 self._settings.timing.observe_run(ended - begun)
             self._shard.note_batch(ended - begun, ahead + begun - batch[0].perform_in)
-            if self._exit is not None and isinstance(self._exit, KeyboardInterrupt):
+            if self._exit is not None and is_a(self._exit, KeyboardInterrupt):
                 break
             if left and ended - settled >= self._settings.ack_interval:
                 self._shard.settle("part")
                 settled = ended
         self._shard.pending.give_back([*exited, *chain.from_iterable(left)])
-        if exited or isinstance(self._exit, KeyboardInterrupt):
+        if exited or is_a(self._exit, KeyboardInterrupt):
             self._reason = self._reason or "exited"
 
     def _next_batch(self, left: deque[list[Delivery]]) -> list[Delivery]:
@@ -241,14 +281,12 @@ class ShardVisit:
         elif requested := self._shard.requested():
             self._reason = requested
         else:
-            self._reason = self._budget.against_batch(self._settings.timing.slowest)
+            self._reason = self._budget.against_batch(self._predicted())
         if self._reason is None:
             return left.popleft() if self._admission is None else self._admitted(left, self._admission, len(left[0]))
         if self._reason == "out of time" and self._budget.try_one():
             text = "%s: a batch takes %.1f s by experience and %.1f s are left: one id is tried"
-            logger.warning(
-                text, self._settings.worker.queue_name, self._settings.timing.slowest, self._budget.remaining()
-            )
+            logger.warning(text, self._settings.worker.queue_name, self._predicted(), self._budget.remaining())
             self._reason = None
             return _first_ids(left, 1) if self._admission is None else self._admitted(left, self._admission, 1)
         return []

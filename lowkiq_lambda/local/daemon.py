@@ -19,7 +19,7 @@ from lowkiq_lambda.config import Config, is_embedded
 from lowkiq_lambda.errors import BackendError, BackendUnavailable, ConfigError
 from lowkiq_lambda.local.dealing import Dealer, NodeDealer
 from lowkiq_lambda.local.drain_thread import DrainThread
-from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook
+from lowkiq_lambda.local.lifecycle import Lifecycle, call_hook, call_hooks
 from lowkiq_lambda.local.listener import PROBE, Listener
 from lowkiq_lambda.local.outage import CHECK_URL, Outage
 from lowkiq_lambda.local.thread_supervisor import Runnable, ThreadSupervisor
@@ -172,8 +172,8 @@ class Daemon:
     def _beating(self) -> Iterator[None]:
         config = self._app.config
         pulse = Pulse(self._app.drainer, "daemon", config.threads_per_node, self.obey, lambda: self.state)
-        pulse.on_beat = partial(call_hook, "on_beat", config.on_beat)
-        pulse.on_heartbeat = partial(call_hook, "on_heartbeat", config.on_heartbeat)
+        pulse.on_beat = partial(call_hooks, "on_beat", config.on_beat)
+        pulse.on_heartbeat = partial(call_hooks, "on_heartbeat", config.on_heartbeat)
         self._pulse = pulse
         pulse.begin()
         try:

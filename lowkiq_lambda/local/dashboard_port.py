@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -75,13 +75,15 @@ def dashboard_at(address: str | None, app: Lowkiq) -> "AbstractContextManager[ob
 
 @contextmanager
 def _served(address: ListenAddress, entry: "Entry", app: Lowkiq) -> Iterator[None]:
-    import uvicorn  # noqa: PLC0415 - only where a dashboard is asked for
-
-    from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - as above
+    from lowkiq_lambda.dashboard import dashboard  # noqa: PLC0415 - only where a dashboard is asked for
+    from lowkiq_lambda.local import dashboard_connections  # noqa: PLC0415 - as above
 
     with _listening(address) as listening:
-        config = uvicorn.Config(
-            _behind(entry.proxies, dashboard(app, auth=entry.auth)),
+        served, proxies = _behind(entry.proxies, dashboard(app, auth=entry.auth))
+        server = dashboard_connections.BoundedServer(
+            served,
+            dashboard_connections.of_this_process(),
+            proxies,
             lifespan="off",
             # It would believe whatever comes from this machine, so every caller where a proxy runs on it.
             proxy_headers=False,
@@ -92,7 +94,6 @@ def _served(address: ListenAddress, entry: "Entry", app: Lowkiq) -> Iterator[Non
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
         url = ListenAddress(address.host, listening.getsockname()[1]).url
-        server = uvicorn.Server(config)
         # A daemon thread: an answer that hangs does not keep the process.
         thread = Thread(target=_serve, args=(server, listening), name="lowkiq-dashboard", daemon=True)
         thread.start()
@@ -119,8 +120,11 @@ def _listening(address: ListenAddress) -> socket.socket:
         raise ConfigError(f"The dashboard cannot listen at {address.url}: {why}") from error
 
 
-def _behind(proxies: Sequence[str], app: "ASGIApp") -> "ASGIApp":
-    """The app where these proxies, and nobody else, say from where a request comes and whether it came over TLS."""
+def _behind(proxies: Sequence[str], app: "ASGIApp") -> tuple["ASGIApp", "Container[str | None]"]:
+    """The app where these proxies, and nobody else, say from where a request comes and whether it came over TLS.
+
+    With it what the addresses of these proxies are in.
+    """
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware  # noqa: PLC0415 - as above
 
     from lowkiq_lambda.dashboard.security.caller import PEER  # noqa: PLC0415 - as above
@@ -130,7 +134,7 @@ def _behind(proxies: Sequence[str], app: "ASGIApp") -> "ASGIApp":
     async def served(scope: "Scope", receive: "Receive", send: "Send") -> None:
         await cast("ASGIApp", believing)({**scope, PEER: scope.get("client")}, receive, send)
 
-    return served
+    return served, cast("Container[str | None]", believing.trusted_hosts)
 
 
 def _serve(server: "uvicorn.Server", listening: socket.socket) -> None:

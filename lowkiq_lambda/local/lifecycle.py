@@ -1,15 +1,16 @@
 """The life of a daemon, from startup to its end: calls its hooks, and has its threads supervised."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import Final
 
 from lowkiq_lambda.clock import at_most
-from lowkiq_lambda.config import Config, do_nothing
+from lowkiq_lambda.config import Config, do_nothing, each_of
 from lowkiq_lambda.local.thread_supervisor import ThreadSupervisor
 from lowkiq_lambda.process_views import ProcessState
+from lowkiq_lambda.protocols import Hook, Hooks
 
 logger = logging.getLogger(__name__)
 
@@ -72,20 +73,21 @@ class Lifecycle:
 
     def _run(self, supervisor: ThreadSupervisor) -> None:
         self._begin()
-        call_hook("on_startup", self._config.on_startup)
+        call_hooks("on_startup", self._config.on_startup)
         with self.alive:
             self._live(supervisor)
         self._end()
+        call_hooks("on_exit", backwards(self._config.on_exit))
         logger.info("stopped")
 
     def _live(self, supervisor: ThreadSupervisor) -> None:
         supervisor.start()
         self._until(self._quiet.is_set, supervisor.tend)
         logger.info("quiet: nothing new is started", extra={"running": supervisor.running()})
-        call_hook("on_quiet", self._config.on_quiet)
+        call_hooks("on_quiet", backwards(self._config.on_quiet))
         self._until(self._stopping.is_set, supervisor.report)
         logger.info("stopping", extra={"running": supervisor.running()})
-        call_hook("on_shutdown", self._config.on_shutdown)
+        call_hooks("on_shutdown", backwards(self._config.on_shutdown))
         self._until(lambda: not supervisor.running(), supervisor.report)
         supervisor.report()
 
@@ -97,6 +99,17 @@ class Lifecycle:
             if is_over():
                 return
             self._news.wait(at_most(min(tend(), LOOK_INTERVAL)))
+
+
+def backwards(hooks: Hooks) -> Sequence[Hook]:
+    """What was begun first is ended last."""
+    return each_of(hooks)[::-1]
+
+
+def call_hooks(name: str, hooks: Hooks) -> None:
+    """Call each that a user plugged in for an event."""
+    for hook in each_of(hooks):
+        call_hook(name, hook)
 
 
 def call_hook(name: str, hook: Callable[..., object], *arguments: object) -> None:

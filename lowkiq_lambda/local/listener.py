@@ -88,6 +88,8 @@ class Listener:
             if heard.shards:
                 for board in self.boards:
                     board.hear(heard)
+                if not heard.is_offer:
+                    self.drainer.ring(heard.shards)
 
     def _lost(self, error: BackendError, attempt: int) -> None:
         # Connections break now and then, and of an outage there is a report already.

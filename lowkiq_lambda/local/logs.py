@@ -22,11 +22,16 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 _NEEDS_QUOTES: Final = re.compile(r'[\s"=\\]|^$')
 # What would move the cursor, start a new line or colour the terminal in the midst of a message.
-_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(0x80, 0xA0))} | {
-    ord("\n"): "\\n",
-    ord("\t"): "\\t",
-}
+_UNSEEN: Final = (0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+"""Characters that nobody sees, or that turn the direction of what follows."""
+_CONTROLS: Final = (
+    {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(0x80, 0xA0))}
+    | {code: f"\\u{code:04x}" for code in _UNSEEN}
+    | {ord("\n"): "\\n", ord("\t"): "\\t"}
+)
 _CONTROLS_IN_LINES: Final = {code: text for code, text in _CONTROLS.items() if chr(code) not in "\n\t"}
+_FURTHER: Final = "| "
+"""In front of each line of a record but the first: an error's message may look like a line of the log."""
 _COLOURS: Final = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
 
@@ -50,11 +55,11 @@ class TextLines(logging.Formatter):
         self._is_terminal = is_terminal
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's line, and the lines of its traceback."""
+        """The record's line, and the lines of its traceback, each behind a mark."""
         fields = "".join(f" {self._dim(f'{name}=')}{_quoted(value)}" for name, value in _fields(record).items())
         line = f"{self._time(record)} {self._level(record)} {record.getMessage().translate(_CONTROLS)}{fields}"
         trace = _trace(self, record).translate(_CONTROLS_IN_LINES)
-        return f"{line}\n{trace}" if trace else line
+        return "\n".join([line, *(f"{_FURTHER}{further}" for further in trace.split("\n"))]) if trace else line
 
     def _time(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).astimezone()

@@ -6,8 +6,7 @@ from pathlib import Path
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import EMBEDDED, is_embedded
 from lowkiq_lambda.development import refuse_in_deployment
-from lowkiq_lambda.local.embedded.shared import attach, attached
-from lowkiq_lambda.local.embedded.url import default_folder
+from lowkiq_lambda.local.embedded.shared import attached
 
 
 def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
@@ -23,12 +22,3 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
         app.configure(data_dir=str(data_dir.absolute()))
     embedded = attached(app.redis_url)
     return embedded.data_dir if embedded else data_dir or default
-
-
-def server_for_demo(app: Lowkiq, data_dir: Path | None) -> Path:
-    """As `server_for`, whatever this machine is: the demo keeps nothing that anybody would miss."""
-    if app.config.redis_url is None:
-        if data_dir is not None:
-            app.configure(data_dir=str(data_dir.absolute()))
-        app.configure(redis_url=attach(app.config, os.environ).url)
-    return server_for(app, data_dir, default_folder())

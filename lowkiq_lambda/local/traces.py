@@ -1,6 +1,7 @@
 """What each thread is doing right now, for whoever wonders why nothing moves (L-73)."""
 
 import os
+import stat
 import sys
 import threading
 import traceback
@@ -23,7 +24,12 @@ def thread_traces() -> str:
 
 def write_traces(path: Path, traces: str) -> None:
     """Write them into that file, over those of the last time. Raises OSError."""
-    # Everybody may write to a folder for temporary files: follow no link that somebody laid there.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    # Everybody may write to a folder for temporary files: follow no link that somebody laid there, wait for no reader
+    # of a pipe, and write into no file of theirs.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with os.fdopen(os.open(path, flags, 0o600), "w") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise PermissionError(f"{path} is not a file of this user")
+        file.truncate()
         file.write(f"Process {os.getpid()}\n\n{traces}")

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from lowkiq_lambda.limit_views import LimitsView
+from lowkiq_lambda.presentation.diagnosis_failures import error_of, failed, has_failed, retry, why_dead
 from lowkiq_lambda.presentation.diagnosis_tenants import tenant_waits, turn_of_tenant
 from lowkiq_lambda.presentation.diagnosis_words import (
     CAUSES,
@@ -43,8 +44,25 @@ class Diagnosis(msgspec.Struct, frozen=True):
     more: tuple[str, ...] = ()
 
 
-def diagnose(situation: JobExplanation, concurrency: int, limits: LimitsView | None = None) -> Diagnosis:
-    """The reason why the job is or is not running, whose worker has this `concurrency` and, it may be, limits."""
+def diagnose(
+    situation: JobExplanation,
+    concurrency: int,
+    limits: LimitsView | None = None,
+    max_retry_count: int | None = None,
+) -> Diagnosis:
+    """The reason why the job is or is not running, whose worker has this `concurrency` and, it may be, limits.
+
+    `max_retry_count`: that of the worker, where it is known.
+    """
+    answer = _answer(situation, concurrency, limits, max_retry_count)
+    if answer.kind == "retry later":
+        return answer
+    return msgspec.structs.replace(answer, more=answer.more + has_failed(situation, max_retry_count))
+
+
+def _answer(
+    situation: JobExplanation, concurrency: int, limits: LimitsView | None, max_retry_count: int | None
+) -> Diagnosis:
     if concurrency == 1:
         # Where batches run one after the other each suspect runs alone.
         situation = msgspec.structs.replace(situation, probation=False)
@@ -64,8 +82,9 @@ def diagnose(situation: JobExplanation, concurrency: int, limits: LimitsView | N
             "Its oldest payload has failed for the last time. It has been held for "
             f"{ago(situation.shard, situation.held_since)}, and all payloads of its id wait behind it. "
             "It runs again only if an operator releases it.",
+            more=tuple(f"Its error was {error_of(failure)}." for failure in situation.failures[:1]),
         )
-    answer = _obstacle(situation, situation.perform_in)
+    answer = _obstacle(situation, situation.perform_in, max_retry_count)
     if answer is None and situation.shard.role != "open":
         answer = Diagnosis("moving", MOVING, None, (GOES_ON,))
     answer = answer or _free(situation, situation.perform_in, limits)
@@ -110,13 +129,13 @@ def _not_waiting(situation: JobExplanation) -> Diagnosis:
     if situation.buried_at is not None:
         return Diagnosis(
             "in the morgue",
-            f"It has been in the morgue for {ago(situation.shard, situation.buried_at)}: its retries are used up, it "
-            "ended its process each time, or an operator buried it. It runs again only if an operator requeues it.",
+            f"It has been in the morgue for {ago(situation.shard, situation.buried_at)}: "
+            f"{why_dead(situation, situation.buried_at)}. It runs again only if an operator requeues it.",
         )
     return Diagnosis("unknown", NO_JOB)
 
 
-def _obstacle(situation: JobExplanation, perform_in: float) -> Diagnosis | None:
+def _obstacle(situation: JobExplanation, perform_in: float, max_retry_count: int | None) -> Diagnosis | None:
     """A pause, a later due time, or a holder."""
     shard = situation.shard
     is_suspect = situation.suspects_ahead is not None
@@ -126,7 +145,7 @@ def _obstacle(situation: JobExplanation, perform_in: float) -> Diagnosis | None:
     if not is_suspect and situation.tenant and (found := tenant_waits(situation.tenant, shard.at, due_at)):
         return Diagnosis(*found)
     if due_at > shard.at:
-        return _due_later(situation, due_at)
+        return _due_later(situation, due_at, max_retry_count)
     if shard.is_held and shard.gave_up:
         return Diagnosis(
             "held",
@@ -151,7 +170,7 @@ def _paused(shard: ShardDetails, due_at: float) -> Diagnosis:
     return Diagnosis("paused", f"Its queue is paused for another {duration(until - shard.at)}; {due}.", until)
 
 
-def _due_later(situation: JobExplanation, due_at: float) -> Diagnosis:
+def _due_later(situation: JobExplanation, due_at: float, max_retry_count: int | None) -> Diagnosis:
     left = duration(due_at - situation.shard.at)
     if situation.retry_count < 0 and situation.progress is not None:
         reason = situation.progress.reason.rstrip(". ")
@@ -167,8 +186,8 @@ def _due_later(situation: JobExplanation, due_at: float) -> Diagnosis:
         )
     if situation.retry_count < 0:
         return Diagnosis("due later", f"It is not due yet: it waits for another {left}.", due_at)
-    failed = times(int(situation.retry_count) + 1)
-    return Diagnosis("retry later", f"It failed {failed} and will be retried in {left}.", due_at)
+    sentence = f"It {failed(situation)} and will be retried in {left}: {retry(situation, max_retry_count)}."
+    return Diagnosis("retry later", sentence, due_at)
 
 
 def _free(situation: JobExplanation, perform_in: float, limits: LimitsView | None) -> Diagnosis:

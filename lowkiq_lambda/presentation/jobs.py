@@ -169,7 +169,7 @@ def why(app: AppOperations, worker: type[Worker[Any]] | None, situation: JobExpl
     """Why the job runs, or does not; the app may have no worker for its queue. Raises QueueMismatch, BackendError."""
     if worker is None:
         return diagnose(situation, 1)
-    return diagnose(situation, worker.concurrency, limits_of(app, worker, situation))
+    return diagnose(situation, worker.concurrency, limits_of(app, worker, situation), worker.max_retry_count)
 
 
 def job_details(

@@ -13,9 +13,13 @@ class QueueStats(Metrics, frozen=True, kw_only=True):
 
 
 class Queues(msgspec.Struct, frozen=True):
-    """All queues of the app, in declaration order."""
+    """All queues of the app, in declaration order.
+
+    `skipped`: queues that were made with another declaration than the app has, by name, each with a sentence.
+    """
 
     queues: list[QueueStats]
+    skipped: dict[str, str]
 
 
 def queue_stats(name: str, shards_count: int, metrics: Metrics) -> QueueStats:

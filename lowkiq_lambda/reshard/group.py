@@ -13,7 +13,17 @@ from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.reshard.queue_facts import QueueFacts
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import Layout
-from lowkiq_lambda.store.shard.moving import MARGIN, MOST_ARRIVALS, Cargo, Floors, Load, MovingShards, Sealed, Told
+from lowkiq_lambda.store.shard.moving import (
+    MARGIN,
+    MOST_ARRIVALS,
+    Cargo,
+    Floors,
+    Load,
+    MovingShards,
+    Sealed,
+    Told,
+    bases_of,
+)
 
 STILL: Final = 30.0
 """Seconds for which nobody takes a shard that is about to be closed: by itself it is over then."""
@@ -53,6 +63,7 @@ class GroupMove:
         self._shards = shards
         self._queue = queue
         self._layout = layout
+        self._group = group
         self._clock = clock
         self._sources = queue.shards(layout.sources(group))
         self._targets = queue.shards(layout.targets(group))
@@ -62,6 +73,18 @@ class GroupMove:
     def targets(self) -> Sequence[ShardRef]:
         """The shards that it moves to."""
         return self._targets
+
+    def check(self) -> None:
+        """Before anything is changed: raises LowkiqError where the group cannot move, and BackendError."""
+        if self._asked()[0].arrival >= MOST_ARRIVALS:
+            raise LowkiqError(
+                f"{self._would_not_fit} Nothing was changed. Perform or delete what waits and lies in the morgue, and "
+                "try again."
+            )
+
+    @property
+    def _would_not_fit(self) -> str:
+        return f"Queue {self._queue.name!r} has moved to fewer shards too often: its arrival numbers would not fit."
 
     def run(self, remaining: Remaining = endless) -> Moved | Postponed:
         """Move it, while `remaining` (seconds) is more than 0.
@@ -76,7 +99,7 @@ class GroupMove:
         # In this order, so that of a group whose first shard is not closed none is (Resharding.turn).
         sealed = [self._seal(shard) for shard in self._sources]
         # Pushes and operators may have come since the shards were asked.
-        self._shards.prepare(self._targets, *self._asked(margin=0))
+        self._shards.prepare(self._targets, *self._asked(margin=0), self._group)
         rows = self._carry([one.floors for one in sealed], remaining)
         if rows is None:
             return Postponed(0.0, "its mover has no time left")
@@ -87,12 +110,9 @@ class GroupMove:
 
     def _prepare(self) -> Postponed | None:
         floors, settings = self._asked()
-        if floors.arrival >= MOST_ARRIVALS:
-            raise LowkiqError(
-                f"Queue {self._queue.name!r} has moved to fewer shards too often: its arrival numbers would not fit. "
-                "Drain it, and call app.redeclare."
-            )
-        seconds = self._shards.prepare(self._targets, floors, settings)
+        if floors.arrival >= 2 * MOST_ARRIVALS - MARGIN:
+            raise LowkiqError(f"{self._would_not_fit} Turn the move round (--abort).")
+        seconds = self._shards.prepare(self._targets, floors, settings, self._group)
         reason = "its new shards were closed, or refused a push, less than two minutes ago"
         return Postponed(seconds, reason) if seconds else None
 
@@ -128,7 +148,7 @@ class GroupMove:
     def _carry(self, floors: Sequence[Floors], remaining: Remaining) -> int | None:
         """Carry all that the closed shards have, in so many rows; None where the time is over before."""
         left: list[tuple[ShardRef, int, Sequence[Load]]] = [
-            (shard, base, ()) for shard, base in zip(self._sources, _bases(floors), strict=True)
+            (shard, base, ()) for shard, base in zip(self._sources, bases_of(floors), strict=True)
         ]
         rows = 0
         while left:
@@ -167,17 +187,12 @@ class GroupMove:
         counted: list[list[bytes]] = [[] for _ in self._targets]
         for number, one in enumerate(sealed):
             counted[number % len(counted)] += one.counters
-        bases = _bases([one.floors for one in sealed])
+        bases = bases_of([one.floors for one in sealed])
         shifts = {
             f"{shard.index} of {shard.shards_count}": base for shard, base in zip(self._sources, bases, strict=True)
         }
         for shard, counters in zip(self._targets, counted, strict=True):
             self._shards.open(shard, counters, shifts)
-
-
-def _bases(floors: Sequence[Floors]) -> list[int]:
-    """What is added to the arrival numbers of each shard, so that they begin behind those of the one before it."""
-    return [sum(one.arrival for one in floors[:number]) for number in range(len(floors))]
 
 
 Report = Callable[[int, int, Moved | Postponed], object]

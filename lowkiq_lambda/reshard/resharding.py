@@ -57,9 +57,12 @@ class Resharding:
     def begin(self, to: int) -> Layout:
         """Begin a move to so many shards, or find the one that is under way there; the layout.
 
-        Raises ValueError for what is no number of shards, LowkiqError where another change of the queue is under way.
+        Raises ValueError for what is no number of shards, LowkiqError where another change of the queue is under way or
+        its arrival numbers would not fit, and BackendError. Then nothing is changed.
         """
         _check_count(to)
+        # Of Python's own class: what is stored has no other.
+        to = int.__int__(to)
         while True:
             there = self._there()
             layout = _layout_of(there)
@@ -67,7 +70,9 @@ class Resharding:
                 return layout
             self._refuse_second(there)
             epoch = next_generation(self._backend, self._first(layout), there.generation)
-            if self._swap(there, layout.begun(to, max(epoch, layout.epoch + 1))):
+            begun = layout.begun(to, max(epoch, layout.epoch + 1))
+            self._check(begun)
+            if self._swap(there, begun):
                 return self.layout
 
     def ids_by_group(self, to: int) -> list[int]:
@@ -132,6 +137,14 @@ class Resharding:
             if rests and len(rests) == len(layout.left):
                 self._clock.sleep(min(max(min(rests), _SHORTEST_REST), LONGEST_REST))
         return True
+
+    def _check(self, begun: Layout) -> None:
+        """Nothing is written of a move that cannot go on."""
+        shards = self._shards(begun.epoch)
+        # A shard with other orders is the mover's to judge.
+        with suppress(Overtaken):
+            for group in range(begun.groups):
+                GroupMove(shards, self._queue, begun, group, self._clock).check()
 
     def _turn(self, there: Registered, changed: Callable[[Layout, int], Layout], report: Report) -> bool:
         """Give the move another epoch; whether no other process came between.

@@ -13,7 +13,8 @@ from lowkiq_lambda.error_text import shown
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.expression import FIELDS, fields_of, refused_field
-from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
+from lowkiq_lambda.schedules.ranges import check_numbers, never
+from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -23,6 +24,8 @@ LATEST: Final = 253_402_300_800.0
 
 _MINUTE: Final = 60.0
 _ANY_MOMENT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+LONGEST_TEXT: Final = 500
+"""Characters; each look at an entry takes it apart."""
 _CHECKED_FROM: Final = _ANY_MOMENT.timestamp()
 
 
@@ -41,6 +44,12 @@ class Cron:
     kind: ClassVar[Literal["cron"]] = "cron"
 
     def __post_init__(self) -> None:
+        text: object = self.text
+        if isinstance(text, str) and len(text) > LONGEST_TEXT:
+            raise DeclarationError(
+                f"cron {shown(text)} has {len(text)} characters: {LONGEST_TEXT} are enough for any times; "
+                "write ranges and steps in place of long lists."
+            )
         fields_of(self.text)
         check_zone_name(self.tz)
 
@@ -59,11 +68,16 @@ class Cron:
                     last = minute + second
                     yield last
 
+    def check_declared(self) -> None:
+        """Raises DeclarationError where a number cannot be, or the zone is unknown; nothing is evaluated."""
+        check_numbers(self.text)
+        check_zone_known(self.tz)
+
     def check(self) -> None:
         """Raises DeclarationError where a field cannot be, the zone is unknown, or no moment ever fits."""
         zone_of(self.tz)
         if next(self.after(_CHECKED_FROM), None) is None:
-            raise DeclarationError(f"cron {shown(self.text)} never comes: no day fits it.")
+            raise DeclarationError(never(self.text))
 
     @property
     def digest(self) -> str:
@@ -105,5 +119,6 @@ def _simulation(text: str, fields: list[str], start: datetime) -> "CronSim":
     try:
         return CronSim(" ".join(fields), start)
     except CronSimError as error:
+        check_numbers(text)
         name = str(error).removeprefix("Bad ")
         raise DeclarationError(refused_field(text, name, fields[FIELDS.index(name) - len(FIELDS)])) from None

@@ -1,6 +1,6 @@
 """One entry of a schedule: at which times which job is pushed, and what happens when that cannot be."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, get_args
 from zlib import crc32
@@ -67,10 +67,17 @@ class ScheduleEntry:
         milliseconds = int(self.jitter * 1_000)
         return crc32(f"{self.name}:{planned!r}".encode()) % milliseconds / 1_000 if milliseconds else 0.0
 
+    def check_declared(self) -> None:
+        """What a declaration in code can know of its times at no cost. Raises DeclarationError if they cannot work."""
+        self._check(self.times.check_declared)
+
     def check(self) -> None:
         """Evaluate the times, which a declaration does not. Raises DeclarationError if they cannot work."""
+        self._check(self.times.check)
+
+    def _check(self, times: Callable[[], None]) -> None:
         try:
-            self.times.check()
+            times()
         except DeclarationError as error:
             raise DeclarationError(f"{self.label}: {error}") from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from lowkiq_lambda.clock import Clock
-from lowkiq_lambda.errors import DeclarationError, JobError
+from lowkiq_lambda.errors import DeclarationError, JobError, QueueMismatch
 from lowkiq_lambda.job import Pushed
 from lowkiq_lambda.schedules.digests import digest_of
 from lowkiq_lambda.schedules.entry import ScheduleEntry, new_entry
@@ -63,6 +63,7 @@ class Schedules:
     ) -> None:
         """Declare an entry in code; `app.cron`, `app.every` and `app.at` call it. Raises DeclarationError."""
         entry = new_entry(self._scheduled(worker), times, id=id, **_without_tz(options))
+        entry.check_declared()
         self._timetable.add(_plain(worker_of(worker), entry))
 
     def declare_from(self, path: str | Path) -> None:
@@ -76,6 +77,7 @@ class Schedules:
                     "no queue of that name."
                 )
             self._scheduled(declared)
+            entry.check_declared()
             self._timetable.add(_plain(declared, entry))
 
     def go_by(self, parts: "Parts") -> None:
@@ -85,7 +87,8 @@ class Schedules:
     def check(self) -> list[str]:
         """What is wrong with the entries of the code, a sentence for each; asks no Redis.
 
-        A declaration checks the form alone, so that a process that only drains evaluates no expression.
+        A declaration checks neither payloads nor what only an evaluation shows, so that a process that only drains
+        evaluates no expression.
         """
         return [problem for entry in self._timetable if (problem := self.problem_of(entry))]
 
@@ -143,7 +146,11 @@ class Schedules:
 
     def all(self, *workers: AnyWorker) -> "list[ScheduleView]":
         """All entries of these workers, or of all: of code, made at run time, and of other code that shards know."""
-        return self._at_run_time.all([self._queue_of(worker) for worker in workers or self._app.workers])
+        wanted = [self._queue_name(worker) for worker in workers or self._app.workers]
+        queues, refused = self._app.current_queues()
+        if unreadable := [name for name in wanted if name in refused]:
+            raise QueueMismatch(refused[unreadable[0]], queue_name=unreadable[0])
+        return self._at_run_time.all([queues[name] for name in wanted])
 
     def history(self, worker: AnyWorker, name: str) -> "list[NotedFiring]":
         """The last ten decisions about an entry, newest first. Raises NoSuchEntry."""

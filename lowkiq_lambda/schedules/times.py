@@ -11,7 +11,7 @@ from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.schedules.cron import LATEST, Cron
 from lowkiq_lambda.schedules.digests import digest_of
-from lowkiq_lambda.schedules.zones import check_zone_name, zone_of
+from lowkiq_lambda.schedules.zones import check_zone_known, check_zone_name, zone_of
 
 SHORTEST: Final = 1.0
 LONGEST: Final = 366 * 86_400.0
@@ -57,6 +57,10 @@ class Every:
                 yield planned
             count += 1
 
+    def check_declared(self) -> None:
+        """Raises DeclarationError where this machine knows zones, and not this one."""
+        check_zone_known(self.tz)
+
     def check(self) -> None:
         """Raises DeclarationError where the zone is unknown."""
         zone_of(self.tz)
@@ -98,6 +102,10 @@ class At:
         """The moment, where it comes after the given one."""
         if self.moment > moment:
             yield self.moment
+
+    def check_declared(self) -> None:
+        """Raises DeclarationError where this machine knows zones, and not this one."""
+        check_zone_known(self.tz)
 
     def check(self) -> None:
         """Raises DeclarationError where the zone is unknown."""

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import Final
 
 from lowkiq_lambda.error_text import shown
@@ -9,6 +10,7 @@ from lowkiq_lambda.errors import DeclarationError
 
 _NO_ZONES: Final = re.compile(r"(posix|right)/.*|localtime|posixrules|Factory|leapseconds")
 """What lies beside the zones in their folder: other forms of them, with leap seconds, and a machine's own choice."""
+_USUAL_FOLDER: Final = "/usr/share/zoneinfo"
 _FORM: Final = re.compile(r"[A-Za-z][\w+-]*(/[\w+-]+)*", re.ASCII)
 
 
@@ -31,9 +33,28 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise DeclarationError(
-            f"tz {shown(name)} is not a time zone that is known here, such as 'Europe/Berlin'."
-        ) from None
+        raise DeclarationError(f"tz {shown(name)} is not a time zone that is known here{_hint(name)}") from None
+
+
+def check_zone_known(name: str) -> None:
+    """Raises DeclarationError where this machine knows zones, and none of that name.
+
+    As a rule the file of the zone is there, and nothing has to be imported to see that.
+    """
+    if name == "UTC" or Path(_USUAL_FOLDER, name).is_file():
+        return
+    from zoneinfo import available_timezones  # noqa: PLC0415 - as above
+
+    if available_timezones():
+        zone_of(name)
+
+
+def _hint(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+    from zoneinfo import available_timezones  # noqa: PLC0415 - as above
+
+    meant = get_close_matches(name, sorted(available_timezones()), 1)
+    return f": did you mean {meant[0]!r}?" if meant else ", such as 'Europe/Berlin'."
 
 
 def local_text(moment: float, tz: str) -> str:

@@ -20,26 +20,34 @@ AT_ONCE: Final = 100
 _EVERY_ARRIVAL: Final = 2**48
 
 
-def withdraw(items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], float]) -> int:
-    """Take the task's items off what waits, as far as the time allows; how many items were looked at.
+def withdraw(items: TaskItems, queues: Sequence[Queue], remaining: Callable[[], float]) -> bool:
+    """Take the task's items off what waits, as far as the time allows; whether all of these queues were.
 
-    Raises QueueMismatch, BackendError.
+    Not those that are on their way from one shard to another. Raises QueueMismatch, BackendError.
     """
-    looked = 0
-    for queue in queues:
-        for shard in queue.shards:
-            after = b""
-            while remaining() > 0 and (page := items.refs_in(shard, "enqueued", after, AT_ONCE)):
-                after = page[-1].number
-                looked += len(page)
-                try:
-                    _cancel(items, queue, shard.using((TRACKING,)), [*{one.id: None for one in page}])
-                except (ShardClosed, ShardMoving) as error:
-                    if not is_of_move(error):
-                        raise
-                    # The duty goes on where they are by then.
-                    break
-    return looked
+    # A list, as each is tried. In this order: what leaves a shard behind this look comes to one of a later look.
+    withdrawn = [
+        _withdraw_from(items, queue, shard, remaining)
+        for queue in queues
+        for shard in items.shards_of(queue.worker.queue_name)
+    ]
+    return all(withdrawn)
+
+
+def _withdraw_from(items: TaskItems, queue: Queue, shard: ShardRef, remaining: Callable[[], float]) -> bool:
+    after = b""
+    while remaining() > 0:
+        page = items.refs_in(shard, "enqueued", after, AT_ONCE)
+        if not page:
+            return True
+        after = page[-1].number
+        try:
+            _cancel(items, queue, shard.using((TRACKING,)), [*{one.id: None for one in page}])
+        except (ShardClosed, ShardMoving) as error:
+            if not is_of_move(error):
+                raise
+            return False
+    return False
 
 
 def _cancel(items: TaskItems, queue: Queue, shard: ShardRef, ids: Sequence[bytes]) -> None:

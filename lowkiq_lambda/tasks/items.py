@@ -100,7 +100,11 @@ class TaskItems:
     @property
     def shards(self) -> list[ShardRef]:
         """All that may have any."""
-        return [shard for name, layout in self.layouts.items() for shard in tracked(name, layout)]
+        return [shard for name in self.layouts for shard in self.shards_of(name)]
+
+    def shards_of(self, queue_name: str) -> Sequence[ShardRef]:
+        """Those of this queue: while it is being resharded, those that ids leave come first."""
+        return tracked(queue_name, self.layouts[queue_name])
 
     @property
     def are_moving(self) -> bool:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from lowkiq_lambda.engine.failure import ErrorText
 from lowkiq_lambda.error_text import headline
 from lowkiq_lambda.errors import LowkiqError, TaskClosed
+from lowkiq_lambda.store.server.server_time import FOREVER
+from lowkiq_lambda.store.shard.layout import Layout
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.tasks.completion import Completion
 from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
@@ -28,6 +30,10 @@ POLLS: Final = (1.0, 30.0)
 """Seconds: the shortest and the longest time until it is worth asking again."""
 POLL_SHARE: Final = 1 / 20
 """Of a task's age."""
+
+MOVE_PATIENCE: Final = 60.0
+"""Seconds for which a cancel waits for a move between shards that nobody goes on with."""
+MOVE_POLL: Final = 0.25
 
 
 class TaskOperations:
@@ -76,29 +82,54 @@ class TaskOperations:
         )
         self.look(stored)
 
-    def cancel(self, task_id: str, seconds: float = math.inf) -> None:
-        """No more pushes at all; what waits is withdrawn, by the duty "tasks" what takes longer than that."""
+    def cancel(self, task_id: str, seconds: float = math.inf) -> int:
+        """No more pushes at all; what waits is withdrawn. How many items are left to the duty "tasks", at most."""
+        given: object = seconds
+        if not (isinstance(given, int | float) and not isinstance(given, bool) and seconds >= 0):
+            raise ValueError(f"seconds must be a number from 0 on, not {given!r}.")
         now, clock = self.records.now(), self.app.backend.clock
-        ends_at = clock.monotonic() + seconds
+        ends_at = clock.monotonic() + min(seconds, FOREVER)
 
         def change(record: TaskRecord) -> TaskRecord:
             return record.changed(cancelled_at=now) if record.state in {"open", "closed"} else record
 
         stored = self.records.change(task_id, change)
+        left = 0
         if stored.record.state == "cancelled" and not stored.record.is_over:
-            self.withdraw(stored, lambda: ends_at - clock.monotonic())
+            left = self.withdraw(stored, lambda: ends_at - clock.monotonic(), MOVE_PATIENCE)
             self.look(stored)
+        return left
 
-    def withdraw(self, stored: Stored, remaining: Callable[[], float]) -> None:
-        """Take what waits for the task out of the queues of this app, as far as the time allows. Raises QueueMismatch.
+    def withdraw(self, stored: Stored, remaining: Callable[[], float], patience: float = 0.0) -> int:
+        """Take what waits for the task out of this app's queues, as far as the time allows; how many are left, at most.
 
-        What waits in a queue that this app does not have is taken out by one that has it.
+        What a move between shards has under way is waited for, if that rests no longer than `patience`. What waits in
+        a queue that this app does not have is taken out by one that has it. Raises QueueMismatch.
         """
         from lowkiq_lambda.tasks.cancelling import withdraw  # noqa: PLC0415 - few processes cancel anything
 
         known = [self.app.queues[name] for name in stored.record.queues if name in self.app.queues]
         queues = [self.app.queue_of(queue.worker) for queue in known]
-        withdraw(self.items_of(stored), queues, remaining)
+        clock = self.app.backend.clock
+        stands_since, before = clock.monotonic(), None
+        while True:
+            items = self.items_of(stored)
+            are_withdrawn = withdraw(items, queues, remaining)
+            if self._have_stayed(items) and are_withdrawn:
+                return 0
+            counts = items.counts()
+            if remaining() <= 0 or clock.monotonic() - stands_since >= patience:
+                return counts.by_status["enqueued"]
+            if counts != before:
+                before, stands_since = counts, clock.monotonic()
+            clock.sleep(max(0.0, min(MOVE_POLL, remaining())))
+
+    def _have_stayed(self, items: TaskItems) -> bool:
+        """Whether the queues have the shards that were looked at, and no move took items to one that had been."""
+        # Each is asked, and so learned.
+        are_settled = [self.places.have_stayed({name: layout}) for name, layout in items.layouts.items()]
+        known = self.places.layouts({name: layout.after for name, layout in items.layouts.items()})
+        return all(are_settled) or [*map(_move_of, known.values())] == [*map(_move_of, items.layouts.values())]
 
     def progress(self, task_id: str) -> Progress:
         """How far the task has come."""
@@ -139,3 +170,8 @@ class TaskOperations:
             version=sha256(shown.encode()).hexdigest()[:16],
             next_poll=None if record.is_over else min(longest, max(shortest, age * POLL_SHARE)),
         )
+
+
+def _move_of(layout: Layout) -> tuple[int, int, int]:
+    """Of what shards and what move it tells, however far that has come."""
+    return layout.before, layout.after, layout.epoch

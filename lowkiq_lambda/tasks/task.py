@@ -70,13 +70,15 @@ class Task:
         """No more pushes from outside: when all items have ended, the task is complete. Harmless to repeat."""
         self._operations.close(self.id)
 
-    def cancel(self, seconds: float = math.inf) -> None:
+    def cancel(self, seconds: float = math.inf) -> int:
         """What waits is deleted, unless somebody else pushed it too; what runs ends by itself. Harmless to repeat.
 
         The task takes no pushes from then on, and its callback is not pushed. A complete task stays as it is.
-        What takes longer than `seconds` is left to the duty "tasks", which deletes the rest within minutes.
+        Returns how many items wait on at most: 0, as a rule. Some are left where `seconds` were over before, or
+        where nobody has gone on for a minute with a move between shards that has them. The duty "tasks" deletes
+        them within minutes, and until then they may be performed.
         """
-        self._operations.cancel(self.id, seconds)
+        return self._operations.cancel(self.id, seconds)
 
     def progress(self) -> Progress:
         """How far it has come. Where it turns out to be complete, it is completed."""

@@ -45,6 +45,8 @@ class Tasks:
         given: object = name
         if not isinstance(given, str) or not 1 <= len(given) <= NAME_LENGTH:
             raise DeclarationError(f"A task has a name of 1 to {NAME_LENGTH} letters, not {name!r}.")
+        # Its value, of whatever class it is.
+        name = str.__str__(given)
         try:
             name.encode()
         except UnicodeEncodeError:

@@ -49,7 +49,7 @@ class AppUnderTest(Assertions):
         """As `drain`, in a block of `drain_alone`."""
         watcher = Watcher(self._crashes)
         with watcher.watching(self.app):
-            if self.app.declares_schedules:
+            if self.app.fires_schedules:
                 self.app.schedules.tick()
             try:
                 self.app.drain()

@@ -74,6 +74,7 @@ def lowkiq(lowkiq_app: "Lowkiq", lowkiq_test_server: "OwnServer") -> "Iterator[A
     """The project's app on a real server that is empty, by a clock that stands still until the test moves it."""
     from lowkiq_lambda.testing.kit import app_under_test  # noqa: PLC0415 - as said above
 
+    _refuse_what_cannot_fire(lowkiq_app)
     with app_under_test(lowkiq_app, lowkiq_test_server) as kit:
         yield kit
 
@@ -92,6 +93,7 @@ def lowkiq_fake(lowkiq_app: "Lowkiq") -> "Iterator[FakeApp]":
     """The project's app without a server: what is pushed is checked, and kept in a list."""
     from lowkiq_lambda.testing.fake import fake_app  # noqa: PLC0415 - as said above
 
+    _refuse_what_cannot_fire(lowkiq_app)
     with fake_app(lowkiq_app) as fake:
         yield fake
 
@@ -101,5 +103,13 @@ def lowkiq_daemon(lowkiq_app: "Lowkiq", lowkiq_test_server: "OwnServer") -> "Ite
     """The project's app on a real server that is empty, drained by a daemon in real time."""
     from lowkiq_lambda.testing.live import app_with_daemon  # noqa: PLC0415 - as said above
 
+    _refuse_what_cannot_fire(lowkiq_app)
     with app_with_daemon(lowkiq_app, lowkiq_test_server) as live:
         yield live
+
+
+def _refuse_what_cannot_fire(app: "Lowkiq") -> None:
+    """A declaration takes payloads on trust: the tests are where somebody reads that an entry never fires."""
+    if app.declares_schedules and (problems := app.schedules.check()):
+        lines = "\n".join(["The fixture lowkiq: schedule entries of the app cannot fire:", *problems])
+        pytest.fail(lines, pytrace=False)

@@ -1,5 +1,6 @@
 """The server of a test process: an embedded one in a folder of its own, or one that the environment names."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,7 +53,7 @@ def open_server(folder: Path | None = None, url: str | None = None, process_numb
 
     with (
         TemporaryDirectory(prefix="lowkiq") as made,
-        open_embedded(folder or Path(made)) as embedded,
+        open_embedded(folder or Path(made), os.environ.get("LOWKIQ_EMBEDDED_SERVER")) as embedded,
         _client_of(embedded.url) as (own, client),
     ):
         yield OwnServer(own, client)

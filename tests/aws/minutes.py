@@ -1,5 +1,6 @@
 """Minutes of a stack, one after the other, and what its function published in each: series for alarms."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -7,11 +8,11 @@ from lowkiq_lambda import LowkiqError
 from lowkiq_lambda.testing import ManualClock
 from tests.aws.functions import DrainFunction
 
-TICK: Final = {"tick": True}
+TICK: Final[Mapping[str, object]] = {"tick": True}
 METRICS: Final = ("oldest_due_age", "dead", "held", "schedules_missed")
-INVOCATIONS: Final = "invocations"
-FAILURES: Final = "failures"
-"""What Lambda puts into the failure queue: an event that failed, as none is tried again."""
+INVOCATIONS: Final = "Invocations"
+ERRORS: Final = "errors"
+"""Lambda's own count of invocations that failed; zeros of others."""
 
 
 class Minutes:
@@ -19,16 +20,16 @@ class Minutes:
 
     def __init__(self, drain: DrainFunction, clock: ManualClock) -> None:
         self._drain, self.clock, self.install = drain, clock, drain.install
-        self.series: dict[str, list[float | None]] = {name: [] for name in (*METRICS, INVOCATIONS, FAILURES)}
+        self.series: dict[str, list[float | None]] = {name: [] for name in (*METRICS, INVOCATIONS, ERRORS)}
 
     def __getitem__(self, name: str) -> list[float | None]:
         return self.series[name]
 
-    def go_on(self, count: int = 1, *, ticks: bool = True) -> "Minutes":
-        """So many minutes; without `ticks` nothing invokes the function."""
+    def go_on(self, count: int = 1, *, ticks: bool = True, event: Mapping[str, object] = TICK) -> "Minutes":
+        """So many minutes, each with the event; without `ticks` nothing invokes the function."""
         for _ in range(count):
             ends_at = self.clock.time() + 60
-            self._note(invoked=ticks)
+            self._note(event if ticks else None)
             self.clock.advance(max(0.0, ends_at - self.clock.time()))
         return self
 
@@ -37,15 +38,16 @@ class Minutes:
         self.series = {name: values * (1 + times) for name, values in self.series.items()}
         return self
 
-    def _note(self, *, invoked: bool) -> None:
+    def _note(self, event: Mapping[str, object] | None) -> None:
         before, failed = len(self._drain.blobs), True
+        invoked = event is not None
         if invoked:
             with suppress(LowkiqError):
-                self._drain(TICK)
+                self._drain(event)
                 failed = False
         published = self._drain.blobs[before:]
         for name in METRICS:
             values = [value for blob in published for value in blob.get(name, [])]
             self.series[name].append(max(values) if values else None)
         self.series[INVOCATIONS].append(1.0 if invoked else None)
-        self.series[FAILURES].append(1.0 if invoked and failed else None)
+        self.series[ERRORS].append(float(failed) if invoked else None)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch
+from lowkiq_lambda import Batch, Lowkiq
 from lowkiq_lambda.testing import ManualClock
-from tests.aws.alarms import Series
+from tests.aws.alarms import FURTHER, Recorded, Series, chosen, states
 from tests.aws.alarms import rings as heard
 from tests.aws.functions import DrainFunction
-from tests.aws.minutes import FAILURES, INVOCATIONS, Minutes
+from tests.aws.minutes import ERRORS, INVOCATIONS, Minutes
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes, failing
 from tests.kit.servers import MakeServer
@@ -21,21 +21,22 @@ from tests.kit.workers import declare, jobs_of
 Alarms = dict[str, dict[str, Any]]
 
 QUIET = ("FailureAlarm", "SilenceAlarm", "OldestDueAlarm", "DeadAlarm")
-WATCHED = {
-    "FailureAlarm": FAILURES,
-    "SilenceAlarm": INVOCATIONS,
-    "OldestDueAlarm": "oldest_due_age",
-    "DeadAlarm": "dead",
-    "HeldIdsAlarm": "held",
-    "MissedScheduleAlarm": "schedules_missed",
-}
-"""The series of each alarm of a stack that takes nothing from elsewhere."""
+DEPLOYED = {"HasAlarmTopic": True, "PublishesMetrics": True}
+"""A stack with a topic, with metrics, and with a standard inbox."""
+WATCHED = ("SilenceAlarm", "OldestDueAlarm", "DeadAlarm", "HeldIdsAlarm", "MissedScheduleAlarm")
+"""The alarms on one metric, of a stack that takes nothing from elsewhere."""
 
 
 @pytest.fixture(scope="module")
 def alarms(resources: dict[str, dict[str, Any]]) -> Alarms:
     """The properties of each alarm, by its name in the template."""
-    return {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::CloudWatch::Alarm"}
+    return deployed(resources, DEPLOYED)
+
+
+def deployed(resources: dict[str, dict[str, Any]], conditions: dict[str, bool]) -> Alarms:
+    """The properties of each alarm in a stack where these conditions hold."""
+    found = {name: one["Properties"] for name, one in resources.items() if one["Type"] == "AWS::CloudWatch::Alarm"}
+    return {name: chosen(one, conditions) for name, one in found.items()}
 
 
 @pytest.fixture
@@ -44,14 +45,16 @@ def minutes(drain: DrainFunction, clock: ManualClock) -> Minutes:
     return Minutes(drain, clock)
 
 
-def rings(alarms: Alarms, name: str, minutes: Series) -> list[str]:
+def rings(alarms: Alarms, name: str, minutes: Recorded) -> list[str]:
     """What the topic hears of an alarm through these minutes."""
     return heard(alarms[name], minutes)
 
 
 def told(alarms: Alarms, minutes: Minutes) -> dict[str, list[str]]:
     """What the topic hears of each alarm through recorded minutes, of those that ever ring."""
-    each = {name: rings(alarms, name, minutes[series]) for name, series in WATCHED.items()}
+    each = {name: rings(alarms, name, minutes[alarms[name]["MetricName"]]) for name in WATCHED}
+    # Of the queue's numbers nothing is there in time.
+    each["FailureAlarm"] = rings(alarms, "FailureAlarm", {"errors": minutes[ERRORS]})
     return {name: changes for name, changes in each.items() if {*changes} - {"OK"}}
 
 
@@ -156,15 +159,85 @@ def test_jobs_that_fail_and_are_done_later_ring_nothing(
     assert {} == told(alarms, minutes)
 
 
-def test_ticks_that_stop_are_told_once(alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str) -> None:
-    """A function that nobody invokes any more rings, once, until it is invoked again."""
+def test_ticks_that_stop_ring_until_they_come_again(
+    alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
+) -> None:
+    """ALARM, which pagers take, and not INSUFFICIENT_DATA; once, and for as long as nothing ticks."""
     app = make_app()
     declare(app, queue_name, Notes())
     minutes.install(app)
 
-    minutes.go_on(3, ticks=False).go_on(20).go_on(30, ticks=False).go_on(5)
+    minutes.go_on(20).go_on(30, ticks=False)
 
-    assert {"SilenceAlarm": ["OK", "INSUFFICIENT_DATA", "OK"]} == told(alarms, minutes)
+    assert {"SilenceAlarm": ["OK", "ALARM"]} == told(alarms, minutes)
+    assert {"SilenceAlarm": ["OK", "ALARM", "OK"]} == told(alarms, minutes.go_on(5))
+
+
+def make_late(minutes: Minutes, app: Lowkiq, queue_name: str) -> None:
+    """Ten minutes of ticks, in which jobs wait for too long."""
+    worker = declare(app, queue_name, lambda _batch: minutes.clock.advance(20), batch_size=1)
+    minutes.install(app)
+    minutes.go_on(5)
+    worker.perform_async(jobs_of([str(number) for number in range(40)]))
+    minutes.go_on(10)
+
+
+def expect_no_all_clear(alarms: Alarms, minutes: Minutes) -> None:
+    """The jobs still wait: the alarm on their age rings, and that for silence besides."""
+    heard = told(alarms, minutes)
+    assert ["OK", "ALARM"] == heard["OldestDueAlarm"] == heard["SilenceAlarm"]
+    for further in FURTHER:
+        assert "ALARM" == states(alarms["OldestDueAlarm"], minutes["oldest_due_age"], further=further)[-1]
+
+
+def test_late_jobs_ring_on_when_schedules_are_off(
+    alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
+) -> None:
+    """Somebody has disabled them amid an incident."""
+    make_late(minutes, make_app(), queue_name)
+
+    minutes.go_on(30, ticks=False)
+
+    expect_no_all_clear(alarms, minutes)
+
+
+def test_late_jobs_ring_on_when_redis_is_away(
+    alarms: Alarms, minutes: Minutes, make_app: MakeApp, make_server: MakeServer, queue_name: str
+) -> None:
+    """Then ticks fail, and publish nothing."""
+    own = make_server()
+    make_late(minutes, make_app(redis_url=own.url, redis_timeout=0.1), queue_name)
+
+    own.kill()
+    minutes.go_on(30)
+
+    expect_no_all_clear(alarms, minutes)
+
+
+def test_ticks_that_stop_beside_other_drains_ring(
+    alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
+) -> None:
+    """The schedules of shards, and pushes that wake, go on invoking the function; its tick is missed all the same."""
+    app = make_app()
+    declare(app, queue_name, Notes())
+    minutes.install(app)
+
+    minutes.go_on(10).go_on(15, event={"shard": 0})
+
+    assert [1.0] * 25 == minutes[INVOCATIONS]
+    assert {"SilenceAlarm": ["OK", "ALARM"]} == told(alarms, minutes)
+
+
+def test_a_stack_without_metrics_tells_of_invocations_that_stop(resources: dict[str, dict[str, Any]]) -> None:
+    """There Lambda's own count has to do."""
+    alarm = deployed(resources, {"HasAlarmTopic": True})["SilenceAlarm"]
+
+    assert ("AWS/Lambda", "Invocations", "FunctionName") == (
+        alarm["Namespace"],
+        alarm["MetricName"],
+        alarm["Dimensions"][0]["Name"],
+    )
+    assert ["OK", "ALARM", "OK"] == heard(alarm, [4.0] * 10 + [None] * 10 + [4.0] * 10)
 
 
 def test_what_died_while_ticks_were_away_rings_with_the_first_of_them(
@@ -208,10 +281,10 @@ def test_a_late_minute_rings_nothing(alarms: Alarms) -> None:
     assert ["OK"] == rings(alarms, "SilenceAlarm", ([1.0] * 3 + [None] * 4) * 5 + [1.0])
 
 
-def test_e28_redis_out_of_reach_rings_once(
+def test_e28_redis_out_of_reach_rings(
     alarms: Alarms, minutes: Minutes, make_app: MakeApp, make_server: MakeServer, queue_name: str
 ) -> None:
-    """E-28: each event ends in the failure queue; nothing is published meanwhile, and nothing else rings for that."""
+    """E-28: each event fails, and nothing is published: at once the one rings, then the other, and both go on."""
     own = make_server()
     app = make_app(redis_url=own.url, redis_timeout=0.1)
     declare(app, queue_name, Notes())
@@ -219,33 +292,114 @@ def test_e28_redis_out_of_reach_rings_once(
 
     minutes.go_on(6)
     own.kill()
-    minutes.go_on(12)
+    minutes.go_on(1)
+    first = told(alarms, minutes)
+    minutes.go_on(11)
 
     assert [None] * 12 == minutes["dead"][6:]
-    assert {"FailureAlarm": ["OK", "ALARM"]} == told(alarms, minutes)
+    assert {"FailureAlarm": ["OK", "ALARM"]} == first
+    assert {"FailureAlarm": ["OK", "ALARM"], "SilenceAlarm": ["OK", "ALARM"]} == told(alarms, minutes)
 
 
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize("name", [name for name in QUIET if name != "SilenceAlarm"])
 def test_a_first_deploy_rings_no_alarm(alarms: Alarms, name: str) -> None:
-    """A stack publishes nothing before its first ticks, and no alarm takes that for a fault."""
-    first_ticks: Series = [None] * 6 + [1.0 if name == "SilenceAlarm" else 0.0] * 30
+    """A stack publishes nothing before its first ticks, and takes that for no fault; but for silence."""
+    minutes: Series = [None] * 6 + [0.0] * 30
+    first_ticks = {"errors": minutes} if name == "FailureAlarm" else minutes
 
     assert "ALARM" not in rings(alarms, name, first_ticks)
 
 
-def test_each_failure_is_told(alarms: Alarms) -> None:
-    """An event that fails rings; so does one a day later, though nobody emptied the queue in between."""
+def test_a_first_deploy_rings_once_for_silence_and_then_is_quiet(alarms: Alarms) -> None:
+    """Until the first tick there is silence, and a new alarm looks back; so each learns that the topic reaches them."""
+    assert ["ALARM", "OK"] == rings(alarms, "SilenceAlarm", [None] * 2 + [0.0] * 30)
+
+
+def test_a_stack_that_is_switched_off_has_no_alarm_for_silence(
+    resources: dict[str, dict[str, Any]], template: dict[str, Any]
+) -> None:
+    """With ScheduleState=DISABLED silence is what was asked for."""
+    assert "SchedulesFire" == resources["SilenceAlarm"]["Condition"]
+    assert {"Fn::Equals": [{"Ref": "ScheduleState"}, "ENABLED"]} == template["Conditions"]["SchedulesFire"]
+
+
+@pytest.mark.parametrize("counted", ["errors", "dropped"])
+def test_a_failure_is_told_before_the_failure_queue_has_numbers(alarms: Alarms, counted: str) -> None:
+    """An invocation that fails, and an event that was refused for too long, by Lambda's own count: within a minute.
+
+    SQS may publish a quarter of an hour late what was put into a queue that rested.
+    """
+    minutes: Series = [0.0] * 10 + [1.0]
+    late: Series = [None] * 11
+
+    assert ["OK", "ALARM"] == rings(alarms, "FailureAlarm", {counted: minutes, "lost": late})
+    assert ["OK", "ALARM", "OK"] == rings(
+        alarms, "FailureAlarm", {counted: [*minutes, *[0.0] * 9], "lost": [None] * 20}
+    )
+
+
+def test_what_lambda_never_saw_is_told_by_the_failure_queue(alarms: Alarms) -> None:
+    """An event that a schedule lost rings; so does one a day later, though nobody emptied the queue in between."""
     # SQS publishes zeros for as long as a queue is in use, and nothing later.
-    minutes = [None] * 5 + [1.0] + [0.0] * 60 + [None] * 60 + [2.0] + [0.0] * 60
+    lost = [None] * 5 + [1.0] + [0.0] * 60 + [None] * 60 + [2.0] + [0.0] * 60
+    minutes: dict[str, Series] = {"errors": [0.0] * len(lost), "lost": lost}
 
     assert ["OK", "ALARM", "OK", "ALARM", "OK"] == rings(alarms, "FailureAlarm", minutes)
 
 
-@pytest.mark.parametrize(("name", "late"), [("InboxLateAlarm", 400.0), ("StreamLateAlarm", 400_000.0)])
-def test_what_waits_too_long_to_come_in_rings(alarms: Alarms, name: str, late: float) -> None:
-    """Three of five minutes above the limit ring; a source in which nothing waits publishes nothing."""
-    assert ["OK", "ALARM", "OK"] == rings(alarms, name, [None] * 9 + [late] * 9 + [0.0] * 9)
-    assert ["OK"] == rings(alarms, name, ([0.0] * 4 + [late]) * 6)
+def test_refusals_that_lambda_makes_up_for_ring_nothing(alarms: Alarms) -> None:
+    """A small account refuses some of a minute's drains, and Lambda tries them again: the alarm has no such metric."""
+    watched = [one["MetricStat"]["Metric"]["MetricName"] for one in alarms["FailureAlarm"]["Metrics"][1:]]
+
+    assert ["Errors", "AsyncEventsDropped", "NumberOfMessagesSent"] == watched
+
+
+def test_changes_that_wait_too_long_ring(alarms: Alarms) -> None:
+    """Three of five minutes above the limit ring; a stream in which nothing waits publishes nothing."""
+    late = 400_000.0
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "StreamLateAlarm", [None] * 9 + [late] * 9 + [0.0] * 9)
+    assert ["OK"] == rings(alarms, "StreamLateAlarm", ([0.0] * 4 + [late]) * 6)
+
+
+@pytest.mark.parametrize("fifo", [True, False])
+def test_messages_that_wait_too_long_to_come_in_ring(resources: dict[str, dict[str, Any]], fifo: bool) -> None:  # noqa: FBT001 - a parameter
+    """Three of five minutes above the limit ring; an inbox in which nothing waits publishes nothing."""
+    alarms = deployed(resources, {**DEPLOYED, "InboxIsFifo": fifo})
+
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "InboxLateAlarm", {"age": [None] * 9 + [400.0] * 9 + [0.0] * 9})
+    assert ["OK"] == rings(alarms, "InboxLateAlarm", {"age": ([0.0] * 4 + [400.0]) * 6})
+
+
+def test_a_standard_inbox_whose_messages_leave_its_age_rings_on(alarms: Alarms) -> None:
+    """Redis is away: after nine minutes each message was received three times, and SQS leaves it out of the age.
+
+    Each try hides a message for three minutes, so that hardly one is visible when SQS counts.
+    """
+    away = 60
+    minutes: dict[str, Series] = {
+        "age": [0.0] * 5 + [60.0 * (minute + 1) for minute in range(9)] + [0.0] * (away - 9) + [0.0] * 10,
+        "waiting": [0.0] * 5 + [float(minute % 3 == 0) for minute in range(away)] + [0.0] * 10,
+        "flying": [0.0] * 5 + [float(minute % 3 > 0) for minute in range(away)] + [0.0] * 10,
+        "taken": [7.0] * 5 + [0.0] * away + [20.0] + [7.0] * 9,
+    }
+
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "InboxLateAlarm", minutes)
+    for further in FURTHER:
+        found = states(alarms["InboxLateAlarm"], minutes, further=further)
+        assert ["ALARM"] * (away - 5) == found[11 : 11 + away - 5]
+
+
+def test_a_busy_standard_inbox_rings_nothing(alarms: Alarms) -> None:
+    """Messages are in flight whenever SQS counts, and are taken out; a seldom one is met amid its way once."""
+    busy: dict[str, Series] = {"age": [1.0] * 30, "waiting": [3.0] * 30, "flying": [40.0] * 30, "taken": [900.0] * 30}
+    seldom: dict[str, Series] = {
+        "age": [0.0] * 30,
+        "waiting": ([1.0] + [0.0] * 4) * 6,
+        "flying": [0.0] * 30,
+        "taken": ([0.0, 1.0] + [0.0] * 3) * 6,
+    }
+
+    assert ["OK"] == rings(alarms, "InboxLateAlarm", busy) == rings(alarms, "InboxLateAlarm", seldom)
 
 
 @pytest.mark.parametrize("name", ["IngestErrorAlarm", "IngestThrottleAlarm"])
@@ -253,6 +407,15 @@ def test_ingest_that_fails_or_is_refused_rings(alarms: Alarms, name: str) -> Non
     """A function that nothing invokes publishes neither, one that works publishes zeros: neither rings."""
     assert ["OK", "ALARM", "OK"] == rings(alarms, name, [None] * 10 + [0.0] * 10 + [1.0] + [0.0] * 29)
     assert ["OK"] == rings(alarms, name, [None] * 10 + [0.0] * 20 + [None] * 20)
+
+
+@pytest.mark.parametrize("visibility", [3, 10])
+def test_records_that_fail_again_and_again_ring_on(alarms: Alarms, visibility: int) -> None:
+    """A message that fails is away for its queue's visibility timeout, of three or ten minutes, and fails again."""
+    failing: list[float | None] = ([1.0] + [None] * (visibility - 1)) * (60 // visibility)
+
+    assert ["OK", "ALARM"] == rings(alarms, "FailedRecordAlarm", [None] * 10 + failing)
+    assert ["OK", "ALARM", "OK"] == rings(alarms, "FailedRecordAlarm", [None] * 10 + failing + [None] * 40)
 
 
 def test_messages_that_are_set_aside_ring_until_somebody_has_looked(alarms: Alarms) -> None:

@@ -180,7 +180,7 @@ class Trips:
 
 def hold(app: Lowkiq, shard: Any) -> None:
     """As another process that died would."""
-    app.backend.client.hset(shard.key("meta"), mapping={"until": FAR, "nonce": "other"})
+    app.backend.client.hset(shard.key("meta"), mapping={"until": FAR, "ttl": FAR, "nonce": "other"})
 
 
 def pause(app: Lowkiq, shard: Any) -> None:

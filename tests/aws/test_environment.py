@@ -13,8 +13,7 @@ from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.aws.environment import environment
 from lowkiq_lambda.aws.iam import IamCredentials
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import AppNotFound
+from lowkiq_lambda.errors import AppNotFound, ConfigError
 from tests.aws.functions import DrainFunction, Install, overdue
 from tests.aws.manager import ARN, secrets_manager
 from tests.kit.apps import MakeApp, closing_app

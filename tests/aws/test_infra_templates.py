@@ -98,7 +98,7 @@ def test_a_function_for_some_queues_is_told_which(templates: Templates) -> None:
     assert {"Ref": "Queues"} == variables["LOWKIQ_QUEUES"]
     assert set() == variables.keys() - known
     assert "{}" == schedule["Target"]["Input"]
-    assert (0, 60) == (
+    assert (0, 600) == (
         function["EventInvokeConfig"]["MaximumRetryAttempts"],
         function["EventInvokeConfig"]["MaximumEventAgeInSeconds"],
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -89,3 +90,29 @@ def test_sk1_the_beats_of_a_short_invocation_travel_with_its_calls(own_server: S
     beats = [[one for one in each if one[1] in (alive, orders)] for each in asked]
     both = [("hset", alive, False), ("hdel", alive, False), ("hdel", orders, False)]
     assert [both, [], both] == beats
+
+
+def test_a_beat_behind_the_last_look_is_taken_back(
+    app: Lowkiq, drain: DrainFunction, own_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SK-1: the thread may beat once more when the end is told already; the next call of the environment mends it."""
+    worker = app.worker(queue_name="queue", shards_count=1)(print)
+    worker.perform_async(overdue("a"))
+    drain.install(app, stay=0)
+    probe_each = app.drainer.probe_each
+    alive = ProcessesRef().keys[0]
+    looks: list[int] = []
+
+    def looked(*args: Any, **options: Any) -> Any:
+        found = probe_each(*args, **options)
+        looks.append(own_server.admin.hlen(alive))
+        if len(looks) == 2:
+            eventually(lambda: own_server.admin.hlen(alive), what="a beat of the thread")
+        return found
+
+    monkeypatch.setattr(app.drainer, "probe_each", looked)
+    drain()
+    assert [0, 0] == looks
+    drain()
+
+    assert [] == [*app.processes()]

@@ -8,14 +8,15 @@ from lowkiq_lambda.aws.events import BadEvent, selected
 from lowkiq_lambda.aws.fan_out import start_drains
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.aws.tick import Tick
+from lowkiq_lambda.aws.ticking import tick_alone
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock
-from tests.aws.functions import DrainFunction
+from tests.aws.functions import DrainFunction, FunctionContext
 from tests.aws.invocations import Invocations
 from tests.aws.minutes import TICK
 from tests.kit.apps import MakeApp
-from tests.kit.handlers import failing
+from tests.kit.handlers import Notes, failing
 from tests.kit.moving import Both
 from tests.kit.workers import declare, jobs_of
 
@@ -104,3 +105,26 @@ def test_burials_are_told_once_though_a_mover_died_between_two_counts(
         drain(TICK)
 
     assert [0.0, len(IDS), 0.0, 1.0, 1.0] == drain.values("dead")
+
+
+@pytest.mark.parametrize("settings", [{}, {"fan_out": True}, {"other_queues": True}], ids=["", "fans out", "others"])
+def test_a_tick_names_shards_without_a_schedule(
+    make_app: MakeApp, queue_name: str, caplog: pytest.LogCaptureFixture, settings: dict[str, bool]
+) -> None:
+    """Five schedules and eight shards: nothing would drain three of them, but for the tick or another function."""
+    app = make_app()
+    worker = declare(app, queue_name, Notes(), shards_count=5)
+    given: dict[str, Any] = settings | ({"other_queues": queue_name} if settings.get("other_queues") else {})
+    ticking = Settings(scheduled_shards="0,1,2,3,4", drain_function="drain", **given)
+
+    tick_alone(app, ticking, FunctionContext(30.0), Invocations())
+    before = [message for message in caplog.messages if "no schedule" in message]
+    app.reshard(worker, to=8)
+    tick_alone(app, ticking, FunctionContext(30.0), Invocations())
+
+    sentence = (
+        f"{queue_name}: shards 5, 6, 7 have no schedule and FanOut is off. Deploy with the ShardIndexes that "
+        "`lowkiq drain-schedules indexes` prints, or with FanOut=true."
+    )
+    told = [message for message in caplog.messages if "no schedule" in message]
+    assert ([], [] if settings else [sentence]) == (before, told)

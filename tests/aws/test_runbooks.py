@@ -1,8 +1,15 @@
 """Each alarm of a template has a page that tells what to do, and each page its alarm."""
 
 import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
+
+import botocore.session
+import pytest
+from botocore import xform_name
 
 ROOT: Final = Path(__file__).parents[2]
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
@@ -34,6 +41,44 @@ def test_each_page_of_the_stack_tells_what_it_means_what_to_do_and_when_it_ends(
         assert title.endswith(f"({alarm})"), page
         assert [*PARTS] == parts, page
         assert "lowkiq " in text, page
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """The words of each command of AWS in the blocks of a page, those in `$(...)` too."""
+    for block in re.findall(r"^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for found in re.findall(r"(?:^|\$\()(aws .*?)(?:\)$|$)", block.replace("\\\n", ""), re.MULTILINE):
+            yield shlex.split(found)
+
+
+@pytest.mark.parametrize("page", sorted(RUNBOOKS.glob("*.md")), ids=lambda page: page.stem)
+def test_commands_of_aws_run_as_they_are_printed(template: dict[str, Any], page: Path) -> None:
+    """AWS knows the command and its options; the stack has the functions, logs, outputs and resources that it names."""
+    parts = {name: one["Properties"] for name, one in template["Resources"].items() if "Properties" in one}
+    functions = {part["FunctionName"]["Fn::Sub"] for part in parts.values() if "Handler" in part}
+    groups = {part["LogGroupName"]["Fn::Sub"] for part in parts.values() if "LogGroupName" in part}
+    for _, service, operation, *words in commands_of(page.read_text()):
+        given = {word.removeprefix("--"): value for word, value in pairwise([*words, ""]) if word.startswith("--")}
+
+        assert set() == given.keys() - options_of(service, operation)
+        assert of_any_stack(given.get("function-name", "lowkiq-drain")) in functions
+        assert of_any_stack(given.get("log-group-name", "/aws/lambda/lowkiq-drain")) in groups
+        assert given.get("logical-resource-id", "FailureQueue") in parts
+        assert {*re.findall(r"OutputKey=='(\w+)'", given.get("query", ""))} <= template["Outputs"].keys()
+        # A group of schedules has a name of its own, which the stack tells.
+        assert given.get("group-name", "$group") == "$group"
+
+
+def options_of(service: str, operation: str) -> set[str]:
+    """Those that the command of AWS takes."""
+    model = botocore.session.get_session().get_service_model(service)
+    names = {xform_name(name, "-"): name for name in model.operation_names}
+    taken = model.operation_model(names[operation]).input_shape
+    return {"query", "output"} | {xform_name(name, "-") for name in (taken.members if taken else ())}
+
+
+def of_any_stack(name: str) -> str:
+    """As the template has the name of what the stack `lowkiq` has."""
+    return name.replace("lowkiq", "${AWS::StackName}", 1)
 
 
 def test_each_page_stands_in_the_docs() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from datetime import datetime, timedelta
+from traceback import format_exception
 
 import pytest
 from aws_lambda_powertools.utilities.parameters import base
@@ -87,6 +88,57 @@ def test_what_cannot_be_used_is_logged_and_changes_nothing(
     assert says in caplog.text
     assert "second" not in caplog.text
     assert ("redis://db:6380/1", FIRST) == (secret.url, secret())
+
+
+JSON_SECRET = '{"username":"app","password":"S3CRETPW","user_arn":"arn:aws:elasticache:eu-west-1:1:user:app"}'  # noqa: S105 - of nobody
+
+
+def test_the_json_of_a_managed_rotation_signs_in_to_the_server_of_the_url(
+    told: CountedSecret, clock: ManualClock
+) -> None:
+    """AWS writes user and password alone, and rotates them; the server stands in LOWKIQ_REDIS_URL."""
+    told.url = JSON_SECRET
+    secret = RedisSecret("arn", told, clock, server="rediss://cache:6380/0")
+
+    assert ("rediss://cache:6380/0", ("app", "S3CRETPW")) == (secret.url, secret())
+
+    told.url = JSON_SECRET.replace("S3CRETPW", "rotated")
+
+    assert secret.renew(("app", "S3CRETPW"))
+    assert ("app", "rotated") == secret()
+
+
+def test_the_json_of_a_secret_may_name_its_server(told: CountedSecret, clock: ManualClock) -> None:
+    """Rotation functions note host and port beside the password."""
+    told.url = '{"password": "S3CRETPW", "host": "cache", "port": 6380}'
+
+    secret = RedisSecret("arn", told, clock)
+
+    assert ("rediss://cache:6380", ("", "S3CRETPW")) == (secret.url, secret())
+
+
+@pytest.mark.parametrize(
+    ("text", "server", "says"),
+    [
+        (JSON_SECRET, "", "names no server"),
+        (JSON_SECRET, "redis://:S3CRETPW@cache", "has a password, too"),
+        ('{"password": ["S3CRETPW"]}', "redis://cache", "without the texts username and password"),
+        ('{"password": "S3CRETPW"', "redis://cache", "without the texts username and password"),
+        ('{"S3CRETPW": 1}', "redis://cache", "without the texts username and password"),
+        ("S3CRETPW", "redis://cache", r"redis_url='\*\*\*' is refused"),
+        ('["S3CRETPW"]', "redis://cache", r"redis_url='\*\*\*' is refused"),
+    ],
+)
+def test_p10_a_secret_that_cannot_be_used_is_refused_without_its_text(
+    told: CountedSecret, clock: ManualClock, text: str, server: str, says: str
+) -> None:
+    """P10: neither the error nor its chain has the password, whatever form the secret has."""
+    told.url = text
+
+    with pytest.raises(ConfigError, match=says) as refused:
+        RedisSecret("arn", told, clock, server=server)
+
+    assert "S3CRETPW" not in "".join(format_exception(refused.value))
 
 
 def test_a_search_is_logged_without_the_password(

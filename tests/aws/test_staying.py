@@ -132,3 +132,26 @@ def test_a_shard_that_somebody_else_has_is_not_waited_for(
     told, took = staying()
 
     assert (obstacle, 0.0) == (told["reason"], took)
+
+
+def test_p1_others_may_drain_the_shard_while_an_invocation_stays_for_it(
+    staying: Staying, make_app: MakeApp, clock: ManualClock, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: an invocation that waits has no lease: what is pushed meanwhile another process performs, and it the rest."""
+    worker = staying.declare(shards_count=1)
+    others, notes = make_app(), Notes()
+    declare(others, queue_name, notes, shards_count=1)
+    worker.perform_async([*jobs_of("c"), *jobs_of("a", delay=1.5)])
+    sleep = clock.sleep
+
+    def slept(seconds: float) -> None:
+        if not notes.ids:
+            worker.perform_async(jobs_of("b"))
+            others.drain(1.0)
+        sleep(seconds)
+
+    monkeypatch.setattr(clock, "sleep", slept)
+    told, _ = staying()
+
+    assert ([["b"]], [["c"], ["a"]]) == (notes.ids, staying.notes.ids)
+    assert {"done": 2} == told["counts"]

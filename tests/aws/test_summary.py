@@ -52,6 +52,19 @@ def test_a_summary_is_two_metrics_in_one_line(
     assert [{"oldest_due_age": 12.0, "dead": 0.0}] == [metrics_of(blob) for blob in drain.blobs]
 
 
+def test_payloads_that_the_morgue_lost_are_published(drain: DrainFunction, make_app: MakeApp, queue_name: str) -> None:
+    """P9: only where some are lost, as each metric costs."""
+    app = make_app(morgue_max_entries=1)
+    worker = declare(app, queue_name, failing("a", "b", "c"), max_retry_count=0)
+    drain.install(app)
+    worker.perform_async(jobs_of("abc"))
+
+    drain()
+    drain(TICK)
+
+    assert [2.0] == [metrics_of(blob)["trimmed"] for blob in drain.blobs]
+
+
 def test_without_metrics_nothing_is_published_and_nothing_kept(
     drain: DrainFunction, make_app: MakeApp, server: Server, queue_name: str
 ) -> None:

@@ -9,15 +9,18 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from lowkiq_lambda import Config
+from lowkiq_lambda import Config, Worker
 from lowkiq_lambda.aws import duty_task, queue_metrics, telemetry
 from lowkiq_lambda.aws.emf import METRICS
 from lowkiq_lambda.aws.settings import Settings
 from lowkiq_lambda.config import PlainSettings, variable_of
 from lowkiq_lambda.dashboard import hashed
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
+from tests.aws.alarms import chosen
 from tests.kit.templates import FUNCTIONS, INFRA, ROOT, run
 
+FAILED_RECORDS: Final = "records_failed"
+"""Published by the ingest function."""
 ELSEWHERE: Final = {"cold_start", "batch_duration", "slowest_batch", "lag_at_start", "lag_at_end"}
 
 # What AWS lets nobody limit to a resource.
@@ -86,6 +89,17 @@ def test_every_template_of_infra_has_its_page() -> None:
         assert re.search(r"Prices of us-east-1 in \w+ 20\d\d, .*; check them", page)
 
 
+def test_the_drain_and_its_schedules_stand_first(template: dict[str, Any]) -> None:
+    """A reader of template.yaml sees first what drains and when, then the dashboard, then ways in and alarms."""
+    names = list(template["Resources"])
+    places = [names.index(name) for name in ("DashboardFunction", "IngestFunction", "FailureAlarm")]
+
+    assert ["DrainFunction", "Fn::ForEach::DrainSchedules", "MinuteSchedule"] == [
+        name for name in names[:4] if name != "ScheduleGroup"
+    ]
+    assert sorted(places) == places
+
+
 def test_every_variable_is_a_setting(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
     """What the template puts into the environment of a function is read there."""
     kinds = (Settings, PlainSettings, DashboardSettings)
@@ -137,10 +151,10 @@ def test_a_drain_may_start_itself_where_it_has_to(
 
 
 def test_e24_lambda_repeats_no_tick_and_no_drain(resources: dict[str, dict[str, Any]]) -> None:
-    """E-24: what failed is done by the next minute's event, and one that is older than a minute is worth nothing."""
+    """E-24: what failed is done by the next minute's event; one that finds no concurrency waits ten minutes at most."""
     invoked = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
 
-    assert (0, 60) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"])
+    assert (0, 600) == (invoked["MaximumRetryAttempts"], invoked["MaximumEventAgeInSeconds"])
 
 
 def test_whom_a_claim_lets_in_api_gateway_has_checked(resources: dict[str, dict[str, Any]]) -> None:
@@ -202,33 +216,71 @@ def test_a_tick_outlives_a_passing_fault(resources: dict[str, dict[str, Any]]) -
         assert {"Ref": "ScheduleGroup"} == schedule["GroupName"]
 
 
-def test_every_shard_is_drained_once_a_minute(template: dict[str, Any], resources: dict[str, dict[str, Any]]) -> None:
-    """By the minute's schedule, unless shards have their own, or the tick stays; then that one only ticks."""
-    apart, all_apart = (template["Conditions"][name] for name in ("DrainsApart", "DrainsAllApart"))
-    by_minute = {"Fn::Equals": [{"Ref": "ShardSchedules"}, "false"]}
+INPUTS: Final = {True: '{"tick": true}', False: '{"tick": "only"}'}
 
-    assert {"Fn::Or": [{"Fn::Not": [by_minute]}, {"Condition": "IsPunctual"}]} == apart
-    assert {"Fn::And": [by_minute, {"Condition": "IsPunctual"}]} == all_apart
-    assert {"Fn::If": ["DrainsApart", '{"tick": "only"}', '{"tick": true}']} == (
-        resources["MinuteSchedule"]["Properties"]["Target"]["Input"]
+
+@pytest.mark.parametrize(
+    ("given", "shards", "apart", "with_ticks"),
+    [
+        ({}, True, False, False),
+        ({"ScheduleExpression": "rate(5 minutes)"}, True, False, False),
+        ({"ShardSchedules": "false"}, False, False, True),
+        ({"ShardSchedules": "false", "Punctual": "true"}, False, True, False),
+        ({"ShardSchedules": "false", "ScheduleExpression": "rate(5 minutes)"}, False, True, False),
+        ({"ShardSchedules": "none"}, False, False, False),
+    ],
+    ids=["by default", "expression", "one for all", "one, punctual", "one, expression", "none"],
+)
+def test_shards_are_drained_as_the_parameters_say(  # noqa: PLR0913, PLR0917 - the table's columns
+    template: dict[str, Any],
+    resources: dict[str, dict[str, Any]],
+    given: dict[str, str],
+    shards: bool,  # noqa: FBT001 - the choice itself
+    apart: bool,  # noqa: FBT001 - the choice itself
+    with_ticks: bool,  # noqa: FBT001 - the choice itself
+) -> None:
+    """Each by a schedule of its own, or all by one, behind the tick if nothing keeps it; the tick comes each minute."""
+    each, all_, minute = (resources[name] for name in ("DrainSchedule${ShardIndex}", "DrainSchedule", "MinuteSchedule"))
+    chosen, then, otherwise = minute["Properties"]["Target"]["Input"]["Fn::If"]
+
+    assert (shards, apart) == (holds(template, each["Condition"], given), holds(template, all_["Condition"], given))
+    assert INPUTS[with_ticks] == (then if holds(template, chosen, given) else otherwise)
+    assert ("cron(* * * * ? *)", "{}") == (
+        minute["Properties"]["ScheduleExpression"],
+        all_["Properties"]["Target"]["Input"],
     )
-    assert ("DrainsAllApart", "{}") == (
-        resources["DrainSchedule"]["Condition"],
-        resources["DrainSchedule"]["Properties"]["Target"]["Input"],
-    )
+    assert [{"Ref": "ScheduleExpression"}] * 2 == [one["Properties"]["ScheduleExpression"] for one in (each, all_)]
+
+
+def test_no_schedule_of_a_stack_is_disabled_but_by_people(resources: dict[str, dict[str, Any]]) -> None:
+    """What a stack does not need it does not have: a list of its schedules shows those that fire."""
+    schedules = of_kind(resources, "AWS::Scheduler::Schedule")
+
+    assert [{"Ref": "ScheduleState"}] * len(schedules) == [one["State"] for one in schedules.values()]
 
 
 def test_each_shard_index_has_a_schedule(template: dict[str, Any]) -> None:
-    """The schedules follow the parameter, and each tells its shard."""
+    """The schedules follow the parameter, each tells its shard, and the function is told which there are."""
     name, indexes, schedule = template["Resources"]["Fn::ForEach::DrainSchedules"]
     properties = schedule["DrainSchedule${ShardIndex}"]["Properties"]
+    told = template["Resources"]["DrainFunction"]["Properties"]["Environment"]["Variables"]["LOWKIQ_SCHEDULED_SHARDS"]
 
     assert ("ShardIndex", {"Ref": "ShardIndexes"}) == (name, indexes)
     assert {"Fn::Sub": '{"shard": ${ShardIndex}}'} == properties["Target"]["Input"]
+    assert {"Fn::If": ["DrainsEachShard", {"Fn::Join": [",", indexes]}, ""]} == told
 
 
-def test_no_resource_of_a_loop_has_a_condition(templates: dict[str, dict[str, Any]]) -> None:
-    """AWS's language extensions have been reported to refuse one; a schedule that is not wanted is disabled."""
+def test_the_default_indexes_are_those_of_a_worker(template: dict[str, Any]) -> None:
+    """Somebody who declares no shards_count need not name indexes; a rule on them knows the default, too."""
+    default = template["Parameters"]["ShardIndexes"]["Default"]
+    (assertion,) = template["Rules"]["IndexesAreForSchedulesOfShards"]["Assertions"]
+
+    assert [str(index) for index in range(Worker.shards_count)] == default.split(",")
+    assert [{"Ref": "ShardIndexes"}, default.split(",")] == assertion["Assert"]["Fn::EachMemberIn"]
+
+
+def test_a_condition_in_a_loop_stands_behind_the_type(templates: dict[str, dict[str, Any]]) -> None:
+    """CloudFormation's page on loops: a stack whose loop has its condition first cannot be made."""
     looped = [
         body
         for template in templates.values()
@@ -237,10 +289,7 @@ def test_no_resource_of_a_loop_has_a_condition(templates: dict[str, dict[str, An
         for body in loop[2].values()
     ]
 
-    assert [set()] * len(looped) == [body.keys() - {"Type", "Properties"} for body in looped]
-    assert [{"Fn::If": ["ShardSchedulesFire", "ENABLED", "DISABLED"]}] == [
-        body["Properties"]["State"] for body in looped
-    ]
+    assert [["Type", "Condition", "Properties"]] * len(looped) == [list(body) for body in looped]
 
 
 @pytest.mark.parametrize("page", ["deploy", "drain-schedules"])
@@ -256,7 +305,7 @@ def test_failed_events_are_not_tried_again(resources: dict[str, dict[str, Any]])
     """The next tick does what this one did not; what failed can be looked at."""
     invocation = resources["DrainFunction"]["Properties"]["EventInvokeConfig"]
 
-    assert (0, 60) == (invocation["MaximumRetryAttempts"], invocation["MaximumEventAgeInSeconds"])
+    assert 0 == invocation["MaximumRetryAttempts"]
     assert {"Fn::GetAtt": ["FailureQueue", "Arn"]} == invocation["DestinationConfig"]["OnFailure"]["Destination"]
 
 
@@ -314,18 +363,30 @@ def test_alarms_watch_metrics_that_there_are(
         *queue_metrics._OF_ALL,
         queue_metrics.HELD,
         queue_metrics.DEAD,
+        queue_metrics.TRIMMED,
         *duty_task.SCHEDULE_METRICS,
         *telemetry._COUNTED,
         *ELSEWHERE,
+        FAILED_RECORDS,
     }
     assert published == METRICS.keys()
-    alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
-    ours = [one for one in alarms.values() if one["Namespace"] == {"Ref": "MetricsNamespace"}]
+    ours = [one for one in watched(resources) if one["Namespace"] == {"Ref": "MetricsNamespace"}]
     shown = [metrics_shown(templates["cloudwatch-dashboard"], with_queues) for with_queues in (False, True)]
 
-    assert {"oldest_due_age", "dead", "held", "schedules_missed"} == {one["MetricName"] for one in ours}
+    assert {"oldest_due_age", "dead", "held", "schedules_missed", FAILED_RECORDS} == {one["MetricName"] for one in ours}
     assert [["function"]] * len(ours) == [[each["Name"] for each in one["Dimensions"]] for one in ours]
     assert {"oldest_due_age", "dead"} == shown[0] < shown[1] <= published
+
+
+def watched(resources: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What the alarms look at, of a stack that publishes metrics: the namespace, name and dimensions of each metric."""
+    for alarm in of_kind(resources, "AWS::CloudWatch::Alarm").values():
+        deployed = chosen(alarm, {"PublishesMetrics": True})
+        if "Metrics" not in deployed:
+            yield deployed
+        for one in deployed.get("Metrics", []):
+            if "MetricStat" in one:
+                yield one["MetricStat"]["Metric"]
 
 
 def metrics_shown(template: dict[str, Any], with_queues: bool) -> set[str]:  # noqa: FBT001 - the choice itself
@@ -339,15 +400,32 @@ def metrics_shown(template: dict[str, Any], with_queues: bool) -> set[str]:  # n
 
 
 def test_every_alarm_goes_to_the_topic(resources: dict[str, dict[str, Any]]) -> None:
-    """Failures, silence, age, dead, held, missed, late, set aside: a topic that is named is told of all."""
+    """Failures, silence, age, dead, held, missed, failed, late, set aside: a topic is told of each, and of its end."""
     alarms = of_kind(resources, "AWS::CloudWatch::Alarm")
     to_topic = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
-    metrics = {one["MetricName"] for one in alarms.values()}
-    ours = {"oldest_due_age", "dead", "held", "schedules_missed"}
-    of_queues = {"NumberOfMessagesSent", "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"}
-    assert {"Errors", "Throttles", "Invocations", "IteratorAge", *of_queues, *ours} == metrics
-    assert [to_topic] * len(alarms) == [one["AlarmActions"] for one in alarms.values()]
+    lambdas = {"Errors", "Throttles", "AsyncEventsDropped", "IteratorAge"}
+    ours = {"oldest_due_age", "dead", "held", "schedules_missed", FAILED_RECORDS}
+    of_queues = {
+        "NumberOfMessagesSent",
+        "NumberOfMessagesDeleted",
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesVisible",
+        "ApproximateNumberOfMessagesNotVisible",
+    }
+    assert {*lambdas, *of_queues, *ours} == {one["MetricName"] for one in watched(resources)}
+    assert [[to_topic, to_topic]] * len(alarms) == [[one["AlarmActions"], one["OKActions"]] for one in alarms.values()]
+
+
+def test_no_alarm_tells_by_a_lack_of_data(templates: dict[str, dict[str, Any]]) -> None:
+    """Rules and pagers that look for the state ALARM hear of each, and nobody has to look for INSUFFICIENT_DATA."""
+    flat = [one for template in templates.values() for one in template["Resources"].values() if isinstance(one, dict)]
+    alarms = [one["Properties"] for one in flat if one["Type"] == "AWS::CloudWatch::Alarm"]
+
+    assert alarms
+    for alarm in alarms:
+        assert "InsufficientDataActions" not in alarm
+        assert alarm["TreatMissingData"] in {"breaching", "notBreaching", "ignore"}
 
 
 def test_a_source_is_told_which_records_failed(resources: dict[str, dict[str, Any]]) -> None:
@@ -383,22 +461,10 @@ def test_a_stack_without_ways_in_has_nothing_of_them(
     template: dict[str, Any], resources: dict[str, dict[str, Any]]
 ) -> None:
     """By default none is made: each resource of theirs has a condition that the defaults do not meet."""
-    values = {name: str(one.get("Default", "")) for name, one in template["Parameters"].items()}
     conditions = {"HasInbox", "TakesQueue", "TakesStream", "TakesEvents", "Ingests"}
     of_ways_in = {name for name, one in resources.items() if one.get("Condition") in conditions}
 
-    def holds(name: str) -> bool:
-        def met(condition: Any) -> Any:
-            ((kind, given),) = condition.items()
-            if kind == "Condition":
-                return holds(given)
-            if kind == "Fn::Or":
-                return any(met(each) for each in given)
-            return evaluate(condition, values)
-
-        return bool(met(template["Conditions"][name]))
-
-    assert [] == [name for name in conditions if holds(name)]
+    assert [] == [name for name in conditions if holds(template, name, {})]
     assert {name for name in resources if name.startswith(("Ingest", "Inbox", "Stream", "Queue"))} <= of_ways_in
 
 
@@ -452,6 +518,7 @@ SECRET: Final = {"RedisSecretArn": "arn:aws:secretsmanager:eu-west-1:12345678901
 IAM: Final = {"RedisIamUser": "lowkiq", "RedisIamCache": "jobs"}
 CLAIMS: Final = {"DashboardClaims": "jwt", "DashboardOperators": "sub=olga"}
 ISSUER: Final = {"DashboardJwtIssuer": "https://issuer.example", "DashboardJwtAudience": "dashboard"}
+EIGHT: Final = "0,1,2,3,4,5,6,7"
 NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
 
 
@@ -465,8 +532,22 @@ NETWORK: Final = {"SubnetIds": "subnet-1,subnet-2", "SecurityGroupIds": "sg-1"}
         REDIS | IAM | NETWORK | {"RedisIamServerless": "true"},
         REDIS | CLAIMS | ISSUER,
         REDIS | {"DashboardClaims": "iam", "DashboardReaders": "accountId=123456789012"},
+        REDIS | {"ShardIndexes": EIGHT, "ScheduleExpression": "rate(5 minutes)"},
+        REDIS | {"ShardSchedules": "false", "ScheduleExpression": "rate(5 minutes)"},
+        REDIS | {"ShardSchedules": "none"},
     ],
-    ids=["url", "secret", "no url", "network", "iam", "claims of a token", "claims of a signature"],
+    ids=[
+        "url",
+        "secret",
+        "no url",
+        "network",
+        "iam",
+        "claims of a token",
+        "claims of a signature",
+        "schedules of shards",
+        "one schedule",
+        "no schedules",
+    ],
 )
 def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[str, str]) -> None:
     """A server that is named once, with all that signing in takes, is enough."""
@@ -478,7 +559,6 @@ def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[st
     [
         ({}, "Name the Redis server"),
         ({"RedisUrl": "-"}, "Name the Redis server"),
-        (REDIS | SECRET, "not both"),
         (REDIS | NETWORK | {"RedisIamUser": "lowkiq"}, "RedisIamUser needs RedisIamCache"),
         (REDIS | NETWORK | {"RedisIamCache": "jobs"}, "RedisIamCache needs RedisIamUser"),
         (SECRET | IAM | NETWORK, "give it as RedisUrl"),
@@ -490,6 +570,9 @@ def test_what_fits_together_is_deployed(template: dict[str, Any], given: dict[st
         (REDIS | CLAIMS | ISSUER | {"DashboardJwtAudience": ""}, "give DashboardJwtIssuer and DashboardJwtAudience"),
         (REDIS | {"DashboardClaims": "iam"}, "DashboardClaims needs"),
         (REDIS | {"DashboardReaders": "sub=rita"}, "say with DashboardClaims on whose"),
+        (REDIS | {"ShardSchedules": "false", "ShardIndexes": EIGHT}, "ShardIndexes names the shards"),
+        (REDIS | {"ShardSchedules": "none", "ShardIndexes": EIGHT}, "ShardIndexes names the shards"),
+        (REDIS | {"ShardSchedules": "none", "ScheduleExpression": "rate(5 minutes)"}, "says when shards are drained"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(template: dict[str, Any], given: dict[str, str], why: str) -> None:
@@ -499,9 +582,22 @@ def test_what_does_not_fit_together_is_refused(template: dict[str, Any], given: 
     assert why in refusal
 
 
+def holds(template: dict[str, Any], name: str, given: dict[str, str]) -> bool:
+    """Whether a condition of the template is met with these parameters."""
+    return bool(evaluate(template["Conditions"][name], values_of(template, given), template["Conditions"]))
+
+
+def values_of(template: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
+    """The parameters as functions see them: a list of texts, or a text."""
+    parameters = template["Parameters"]
+    texts = {name: str(one.get("Default", "")) for name, one in parameters.items()} | given
+    lists = {name for name, one in parameters.items() if one["Type"] == "CommaDelimitedList"}
+    return {name: text.split(",") if name in lists else text for name, text in texts.items()}
+
+
 def refusals(template: dict[str, Any], given: dict[str, str]) -> list[str]:
     """What CloudFormation says of these parameters by the template's rules."""
-    values = {name: str(one.get("Default", "")) for name, one in template["Parameters"].items()} | given
+    values = values_of(template, given)
     return [
         assertion["AssertDescription"]
         for rule in template["Rules"].values()
@@ -511,19 +607,24 @@ def refusals(template: dict[str, Any], given: dict[str, str]) -> list[str]:
     ]
 
 
-def evaluate(expression: Any, values: dict[str, str]) -> Any:
-    """What an expression of a rule comes to."""
+def evaluate(expression: Any, values: dict[str, Any], conditions: dict[str, Any] | None = None) -> Any:
+    """What an expression of a rule comes to, or of a condition beside `conditions`."""
+    if isinstance(expression, list):
+        return [evaluate(one, values, conditions) for one in expression]
     if not isinstance(expression, dict):
         return expression
     ((name, arguments),) = expression.items()
     if name == "Ref":
         return values[arguments]
-    found = [evaluate(one, values) for one in arguments]
+    if name == "Condition":
+        return evaluate((conditions or {})[arguments], values, conditions)
+    found = [evaluate(one, values, conditions) for one in arguments]
     functions: dict[str, Callable[[], bool]] = {
         "Fn::Equals": lambda: found[0] == found[1],
         "Fn::Not": lambda: not found[0],
         "Fn::And": lambda: all(found),
         "Fn::Or": lambda: any(found),
         "Fn::Contains": lambda: found[1] in found[0],
+        "Fn::EachMemberIn": lambda: set(found[0]) <= set(found[1]),
     }
     return functions[name]()

@@ -51,8 +51,8 @@ def history(app: Lowkiq, randomness: Random) -> None:
         rate = max(60.0, rate + randomness.gauss(0.0, 130.0) + (900.0 - rate) / 30)
         for name, (share, failing, _, _) in QUEUES.items():
             own = rate * share * randomness.uniform(0.6, 1.4)
-            slot = Slot(done=int(own), failed=int(own * failing * 2 * randomness.random()))
-            done[name] += slot.done
+            slot = Slot(ended=int(own), failed=int(own * failing * 2 * randomness.random()))
+            done[name] += slot.ended
             failed[name] += slot.failed
             for _ in range(5):
                 slot.took[bucket(randomness.lognormvariate(-4.5, 0.7))] += 1

@@ -20,10 +20,11 @@ def test_a_paused_queue_says_so_and_waits_until_it_is_resumed(app: Lowkiq, worke
 
     worker.perform_async([{"id": "held-back"}])
     app.drain()
-    page.goto(page.url.replace("shards", "job") + "&id=held-back")
+    shards = page.url
+    page.goto(shards.replace("shards", "job") + "&id=held-back")
     expect(page.get_by_text("Its queue is paused until an operator resumes it")).to_be_visible()
 
-    page.goto(page.url.replace("job", "shards"))
+    page.goto(shards)
     page.get_by_role("button", name="Resume").click()
     confirm(page, "Resume")
     expect(page.locator("tbody").get_by_text("paused", exact=True)).to_have_count(0)

@@ -65,8 +65,8 @@ def test_a_reader_is_shown_no_actions_and_refused_them(  # noqa: PLR0913, PLR091
     worker.perform_async([{"id": 1}])
     app.drain()
     page = visit(password=READER)
-    for path in ("waiting", "processing", "morgue", "shards", "job"):
-        page.goto(f"{site}{path}?queue={worker.queue_name}&id=1")
+    for path in ("waiting?", "processing?", "morgue?", "shards?", "job?id=1&"):
+        page.goto(f"{site}{path}queue={worker.queue_name}")
         expect(page.get_by_text("read only")).to_be_visible()
         assert [] == page.locator("form[method=post] button").filter(has_not_text="Sign out").all()
         assert [] == page.get_by_role("checkbox").all()

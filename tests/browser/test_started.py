@@ -57,7 +57,7 @@ def test_a_job_with_a_cursor_is_followed_until_it_is_done(app: Lowkiq, queue_nam
     expect(page.get_by_text("60 of 100 items, 1 interruption (the database is behind)")).to_be_visible()
     picture(page, "started-waiting")
 
-    page.goto(page.url.replace("/job?", "/waiting?"))
+    page.goto(page.url.replace("/job?", "/waiting?").removesuffix("&id=prices"))
     expect(page.get_by_role("row", name="prices")).to_contain_text("started 60 of 100 items")
     picture(page, "started-row")
     page.goto(page.url.partition("/waiting?")[0] + "/")

@@ -1,5 +1,6 @@
 """A page that is left open: it follows what happens, rests when nobody looks, and says when it cannot."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -90,6 +91,28 @@ def test_a_hidden_page_asks_for_nothing(worker: Any, visit: Visit) -> None:
     expect(page.get_by_role("status")).to_have_text("live")
 
 
+def test_a_page_whose_answer_is_late_says_how_old_its_numbers_are(worker: Any, visit: Visit) -> None:
+    """P9: it is not "live" until somebody gives up waiting, and is so again with the answer."""
+    page, held = watch(visit), list[Route]()
+    worker.perform_async([{"id": 1}])
+    pass_time(page)
+    expect(total(page, "Waiting")).to_have_text("1")
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/*", hold)
+
+    pass_time(page, 4_000)
+
+    expect(page.get_by_role("status")).to_have_text(re.compile(r"^as of \d\d:\d\d:\d\d$"))
+    expect(page.locator("#live")).to_have_attribute("data-state", "late")
+    for route in held:
+        route.continue_()
+    page.unroute("**/*")
+    expect(page.get_by_role("status")).to_have_text("live")
+
+
 def test_a_page_says_when_redis_is_away(durable: Server, worker: Any, visit: Visit, complaints: list[str]) -> None:
     """It keeps what it showed last, says that this is stale and why, and goes on by itself when Redis is back."""
     page = watch(visit)
@@ -99,7 +122,7 @@ def test_a_page_says_when_redis_is_away(durable: Server, worker: Any, visit: Vis
 
     durable.stop()
     pass_time(page)
-    expect(page.get_by_role("status")).to_have_text("Redis is unreachable")
+    expect(page.get_by_role("status")).to_have_text(re.compile(r"^Redis is unreachable, as of \d\d:\d\d:\d\d$"))
     expect(page.locator("#notice")).to_contain_text("Nothing answers at ")
     expect(total(page, "Waiting")).to_have_text("1")
     found = look_around(page, "redis-away")
@@ -134,7 +157,7 @@ def test_an_answer_that_is_not_ours_is_not_put_into_the_page(worker: Any, visit:
     for state, answer in answers.items():
         page.route("**/*", answer)
         pass_time(page)
-        expect(page.get_by_role("status")).to_have_text(state)
+        expect(page.get_by_role("status")).to_have_text(re.compile(f"^{re.escape(state)}, as of "))
         expect(total(page, "Waiting")).to_have_text("1")
         expect(page.locator("#notice")).to_be_empty()
         assert [] == look_around(page, state.replace(" ", "-"))
@@ -180,12 +203,12 @@ def test_the_chart_speaks_of_seconds_alone(app: Lowkiq, worker: Any, visit: Visi
     chart = page.locator("[data-chart]")
     most = page.locator(".most").inner_text().removesuffix("/s")
     step = int(chart.get_attribute("data-step") or "")
-    counts = [int(count) for count in (chart.get_attribute("data-done") or "").split()]
+    counts = [int(count) for count in (chart.get_attribute("data-ended") or "").split()]
     box = chart.locator("svg").bounding_box()
     assert box is not None
     place = counts.index(max(counts))
     page.mouse.move(box["x"] + box["width"] * place / (len(counts) - 1), box["y"] + 10)
 
-    expect(page.locator(".tip")).to_contain_text(f"done {max(counts) / step:.3g}/s")
+    expect(page.locator(".tip")).to_contain_text(f"ended {max(counts) / step:.3g}/s")
     assert max(counts) / step <= float(most)
     assert step > 1

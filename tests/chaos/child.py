@@ -1,14 +1,14 @@
 """A process that stops at named points, so that a test can kill or freeze it exactly there.
 
-`python -m tests.chaos.child ORDERS`. At a point it says so on standard output and waits for a line on its standard
-input. The points lie around the calls of the store, so the production code knows nothing of them.
+It is forked by a server that has imported this module. At a point it says so to the test, and waits for its answer. The
+points lie around the calls of the store, so the production code knows nothing of them.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
 from hashlib import sha1
+from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
@@ -51,19 +51,19 @@ class ChildLine(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: Ended | None = None
 
 
-def main(text: str) -> None:
+def main(text: bytes, test: Connection) -> None:
     """Do as ordered."""
     orders = msgspec.json.decode(text, type=Orders)
     if orders.upgraded:
         vars(backend)["script"] = upgraded_script
-    reach = stopping_at(orders.stops)
+    reach = stopping_at(orders.stops, test)
     for owner, method, name in CALLS:
         setattr(owner, method, stopping_around(getattr(owner, method), name, reach))
     try:
         ended = WORK[orders.work](orders, reach)
     except LowkiqError as error:
         ended = Ended(error=type(error).__name__)
-    tell(ChildLine(ended=ended))
+    tell(test, ChildLine(ended=ended))
 
 
 def visit(orders: Orders, reach: Reach) -> Ended:
@@ -91,15 +91,15 @@ def upgraded_script(name: str, groups: tuple[str, ...] = ()) -> Script:
     )
 
 
-def stopping_at(stops: Sequence[str]) -> Reach:
+def stopping_at(stops: Sequence[str], test: Connection) -> Reach:
     """Says that a point is reached, and waits, where that was ordered."""
     reached: Counter[str] = Counter()
 
     def reach(point: str) -> None:
         reached[point] += 1
         if point in stops or f"{point} {reached[point]}" in stops:
-            tell(ChildLine(at=point))
-            sys.stdin.readline()
+            tell(test, ChildLine(at=point))
+            test.recv_bytes()
 
     return reach
 
@@ -117,11 +117,6 @@ def stopping_around(call: Callable[..., Any], name: str, reach: Reach) -> Callab
     return with_points
 
 
-def tell(told: ChildLine) -> None:
+def tell(test: Connection, told: ChildLine) -> None:
     """Say it to the test."""
-    sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    test.send_bytes(msgspec.json.encode(told))

@@ -7,6 +7,7 @@ from lowkiq_lambda.store.inspect.jobs import JobReader
 from lowkiq_lambda.store.inspect.journal import read_places
 from lowkiq_lambda.store.inspect.metrics import queue_metrics
 from lowkiq_lambda.store.inspect.queries import Queries
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.keys import FEATURES, LIMITS, ShardRef
@@ -36,7 +37,7 @@ SCRIPTS = {path.stem for path in LUA.glob("*/*.lua") if path.parent.name not in 
 def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     """All that only reads."""
     reader = ShardReader(connected, 0.0, only(shard))
-    queries = Queries(JobReader(reader, load_json, bytes.decode))
+    queries = Queries(JobReader(reader, load_json, StoredErrors()))
     queries.fetch(["a", "b"])
     queries.morgue_fetch(["a", "b"])
     queries.range_by_id()
@@ -45,10 +46,10 @@ def look_at_everything(connected: Backend, shard: ShardRef) -> None:
     queries.morgue_range_by_id()
     queries.morgue_range_by_updated_at()
     queries.processing()
-    reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "a", "b"])])
+    reader.ask_each("filter_ids", [(shard, ["morgue", "", "", "", "", "", "", "line", "a", "b"])])
     reader.ask_each("damaged_records", [(shard, [100])])
     reader.read_each("is_limited", [shard])
-    reader.ask_each("error_texts", [(shard, ["waiting", "0", 100]), (shard, ["morgue", "0", 100])])
+    reader.ask_each("error_texts", [(shard, ["waiting", "0", 100, "line"]), (shard, ["morgue", "0", 100, "text"])])
     reader.ask_each("preview_redrive", [(shard, ["score", "0", "0", "a", "b"])])
     queries.processing_page()
     queries.search("a", "no")

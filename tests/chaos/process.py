@@ -1,34 +1,36 @@
 """A child process as a test handles it: wait until it stands at a point, then kill, freeze or release it."""
 
+import multiprocessing
 import os
 import queue
 import signal
-import subprocess
-import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
+from tests.chaos import child
 from tests.chaos.child import ChildLine, Orders
 from tests.chaos.scenario import Ended
+from tests.kit.waiting import eventually
 
-ROOT = Path(__file__).parents[2]
-TIMEOUT = 30.0
+TIMEOUT: Final = 30.0
+_FORKS: Final = multiprocessing.get_context("forkserver")
+# Imported once, by the server that forks: by the hundred the imports would take longer than the tests.
+_FORKS.set_forkserver_preload(["pytest", child.__name__])
 
 
 class Child:
     """Runs from the start of the block; killed at its end, if it still runs then."""
 
     def __init__(self, orders: Orders) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.child", msgspec.json.encode(orders).decode()],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._wire, childs_end = _FORKS.Pipe()
+        self._process = _FORKS.Process(target=child.main, args=(msgspec.json.encode(orders), childs_end), daemon=True)
+        self._process.start()
+        childs_end.close()
         self._told: queue.SimpleQueue[ChildLine] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -36,6 +38,7 @@ class Child:
     @property
     def pid(self) -> int:
         """Its process."""
+        assert self._process.pid is not None
         return self._process.pid
 
     def wait_at(self, point: str) -> None:
@@ -45,9 +48,7 @@ class Child:
 
     def go_on(self) -> None:
         """Release it from the point where it stands."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
-        self._process.stdin.flush()
+        self._wire.send_bytes(b"")
 
     def ended(self) -> Ended:
         """How its work ended."""
@@ -57,17 +58,19 @@ class Child:
 
     def code(self) -> int:
         """The exit code, once it has ended by itself."""
-        return self._process.wait(TIMEOUT)
+        self._process.join(TIMEOUT)
+        assert self._process.exitcode is not None, f"the child has not ended in {TIMEOUT} s"
+        return self._process.exitcode
 
     def kill(self) -> None:
         """SIGKILL; returns when the process is gone."""
         self._process.kill()
-        self._process.wait(TIMEOUT)
+        self._process.join(TIMEOUT)
 
     def freeze(self) -> None:
         """SIGSTOP; returns when it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitpid(self.pid, os.WUNTRACED)
+        eventually(lambda: _state_of(self.pid) == "T", what="the process's standing still")
 
     def thaw(self) -> None:
         """SIGCONT."""
@@ -81,11 +84,15 @@ class Child:
     ) -> None:
         self.kill()
         self._reader.join(TIMEOUT)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        self._wire.close()
+        self._process.close()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._told.put(msgspec.json.decode(line, type=ChildLine))
+        with suppress(EOFError, OSError):
+            while True:
+                self._told.put(msgspec.json.decode(self._wire.recv_bytes(), type=ChildLine))
+
+
+def _state_of(pid: int) -> str:
+    """The letter that the system tells of a process: "T" where it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]

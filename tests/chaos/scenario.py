@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -69,6 +69,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     lease_ttl: float = 1.0
     batch_size: int = 3
     max_retry_count: int = 3
+    merge: Literal["min", "latest"] = "min"
     shards_count: int = 1
     handler: str = "note"
     redis_timeout: float = 5.0
@@ -97,6 +98,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             queue_name = scenario.queue_name
             shards_count = scenario.shards_count
             max_retry_count = scenario.max_retry_count
+            merge = scenario.merge
             concurrency = scenario.concurrency
 
             def retry_in(self, retry_count: int) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from lowkiq_lambda import Lowkiq
 from lowkiq_lambda.store.shard.keys import SHARD_KEYS
 from lowkiq_lambda.testing import ManualClock
 from tests.chaos.damage import GROUPS, Kind, Patient, Ward
@@ -161,6 +162,49 @@ def test_a_damaged_lease_holds_a_shard_for_one_ttl(patient: Patient, clock: Manu
     assert 0 < patient.admin.pttl(key) <= 30_000
     patient.drain()
     assert patient.waiting() == patient.done
+
+
+@pytest.mark.parametrize("where", ["until", "lease"])
+def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_damage(
+    app: Lowkiq, clock: ManualClock, server: Server, queue_name: str, where: str
+) -> None:
+    """P7: no lease of anybody can end so late: the shard is free after one TTL, and people hear of it."""
+    performed = Notes()
+    worker = declare(app, queue_name, performed)
+    worker.perform_async([{"id": "a", "payload": 1}])
+    (shard,) = app.queue_of(worker).shards
+    if where == "until":
+        server.admin.hset(shard.key("meta"), "until", clock.time() + 1e9)
+    else:
+        server.admin.set(shard.key("lease"), "1", px=10**12)
+
+    app.drain()
+
+    assert [] == performed.batches
+    assert server.admin.pttl(shard.key("lease")) <= 1_000 * app.config.lease_ttl
+    assert app.config.lease_ttl >= float(server.admin.hget(shard.key("meta"), "until") or 0) - clock.time()
+    assert (["until"] if where == "until" else []) == [one.id for one in app.queries(worker).damaged()]
+    server.admin.delete(shard.key("lease"))
+    clock.advance(app.config.lease_ttl)
+    app.drain()
+    assert [{"a": [1]}] == performed.batches
+
+
+def test_a_repair_finds_an_end_that_nobody_can_have_written(
+    app: Lowkiq, clock: ManualClock, server: Server, queue_name: str
+) -> None:
+    """It is one record, told and kept; one that a holder of the caller's lease time could have written is none."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async([{"id": "a", "payload": 1}])
+    meta = app.queue_of(worker).shards[0].key("meta")
+    server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl)
+    assert 0 == app.actions(worker).repair()
+
+    server.admin.hset(meta, "until", clock.time() + app.config.lease_ttl + 2.0)
+
+    assert 1 == app.actions(worker).repair()
+    assert clock.time() + app.config.lease_ttl == float(server.admin.hget(meta, "until") or 0)
+    assert 0 == app.actions(worker).repair()
 
 
 def test_what_is_set_aside_is_bounded(patient: Patient) -> None:

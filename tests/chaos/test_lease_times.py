@@ -1,12 +1,14 @@
 """Calls that come late, and server clocks that were ahead: what a lease's times, and those of pushes, make of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from lowkiq_lambda.store.server.server_time import GivenTime
+from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.lease_replies import Acquired, NotAcquired
+from lowkiq_lambda.store.shard.scripts import Argument
 from lowkiq_lambda.store.shard.state import probe
 from lowkiq_lambda.store.shard.waking import wake
 from lowkiq_lambda.testing import ManualClock
@@ -146,3 +148,66 @@ def test_push_tokens_last_a_minute_whatever_the_clock_did(server: Server, scenar
             clock.advance(10)
         kept = {field for turn in ("even", "odd") for field in server.admin.hkeys(shard.key(f"pushes_{turn}"))}
     assert tokens <= kept
+
+
+def checkpoint(holder: Holder) -> None:
+    """Save how far a job has come."""
+    holder.checkpoint("a", b"1", clears=False, retry_for=RETRY_FOR)
+
+
+def release(holder: Holder) -> None:
+    """Settle all as done, and let go."""
+    holder.write([], "release")
+
+
+def go_on(holder: Holder) -> None:
+    """Settle all as done, and claim what waits."""
+    holder.write([], "claim")
+
+
+@pytest.mark.parametrize("age", [0.5, 3.0], ids=["unmeasured", "measured"])
+@pytest.mark.parametrize("late", [release, go_on, settle, start, checkpoint, renew])
+def test_p2_a_copy_of_a_session_that_comes_behind_another_one_settles_nothing(
+    server: Server, scenario: Scenario, monkeypatch: pytest.MonkeyPatch, late: Call, age: float
+) -> None:
+    """The late `acquire` takes the shard under its old nonce, and nobody runs its window: no late call ends that."""
+    clock = ManualClock()
+    with at(server, scenario, clock) as holders:
+        sent: list[list[Argument]] = []
+        execute = Backend._execute
+
+        def note(backend: Backend, command: Sequence[Argument]) -> object:
+            sent.append([*command])
+            return execute(backend, command)
+
+        holders.push(numbered("a", 1))
+        first = holders.new()
+        monkeypatch.setattr(Backend, "_execute", note)
+        first.take()
+        late(first)
+        monkeypatch.undo()
+        # A server that does not know a script yet is sent it whole behind.
+        acquiring, *others = [command for command in sent if command[0] == "EVALSHA"]
+        # A session that asked for the server's time first: any age does.
+        measured = 3 + int(str(acquiring[2])) + 2
+        acquiring[measured] = "1" if age > 1 else ""
+        first.write([], "release")
+        holders.push(numbered("b", 1))
+        second = holders.new()
+        second.take()
+        second.write([], "release")
+        holders.push([{"id": job_id, "perform_in": clock.time() - 100} for job_id in "acd"])
+        clock.advance(age)
+
+        taken = holders.backend._execute(acquiring)
+        answers = [holders.backend._execute(command) for command in others]
+        clock.advance(TTL + 1)
+        server.admin.delete(shard_of(scenario).key("lease"))
+        recovered = holders.new().take()
+
+        assert b"OK" == taken[0]
+        assert [[b"LOST"]] * len(others) == answers
+        assert isinstance(recovered, Acquired)
+        assert 3 == recovered.recovered
+        assert recovered.window is not None
+        assert {"a", "c", "d"} >= {delivery.id for delivery in recovered.window.deliveries}

@@ -1,13 +1,20 @@
 """`lowkiq drain`: outcomes, and the exit code that says whether anything died."""
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from threading import Event, Thread
+from typing import Final
 
 import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from tests.cli.conftest import ShopOfCommands
 from tests.kit.apps import closing_app
+from tests.kit.daemons import clean_environment
+from tests.kit.servers import Server
 from tests.kit.workers import jobs_of
 
 
@@ -104,3 +111,50 @@ def test_ctrl_c_gives_back_what_ran(shop: ShopOfCommands) -> None:
 def test_what_cannot_be_drained_is_refused(shop: ShopOfCommands, words: list[str]) -> None:
     """A queue that is not there, and no number."""
     assert 2 == shop.run("drain", *words)[0]
+
+
+WAITING: Final = """
+import os, threading
+from lowkiq_lambda import Lowkiq
+
+app = Lowkiq()
+
+@app.worker(queue_name=os.environ["QUEUE"])
+def wait(batch):
+    print("begun", flush=True)
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(("ending", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_drain_that_is_told_to_end_gives_back_what_runs(
+    server: Server, queue_name: str, tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    """TERM, which cron and containers send, is as Ctrl-C: the job waits again at once, as it was before."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    environment = {
+        **clean_environment(),
+        "LOWKIQ_REDIS_URL": server.url,
+        "QUEUE": queue_name,
+    }
+    with closing_app(Lowkiq(Config(redis_url=server.url))) as app:
+        worker = app.worker(queue_name=queue_name)(lambda _batch: None)
+        worker.perform_async(jobs_of("a"))
+        drain = subprocess.Popen(
+            [sys.executable, "-m", "lowkiq_lambda", "drain", "--app", "waiting:app", "--log-level", "error"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with drain:
+            assert drain.stdout is not None
+            assert "begun\n" == drain.stdout.readline()
+            drain.send_signal(ending)
+            _, told = drain.communicate(timeout=60)
+
+        (job,) = app.queries(worker.worker).fetch(["a"])
+        assert (code, "") == (drain.returncode, told)
+        assert -1 == job.retry_count
+        assert {"done": 1} == app.drain()

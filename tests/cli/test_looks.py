@@ -98,6 +98,21 @@ def test_why_a_job_waits_is_told_in_a_sentence(shop: ShopOfCommands) -> None:
     assert ("due later", True) == (diagnosis.kind, diagnosis.next_at is not None)
 
 
+def test_why_names_the_next_commands(shop: ShopOfCommands) -> None:
+    """What is typed next, with the words that the shell needs around them; and a program is told none."""
+    shop.worker.perform_async([{"id": "bad job"}, {"id": "-17", "delay": 7200}])
+    shop.app.drain()
+
+    dead, later = shop.run("why", shop.queue, "bad job")[1], shop.run("why", shop.queue, "--", "-17")[1]
+
+    assert ": its only try failed, with ValueError: it is bad." in dead
+    assert dead.endswith(
+        f"-> show it: lowkiq show {shop.queue} 'bad job'\n-> run it again: lowkiq requeue {shop.queue} 'bad job'\n"
+    )
+    assert later.endswith(f"-> run it now: lowkiq expedite {shop.queue} -- -17\n")
+    assert (0, "requeued 1 job\n") == shop.run("requeue", shop.queue, "bad job", "--yes")[:2]
+
+
 @pytest.mark.parametrize("command", ["show", "why"])
 def test_an_unknown_id_ends_with_1(shop: ShopOfCommands, command: str) -> None:
     """A script can ask whether a job is there."""

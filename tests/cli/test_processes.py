@@ -34,9 +34,14 @@ def test_sk2_orders_are_given_to_the_process_that_is_named(app: Lowkiq, capsys: 
     codes = [main(["processes", SPEC])]
     for pulse in (first, second):
         pulse.beats.beat(pulse.told())
-    codes += [main(["processes", SPEC, *words]) for words in ([], ["--quiet", "nobody"], ["--stop", first.id[:3]])]
+    codes += [
+        main(["processes", SPEC, *words, "--yes"]) for words in ([], ["--quiet", "nobody"], ["--stop", first.id[:3]])
+    ]
     before = [first.beats.beat(first.told()), second.beats.beat(second.told())]
-    codes += [main(["processes", SPEC, "--quiet", first.id]), main(["processes", SPEC, "--stop", second.id[:-1]])]
+    codes += [
+        main(["processes", SPEC, "--quiet", first.id, "--yes"]),
+        main(["processes", SPEC, "--stop", second.id[:-1], "--yes"]),
+    ]
     after = [first.beats.beat(first.told()), second.beats.beat(second.told())]
     codes.append(main(["processes", SPEC]))
     told = capsys.readouterr()

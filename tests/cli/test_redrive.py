@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from types import ModuleType
 from typing import Final
 
@@ -9,6 +10,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.cli import main
+from lowkiq_lambda.fingerprint import fingerprint
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
 from lowkiq_lambda.store.inspect.past_actions import past_actions
@@ -43,7 +45,10 @@ def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
     words = ["redrive", worker.queue_name, SPEC, "--rate", "2"]
     dry = main([*words, "--ids", "a", "--ids", "z", "--dry-run"])
     told = capsys.readouterr().out
-    codes = [main([*words, "--filter", "error=broken", "--filter", "prefix=a"]), main([*words, "--filter", "all"])]
+    codes = [
+        main([*words, "--filter", "error=broken", "--filter", "prefix=a", "--yes"]),
+        main([*words, "--filter", "all", "--yes"]),
+    ]
     done = capsys.readouterr().out
 
     assert (1, [0, 0]) == (dry, codes)
@@ -52,6 +57,20 @@ def test_e78_a_dry_run_tells_and_then_what_is_asked_for_waits(
     assert ["1 id waits again, of 3 that were examined", "2 ids wait again, of 2 that were examined"] == [
         line.partition(", the last")[0] for line in done.splitlines()
     ]
+
+
+def test_a_fingerprint_is_a_filter(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
+    """What the page of errors shows as one error is put back as one; another fingerprint finds nothing."""
+    words = ["redrive", worker.queue_name, SPEC, "--yes", "--filter"]
+    digits = fingerprint("ValueError: broken").digits
+    codes = [main([*words, f"fingerprint={value}"]) for value in ("0" * 16, digits, "broken")]
+    told, refused = capsys.readouterr()
+
+    assert [0, 0, 2] == codes
+    assert ["0 ids wait again, of 3 that were examined", "3 ids wait again, of 3 that were examined"] == [
+        line.partition(", the last")[0] for line in told.splitlines()
+    ]
+    assert "'broken' is not the fingerprint of an error" in refused
 
 
 def test_ctrl_c_says_how_to_go_on(
@@ -66,7 +85,7 @@ def test_ctrl_c_says_how_to_go_on(
                 raise KeyboardInterrupt
 
     monkeypatch.setattr("lowkiq_lambda.cli.redrive.steps", broken_off)
-    words = ["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000"]
+    words = ["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.5", "--start", "1000", "--yes"]
 
     code = main(words)
 
@@ -77,7 +96,7 @@ def test_ctrl_c_says_how_to_go_on(
 
 def test_the_dashboard_tells_who_has_redriven_what(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
     """A redrive stands among the past actions, with what it was to find and its rate; a dry run does not."""
-    words = ["redrive", worker.queue_name, SPEC, "--rate", "2"]
+    words = ["redrive", worker.queue_name, SPEC, "--rate", "2", "--yes"]
     for more in (["--filter", "all", "--dry-run"], ["--filter", "prefix=a"], ["--ids", "b"], ["--filter", "all"]):
         main([*words, *more])
     capsys.readouterr()
@@ -89,3 +108,17 @@ def test_the_dashboard_tells_who_has_redriven_what(worker: type[Worker], capsys:
         ("redrive", "1 selected: 'b', 2 a second", 1),
         ("redrive", "found by: prefix=a, 2 a second", 1),
     ] == [(action.action, action.target, action.changed) for action in past]
+
+
+def test_nothing_has_to_run_while_a_rate_is_kept(worker: type[Worker], capsys: pytest.CaptureFixture[str]) -> None:
+    """E-78: the command gives each id its time and ends; what is not due yet can be taken back."""
+    assert 0 == main(["redrive", worker.queue_name, SPEC, "--filter", "all", "--rate", "0.01", "--yes"])
+    capsys.readouterr()
+    app = sys.modules["app_to_redrive"].app
+    waiting = app.queries(worker).range_by_perform_in()
+    due_at = sorted(job.perform_in for job in waiting)
+
+    assert [100.0, 100.0] == [round(after - before) for before, after in pairwise(due_at)]
+    assert {"failed": 1, "buried": 1} == {name: count for name, count in app.drain().items() if count}
+    assert 2 == app.actions(worker).bury([job.id for job in waiting if job.perform_in > due_at[0]], error="not now")
+    assert 3 == app.metrics()[worker.queue_name].morgue_length

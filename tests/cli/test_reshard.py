@@ -42,7 +42,11 @@ def test_a_queue_is_moved_by_a_command(app: Lowkiq, queue_name: str, capsys: pyt
     words = ["reshard", queue_name, *APP]
     codes = [main([*words, "--to", "6", "--dry-run"])]
     plan = capsys.readouterr().out
-    codes += [main([*words, "--to", "6"]), main([*words, "--to", "6", "--dry-run"]), main(["reshard", "Noting", *APP])]
+    codes += [
+        main([*words, "--to", "6", "--yes"]),
+        main([*words, "--to", "6", "--dry-run"]),
+        main(["reshard", "Noting", *APP]),
+    ]
     told = capsys.readouterr().out
 
     assert [1, 0, 0, 0] == codes
@@ -59,9 +63,9 @@ def test_code_may_declare_a_count_before_and_not_for_ever(
     """--announce lets code be deployed before a move; --forget ends that, but never for what the queue has."""
     words = ["reshard", queue_name, *APP]
     codes = [
-        main([*words, "--announce", "--to", "8"]),
-        main([*words, "--forget", "8"]),
-        main([*words, "--forget", "4"]),
+        main([*words, "--announce", "--to", "8", "--yes"]),
+        main([*words, "--forget", "8", "--yes"]),
+        main([*words, "--forget", "4", "--yes"]),
     ]
     told = capsys.readouterr()
 
@@ -75,7 +79,7 @@ def test_a_move_is_turned_round_by_a_command(app: Lowkiq, queue_name: str, capsy
     """What another process began, --abort ends; the queue has the shards that it had."""
     app.resharding(app.workers[0]).begin(6)
     words = ["reshard", queue_name, *APP]
-    codes = [main(words), main([*words, "--abort"])]
+    codes = [main(words), main([*words, "--abort", "--yes"])]
 
     assert [0, 0] == codes
     assert "on its way from 4 to 6 shards: 0 of 2 groups have moved\n4 shards" in capsys.readouterr().out
@@ -88,3 +92,27 @@ def test_orders_that_contradict_each_other_are_refused(app: Lowkiq, queue_name: 
     assert 2 == main(["reshard", queue_name, *APP, *words])
     assert 2 == main(["reshard", "nobody's", *APP])
     assert not app.resharding(app.workers[0]).layout.is_moving
+
+
+@pytest.mark.usefixtures("app")
+def test_new_shards_need_their_schedules(
+    queue_name: str, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a move is begun the command says so; where the app's widest queue has as many it does not."""
+    words = ["reshard", queue_name, *APP]
+    told = []
+    for options in (["--to", "5"], ["--to", "8"], ["--to", "3"]):
+        main([*words, *options, "--dry-run"])
+        told.append(capsys.readouterr().err)
+    main([*words, "--to", "8", "--yes"])
+    capsys.readouterr()
+    clock.advance(60)
+    main([*words, "--to", "6", "--dry-run"])
+    told.append(capsys.readouterr().err)
+
+    new = (
+        "note: {}: where each shard has a schedule on AWS, they need theirs. --announce, deploy with the ShardIndexes "
+    )
+    assert told[0].startswith(new.format("shard 4 is new"))
+    assert told[1].startswith(new.format("shards 4 to 7 are new"))
+    assert ["", ""] == told[2:]

@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 
 from lowkiq_lambda import Batch, Config, ConfigError, Lowkiq, Worker
 from lowkiq_lambda.contrib.asgi import Lifespan, lifespan, mount_dashboard
+from lowkiq_lambda.local.daemon import Daemon
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import close_app
 from tests.kit.daemons import ROOT, clean_environment
@@ -229,10 +230,10 @@ def test_the_password_of_the_settings_lets_in(
     assert "" == capsys.readouterr().err
 
 
-def test_a_made_up_password_is_for_this_machine_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_made_up_password_is_for_this_machine_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """It is written to the terminal; a caller from elsewhere is refused whatever they know."""
     web = Starlette()
-    mount_dashboard(web, "/lowkiq", Lowkiq(Config(redis_url="embedded:")))
+    mount_dashboard(web, "/lowkiq", Lowkiq(Config(redis_url="embedded:", data_dir=str(tmp_path / "data"))))
     said = capsys.readouterr().err
     password = said.rstrip().rpartition(" ")[2]
 
@@ -243,9 +244,69 @@ def test_a_made_up_password_is_for_this_machine_alone(capsys: pytest.CaptureFixt
     assert 303 == near.post("/sign-in", {"password": password}).status
 
 
+def test_a_made_up_password_outlives_a_reload(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A reload of the web server signs nobody out. The file is for its owner; one that makes no sense is replaced."""
+    kept = tmp_path / "data" / "dashboard.password"
+
+    def start() -> str:
+        config = Config(redis_url="embedded:", data_dir=str(tmp_path / "data"))
+        mount_dashboard(Starlette(), "/lowkiq", Lowkiq(config))
+        return capsys.readouterr().err.rstrip().rpartition(" ")[2]
+
+    first, second = start(), start()
+    assert [first, first] == [second, kept.read_text()]
+    assert (0o600, 0o700) == (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777)
+    kept.write_text("short")
+    assert start() not in {first, "short"}
+
+
 def test_an_auth_of_the_code_lets_in(jobs: Jobs) -> None:
     """What the code passes counts before all settings."""
     web = Starlette()
     mount_dashboard(web, "/lowkiq", jobs.app, auth=AUTH)
 
     assert 303 == Browser(web, mounted_at="/lowkiq").post("/sign-in", {"password": OPERATOR}).status
+
+
+def test_the_loop_goes_on_while_the_daemon_starts(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start may wait for Redis, and the web app has other things to do meanwhile."""
+    goes_on = threading.Event()
+    went_on: list[bool] = []
+    start = Daemon.start
+
+    def slow(daemon: Daemon) -> None:
+        went_on.append(goes_on.wait(10))
+        start(daemon)
+
+    monkeypatch.setattr(Daemon, "start", slow)
+
+    async def lived() -> None:
+        asyncio.get_running_loop().call_later(0.05, goes_on.set)
+        async with lifespan(jobs.app, daemon=True)(Starlette()):
+            pass
+
+    asyncio.run(lived())
+
+    assert [True] == went_on
+
+
+def test_the_loop_goes_on_while_the_last_jobs_come_to_their_end(jobs: Jobs) -> None:
+    """Requests that are answered still, and coroutine handlers, need it meanwhile."""
+    begun, goes_on = threading.Event(), threading.Event()
+    went_on: list[bool] = []
+
+    def then(_batch: object) -> None:
+        begun.set()
+        went_on.append(goes_on.wait(10))
+
+    jobs.notes.then = then
+
+    async def lived() -> None:
+        async with lifespan(jobs.app, daemon=True)(Starlette()):
+            await jobs.worker.apush("a")
+            await asyncio.to_thread(begun.wait, 60)
+            asyncio.get_running_loop().call_later(0.05, goes_on.set)
+
+    asyncio.run(lived())
+
+    assert [True] == went_on

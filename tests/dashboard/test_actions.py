@@ -1,8 +1,8 @@
 """What operators do to jobs, by the pages: asked first, then a step at a time."""
 
-import base64
 import logging
 import re
+import secrets
 import zlib
 from random import Random
 from typing import Any
@@ -16,6 +16,8 @@ from lowkiq_lambda import BackendUnavailable, Lowkiq
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkActionResult, BulkActionState, pack, unpack
 from lowkiq_lambda.dashboard.bulk_action_steps import LARGEST_STATE
 from lowkiq_lambda.dashboard.pages import actions as page
+from lowkiq_lambda.dashboard.security.signing import sign
+from lowkiq_lambda.store.inspect.past_actions import signing_key
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -47,9 +49,14 @@ def action_state(answer: Answer) -> str:
     return str(re.findall(r'name="action_state" value="(.*?)"', answer.text)[0])
 
 
-def go_on(browser: Browser, answer: Answer) -> Answer:
-    """Press the page's only button, where scripts run."""
-    return browser.send("/actions/step", {"action_state": action_state(answer)}, hx_request="true")
+def go_on(browser: Browser, answer: Answer, **typed: str) -> Answer:
+    """Press the page's only button, where scripts run, with what was typed."""
+    return browser.send("/actions/step", {"action_state": action_state(answer), **typed}, hx_request="true")
+
+
+def key_of(desk: Desk) -> bytes:
+    """What the dashboard signs with."""
+    return signing_key(desk.app.backend, 0.0)
 
 
 def test_selected_jobs_are_put_back(browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -265,7 +272,7 @@ def test_redis_breaks_off(browser: Browser, desk: Desk) -> None:
         raise BackendUnavailable("It is gone.")
 
     desk.before("delete_morgue", fail, calls=2)
-    answer = go_on(browser, asked)
+    answer = go_on(browser, asked, typed_queue=desk.worker.queue_name)
     assert (200, True) == (answer.status, "It is gone." in answer.words)
     assert "500 changed so far" in answer.words
     assert "data-going" not in answer.text
@@ -301,12 +308,12 @@ def test_a_queue_of_many_shards(
 
     assert "10 ids were changed" in go_on(browser, order("picked:expedite", *map(str, range(10)))).words
     assert "90 ids of the queue" in order("found:expedite").words
-    asked = order("found:delete")
-    other = unpack(action_state(asked), BulkActionState)
+    asked, key = order("found:expedite"), signing_key(app.backend, 0.0)
+    other = unpack(key, action_state(asked), BulkActionState)
     other = structs.replace(other, action=structs.replace(other.action, shards_count=6))
-    assert 400 == browser.send("/actions/step", {"action_state": pack(other)}).status
-    assert "100 ids were changed" in go_on(browser, asked).words
-    assert 0 == app.stats()["total"]["length"]
+    assert 400 == browser.send("/actions/step", {"action_state": pack(key, other)}).status
+    assert "90 ids were changed" in go_on(browser, asked).words
+    assert 100 == app.stats()["total"]["length"]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +364,7 @@ def test_a_state_goes_on_however_long_the_ids_are(
     random = Random(1)
     long = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60_000)) for _ in range(58)]
     desk.push([{"id": job_id, "delay": 60} for job_id in long])
-    answer, taken = ask(browser, desk, "found:delete"), 0
+    answer, taken = ask(browser, desk, "found:delete", by="perform_in", range="gte", value="0"), 0
     while "action_state" in answer.text:
         assert len(action_state(answer)) <= LARGEST_STATE
         answer, taken = go_on(browser, answer), taken + 1
@@ -419,15 +426,16 @@ def test_an_address_that_somebody_made_up_changes_nothing(browser: Browser, desk
     """E-84: an address holds a question or an outcome; an action's state is neither, and nonsense is refused."""
     desk.bury([{"id": "a"}, {"id": "b"}])
     queue = desk.worker.queue_name
-    question = pack(BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
+    key = key_of(desk)
+    question = pack(key, BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
     assert "1 id that you selected" in browser.get(f"/actions/ask?q={question}").words
-    assert (
-        "Done. 7 ids were changed"
-        in browser.get(f"/actions/done?q={pack(BulkActionResult(queue=queue, act='kill', changed=7))}").words
-    )
-    for text in ("", "x", "é", action_state(browser.get(f"/actions/ask?q={question}"))):
+    result = pack(key, BulkActionResult(queue=queue, act="kill", changed=7))
+    assert "Done. 7 ids were changed" in browser.get(f"/actions/done?q={result}").words
+    other = pack(secrets.token_bytes(32), BulkActionRequest(queue=queue, act="delete_buried", chosen=["a"]))
+    for text in ("", "x", "é", action_state(browser.get(f"/actions/ask?q={question}")), other, question[:-1]):
         assert {400} == {browser.get(f"/actions/{name}?q={quote(text)}").status for name in ("ask", "done")}
-    assert 404 == browser.get(f"/actions/ask?q={pack(BulkActionRequest(queue='other', act='delete'))}").status
+    elsewhere = pack(key, BulkActionRequest(queue="other", act="delete"))
+    assert 404 == browser.get(f"/actions/ask?q={elsewhere}").status
     assert {"a", "b"} == set(desk.state()["morgue"])
 
 
@@ -487,9 +495,9 @@ FORGED: list[dict[str, Any]] = [
     {"after": "nan:0:a"},
     {"after": "x"},
     {"pending": ["gone"], "resume": b"1\xff"},
-    {"looks": [(2**62, 1.0, 1, 1.0, 1, 1, 1)]},
-    {"looks": [(0, float("nan"), 1, float("nan"), 1, 1, 1)]},
-    {"looks": [(0, float("inf"), 2**63, float("inf"), 2**63, 1, 1)], "act": "expedite"},
+    {"snapshots": [(2**62, 1.0, 1, 1.0, 1, 1, 1)]},
+    {"snapshots": [(0, float("nan"), 1, float("nan"), 1, 1, 1)]},
+    {"snapshots": [(0, float("inf"), 2**63, float("inf"), 2**63, 1, 1)], "act": "expedite"},
     {"filter": {"least": "nan"}},
     {"filter": {"least_id": "x"}},
     {"total": -1},
@@ -498,11 +506,11 @@ FORGED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("fields", FORGED)
 def test_a_state_that_somebody_made_up(browser: Browser, desk: Desk, fields: dict[str, Any]) -> None:
-    """It may ask for what cannot be: that is refused, or finds nothing; it breaks nothing."""
+    """Signed by another version, it may ask for what cannot be: that is refused, or finds nothing."""
     desk.push([{"id": "a"}])
-    action = {"act": "delete", "shards_count": 1, "looks": [(0, 1.0, 1, 1.0, 1, 1, 1)], "total": 1, **fields}
+    action = {"act": "delete", "shards_count": 1, "snapshots": [(0, 1.0, 1, 1.0, 1, 1, 1)], "total": 1, **fields}
     data = msgspec.msgpack.encode({"queue": desk.worker.queue_name, "action": action})
-    forged = base64.urlsafe_b64encode(zlib.compress(data)).decode()
+    forged = sign(key_of(desk), "BulkActionState", zlib.compress(data))
 
     assert browser.send("/actions/step", {"action_state": forged}, hx_request="true").status in {200, 400}
     assert 200 == browser.get(f"/waiting?queue={desk.worker.queue_name}").status
@@ -567,3 +575,60 @@ def test_a_question_about_a_whole_list_names_no_search(browser: Browser, desk: D
 
     assert "1 id of the queue" in question.words
     assert "Searched for" not in question.words
+
+
+def test_no_page_deletes_a_whole_list_of_waiting_jobs(browser: Browser, desk: Desk) -> None:
+    """As the API does not: without a condition the question is not even asked, however it is put."""
+    desk.push([{"id": "a"}, {"id": "b"}])
+    queue = desk.worker.queue_name
+    everything = [{}, {"find": ""}, {"by": "id", "range": "desc"}]
+    assert {400} == {ask(browser, desk, "found:delete", **search).status for search in everything}
+    address = pack(key_of(desk), BulkActionRequest(queue=queue, act="delete"))
+    assert "every waiting job" in browser.get(f"/actions/ask?q={address}").words
+    assert {"a", "b"} == set(desk.state()["waiting"])
+
+
+def test_a_large_deletion_wants_the_name_of_the_queue(
+    browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above so many ids a click is not enough; an action that goes on does not ask again, a harmless one never."""
+    monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
+    desk.bury([{"id": n} for n in range(1_001)])
+    asked = ask(browser, desk, "found:delete_buried")
+    assert "Type the name of the queue" in asked.words
+    for typed in ({}, {"typed_queue": "other"}):
+        refused = go_on(browser, asked, **typed)
+        assert (400, True) == (refused.status, "Nothing was changed" in refused.words)
+    assert 1_001 == len(desk.state()["morgue"])
+
+    assert "Type the name" not in ask(browser, desk, "found:requeue").words
+    assert "Type the name" not in ask(browser, desk, "found:delete_buried", find="99").words
+    answer = go_on(browser, asked, typed_queue=desk.worker.queue_name)
+    while "action_state" in answer.text:
+        answer = go_on(browser, answer)
+    assert "1,001 ids were changed" in answer.words
+
+
+def test_a_question_shows_ids_that_were_found(browser: Browser, desk: Desk) -> None:
+    """The first of them, of those that the search finds alone; for a short list all of them."""
+    desk.bury([{"id": f"k{n:02}"} for n in range(40)])
+    words = ask(browser, desk, "found:delete_buried", find="k1").words
+    assert "They are: k10 k11" in words
+    assert "k20" not in words
+    assert "and 20 more" in ask(browser, desk, "found:delete_buried").words
+
+
+def test_a_reason_goes_to_the_audit_log(
+    browser: Browser, desk: Desk, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each line of the action, in quotes and no longer than it may be; without one no line has the field."""
+    monkeypatch.setattr(page, "IDS_IN_A_STEP", 500)
+    desk.bury([{"id": n} for n in range(700)])
+    with caplog.at_level(logging.INFO, AUDIT):
+        answer = go_on(browser, ask(browser, desk, "found:requeue"), reason=" ticket 7\n" + "x" * 300)
+        while "action_state" in answer.text:
+            answer = go_on(browser, answer)
+        go_on(browser, ask(browser, desk, "picked:delete", "1"), reason=" ")
+
+    assert [("ticket 7\n" + "x" * 191)] * 2 + [None] == [record.__dict__.get("reason") for record in caplog.records]
+    assert "reason 'ticket 7\\nxxx" in caplog.records[0].getMessage()

@@ -14,6 +14,7 @@ from lowkiq_lambda.dashboard import Auth, Token, dashboard
 from lowkiq_lambda.dashboard.api.responses import LARGEST_PAGE
 from lowkiq_lambda.dashboard.api.routes import OPERATIONS
 from lowkiq_lambda.presentation.jobs import LARGEST_PAYLOAD
+from lowkiq_lambda.store.inspect.queries import Queries
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import OPERATOR as OPERATORS_PASSWORD
@@ -90,6 +91,35 @@ def test_queues_and_shards_are_told_in_numbers(robot: Robot, mortal: Any, queue_
     assert (queue_name, 3, 20) == (queue["name"], queue["shards_count"], queue["length"])
     assert [0, 1, 2] == [shard["index"] for shard in shards]
     assert 20 == sum(shard["length"] for shard in shards)
+
+
+def test_a_queue_that_was_made_otherwise_darkens_no_other(
+    app: Lowkiq, clock: ManualClock, worker: Any, queue_name: str, server_url: str
+) -> None:
+    """What many queues are asked for is answered with 200, and says why one is not there; that one alone is a 409."""
+    other = Lowkiq(Config(redis_url=server_url), clock=clock)
+    wrong = f"{queue_name}-wrong"
+    declare(app, wrong, FailingHandler(), merge="max").perform_async([{"id": 1}])
+    worker.perform_async([{"id": 1}])
+    sound = declare(other, queue_name, FailingHandler())
+    other.every(60, sound, id="nightly", name="sync")
+    declare(other, wrong, FailingHandler(), merge="min")
+    robot = _robot(other, clock, OPERATOR)
+
+    stats, queues, errors = robot.read("stats"), robot.read("queues"), robot.read("errors")
+    schedules, processes, metrics = robot.read("schedules"), robot.read("processes"), robot.get("/metrics")
+    alone = [robot.read(what, queue=wrong) for what in ("shards", "errors", "schedules")]
+    other.backend.client.close()
+
+    assert [200] * 6 == [answer.status for answer in (stats, queues, errors, schedules, processes, metrics)]
+    assert [queue_name] == [*stats.json["by_worker"]] == [queue["name"] for queue in queues.json["queues"]]
+    assert 1 == stats.json["total"]["length"]
+    assert [[wrong]] * 3 == [[*answer.json["skipped"]] for answer in (stats, queues, errors)]
+    assert "with merge='min', but it was made with merge='max'" in stats.json["skipped"][wrong]
+    assert ["sync"] == [entry["name"] for entry in schedules.json]
+    assert [(409, "queue_mismatch", stats.json["skipped"][wrong])] * 3 == [
+        (answer.status, answer.json["code"], answer.json["detail"]) for answer in alone
+    ]
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
@@ -229,8 +259,8 @@ def test_nothing_is_shown_where_the_mask_fails(
     assert [{"score": float(n), "mask_failed": True} for n in range(3)] == jobs["2"]
     assert 1 == len(caplog.records)
 
-    for path in ("waiting", "job"):
-        page = robot.get(f"/{path}?queue={queue_name}&id=2")
+    for path in (f"waiting?queue={queue_name}", f"job?queue={queue_name}&id=2"):
+        page = robot.get(f"/{path}")
         assert "(the mask failed)" in page.words
         assert "secret" not in page.text
     assert 3 == len(caplog.records)
@@ -855,7 +885,7 @@ def test_the_history_of_a_queue_is_that_of_its_chart(app: Lowkiq, clock: ManualC
 
     told = _robot(app, clock, READER).get(f"/api/v1/history?queue={worker.queue_name}&span=1h").json
 
-    assert (60, 60, 3) == (told["series"]["step"], len(told["series"]["done"]), sum(told["series"]["done"]))
+    assert (60, 60, 3) == (told["series"]["step"], len(told["series"]["ended"]), sum(told["series"]["ended"]))
     assert {"p50", "p95"} == {*told["took"]} == {*told["waited"]}
 
 
@@ -892,3 +922,32 @@ def test_the_description_tells_of_the_token_of_forms(browser: Browser) -> None:
     assert posts == [[{"token": []}, {"session": [], "form_token": []}]] * len(posts)
     assert "x-csrf-token" == described["components"]["securitySchemes"]["form_token"]["name"]
     assert [] == described["paths"]["/healthz"]["get"]["security"]
+
+
+def test_a_job_that_moves_between_two_looks_is_found(
+    robot: Robot, app: Lowkiq, worker: Any, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists are read one after the other: one that is buried behind the first of them is told all the same."""
+    looks: list[str] = []
+
+    def then_moved(name: str) -> Any:
+        look = getattr(Queries, name)
+
+        def looked(self: Queries, ids: list[str]) -> Any:
+            found = look(self, ids)
+            looks.append(name)
+            if len(looks) == 1:
+                app.actions(worker).bury(["a"], error="enough")
+            return found
+
+        return looked
+
+    for name in ("fetch", "processing_fetch", "morgue_fetch"):
+        monkeypatch.setattr(Queries, name, then_moved(name))
+    worker.perform_async([{"id": "a", "delay": 60}])
+    job = robot.read("job", queue=queue_name, id="a")
+
+    assert 3 == len(looks)
+    assert 200 == job.status
+    assert job.json["waiting"]
+    assert job.json["morgue"]

@@ -15,7 +15,7 @@ def test_marks_are_whole_minutes_apart(span: Span) -> None:
     _, length, step = SPANS[span]
     nothing = (0,) * (length // step)
 
-    marks = chart(Series(began_at=1_000.0, step=step, done=nothing, failed=nothing)).marks
+    marks = chart(Series(began_at=1_000.0, step=step, ended=nothing, failed=nothing)).marks
 
     assert (1_000.0, 1_000.0 + length) == (marks[0], marks[-1])
     (between,) = {after - before for before, after in pairwise(marks)}
@@ -24,7 +24,7 @@ def test_marks_are_whole_minutes_apart(span: Span) -> None:
 
 def test_failures_have_a_band_of_their_own() -> None:
     """One spike of failures flattens nothing: each line has a scale for its own largest value."""
-    made = chart(Series(began_at=0.0, step=10, done=(10, 20), failed=(4_000, 0)))
+    made = chart(Series(began_at=0.0, step=10, ended=(10, 20), failed=(4_000, 0)))
 
     assert (2.0, 400.0) == (made.most, made.most_failed)
-    assert ("M0 50.0L1000 0.0", "M0 0.0L1000 100.0") == (made.done, made.failed)
+    assert ("M0 50.0L1000 0.0", "M0 0.0L1000 100.0") == (made.ended, made.failed)

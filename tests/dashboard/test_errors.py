@@ -9,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.store.inspect import error_groups
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
@@ -40,7 +41,7 @@ def worker(app: Lowkiq, queue_name: str, clock: ManualClock) -> Any:
 
 def test_errors_are_grouped_by_their_first_line(app: Lowkiq, worker: Any, clock: ManualClock) -> None:
     """SK-21: retries and the morgue together, the largest group first, with its first and last failure and hours."""
-    found = app.errors(worker)
+    found = app.errors(worker, by="line")
 
     assert [("shop.Late: no parcel", "shop.Late", 3, 0), ("KeyError: 1", "KeyError", 1, 0)] == [
         (group.line, group.type, group.waiting, group.buried) for group in found.groups[:2]
@@ -87,9 +88,9 @@ def test_errors_of_all_queues_are_counted_in_parts(app: Lowkiq, worker: Any, mon
     monkeypatch.setattr(error_groups, "READ_AT_ONCE", 1)
     monkeypatch.setattr(error_groups, "_ABREAST", 1)
 
-    parts = [app.errors()]
+    parts = [app.errors(by="line")]
     while parts[-1].next is not None:
-        parts.append(app.errors(after=parts[-1].next))
+        parts.append(app.errors(by="line", after=parts[-1].next))
 
     counts: dict[tuple[str, str], int] = {}
     for group in (group for part in parts for group in part.groups):
@@ -107,7 +108,7 @@ def test_a_group_leads_to_the_actions_on_its_jobs(
     app: Lowkiq, worker: Any, browser: Browser, make_browser: MakeBrowser
 ) -> None:
     """SK-21: the confirmation has the error as its filter, and the action changes these jobs alone."""
-    page = browser.get(f"/errors?queue={worker.queue_name}")
+    page = browser.get(f"/errors?queue={worker.queue_name}&by=line")
     row = page.text.partition('id="group-0"')[2]
     fields = dict(re.findall(r'name="(queue|search)" value="(.*?)"', row)[:2])
     assert "Counted 5 of 5 errors" in page.words
@@ -118,7 +119,7 @@ def test_a_group_leads_to_the_actions_on_its_jobs(
     state = re.findall(r'name="action_state" value="(.*?)"', asked.text)[0]
     browser.send("/actions/step", {"action_state": state})
 
-    groups = {group.line: (group.waiting, group.buried) for group in app.errors(worker).groups}
+    groups = {group.line: (group.waiting, group.buried) for group in app.errors(worker, by="line").groups}
     assert {"shop.Late: no parcel": (0, 3), "KeyError: 1": (1, 0), "KeyError: 2": (0, 1)} == groups
     assert "Bury" not in make_browser(READER).get("/errors").words
     assert (404, 400) == (browser.get("/errors?queue=nobody").status, browser.get("/errors?after=x").status)
@@ -129,7 +130,7 @@ def test_errors_and_counts_of_a_filter_in_the_api(worker: Any, browser: Browser)
     name = quote(worker.queue_name)
     assert [("KeyError: 1", 1)] == [
         (group["line"], group["waiting"])
-        for group in browser.get(f"/api/v1/errors?queue={name}").json["groups"]
+        for group in browser.get(f"/api/v1/errors?queue={name}&by=line").json["groups"]
         if group["line"] == "KeyError: 1"
     ]
     assert "bad_cursor" == browser.get("/api/v1/errors?cursor=x").json["code"]
@@ -147,6 +148,6 @@ def test_an_error_that_cannot_be_read_hides_no_other(app: Lowkiq, worker: Any) -
         raise RuntimeError
 
     reader = ShardReader(app.backend, app.config.retry_for)
-    found = error_groups.error_groups(reader, {worker.queue_name: app.queue_of(worker).shards}, raising)
+    found = error_groups.error_groups(reader, {worker.queue_name: app.queue_of(worker).shards}, StoredErrors(raising))
 
     assert "shop.Late: no parcel" == found.groups[0].line

@@ -157,6 +157,19 @@ def test_no_cell_of_a_file_is_a_formula(worker: Any, browser: Browser) -> None:
     assert sorted(hostile) == sorted(job["id"] for job in told["jobs"])
 
 
+def test_a_file_that_is_read_with_semicolons_has_no_formula(worker: Any, browser: Browser) -> None:
+    """E-84: much of Europe separates so, and a comma then ends no cell; each cell is quoted."""
+    hostile = ["a;=1+1;b", 'a;"=1+1"', "a\t@SUM(1)", "a; +1", "a\n=1", "fine;text"]
+    worker.perform_async([{"id": job_id} for job_id in hostile])
+
+    text = file_of(browser, worker, "waiting").text
+
+    cells = [cell for separator in ";\t" for row in csv.reader(StringIO(text), delimiter=separator) for cell in row]
+    assert [] == [cell for cell in cells if cell.strip(' "')[:1] in {*"=+-@"}]
+    assert '"fine;text"' in text
+    assert [] == [line for line in text.splitlines() if line[:1] not in {'"', "'"}]
+
+
 def test_what_cannot_be_exported_is_refused(worker: Any, browser: Browser, make_browser: MakeBrowser) -> None:
     """By a page that says why, not by half of a file; strangers get nothing."""
     assert 404 == browser.get("/export?queue=nobody&list=waiting&format=csv").status

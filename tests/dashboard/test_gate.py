@@ -2,6 +2,7 @@
 
 import logging
 import re
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -324,12 +325,17 @@ def test_tries_are_counted(make_browser: MakeBrowser, clock: ManualClock) -> Non
 def test_who_knows_the_password_may_come_in_often(make_browser: MakeBrowser) -> None:
     """What is right is no guess; it makes none of those that were made undone."""
     browser = make_browser(None)
-    for _ in range(2 * FROM_ONE):
-        assert 303 == browser.sign_in(OPERATOR).status
-    for _ in range(FROM_ONE - 1):
-        assert 401 == browser.sign_in("guess").status
 
-    assert [303, 401, 429] == [browser.sign_in(password).status for password in (OPERATOR, "guess", "guess")]
+    def sign_in(password: str) -> int:
+        browser.cookies.clear()
+        return browser.sign_in(password).status
+
+    for _ in range(2 * FROM_ONE):
+        assert 303 == sign_in(OPERATOR)
+    for _ in range(FROM_ONE - 1):
+        assert 401 == sign_in("guess")
+
+    assert [303, 401, 429] == [sign_in(password) for password in (OPERATOR, "guess", "guess")]
 
 
 def test_those_who_guess_keep_no_other_out(make_browser: MakeBrowser, clock: ManualClock) -> None:
@@ -394,35 +400,13 @@ def test_a_proxy_that_lets_callers_choose_their_address_has_a_limit(
     assert 303 == enter(browser, "10.9.0.3")
 
 
-def test_who_came_in_before_guesses_no_more_than_others(
-    make_browser: MakeBrowser, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A session that has ended still tells the browser apart; its tries count for its address and its account."""
-    monkeypatch.setattr(throttle, "THROUGH_ONE", most := 120)
-    known, other = make_browser(READER), make_browser(None)
-    clock.advance(AUTH.session_lifetime)
-    assert 303 == known.get("/").status
-    other.client = "10.0.0.1"
-    for browser in (known, other):
-        statuses = [
-            browser.post("/sign-in", {"password": "guess"}, x_forwarded_for="x").status for _ in range(FROM_ONE + 1)
-        ]
-        assert [*[401] * FROM_ONE, 429] == statuses
-
-    known.headers["x-forwarded-for"] = "x"
-    for number in range(most - FROM_ONE):
-        known.client = f"10.{1 + number // 250}.0.{number % 250}"
-        assert 401 == known.sign_in("guess").status
-    known.client = "10.9.0.1"
-    assert 429 == known.sign_in(OPERATOR).status
-
-
 def test_each_sign_in_leaves_a_line(make_browser: MakeBrowser, caplog: pytest.LogCaptureFixture) -> None:
     """Good, bad and locked out, with address and account, never with what was tried; a line has an end."""
     browser = make_browser(None)
     browser.client = "10.0.0.1"
     with caplog.at_level(logging.INFO, "lowkiq_lambda.audit"):
         browser.sign_in(OPERATOR)
+        browser.cookies.clear()
         for _ in range(FROM_ONE + 1):
             browser.sign_in("guess")
         browser.client = "\n" * 5_000
@@ -448,6 +432,46 @@ def test_a_password_that_others_could_guess_is_refused(setting: str) -> None:
 
     assert setting.lower() == refused.value.setting
     assert "elevenchars" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [
+        ("a" * 12, "has fewer than 5 different characters"),
+        ("passwordPassword", "repeats itself"),
+        ("123456789012", "is a sequence"),
+    ],
+)
+def test_a_weak_password_is_refused_with_a_way_to_a_good_one(password: str, why: str) -> None:
+    """The error names the variable and the reason, and not the password; `secrets` makes one that passes."""
+    with pytest.raises(ConfigError, match=f"LOWKIQ_DASHBOARD_PASSWORD {why}.*secrets.token_urlsafe") as refused:
+        DashboardSettings.from_env({"LOWKIQ_DASHBOARD_PASSWORD": password})
+
+    assert password not in str(refused.value)
+    for _ in range(100):
+        assert DashboardSettings(dashboard_password=secrets.token_urlsafe(12)).has_auth()
+
+
+def test_operators_and_readers_have_different_passwords() -> None:
+    """The error names both variables."""
+    both = {"LOWKIQ_DASHBOARD_PASSWORD": SECRET, "LOWKIQ_DASHBOARD_READER_PASSWORD": SECRET}
+
+    with pytest.raises(ConfigError, match="LOWKIQ_DASHBOARD_PASSWORD and LOWKIQ_DASHBOARD_READER_PASSWORD") as refused:
+        DashboardSettings.from_env(both)
+
+    assert SECRET not in str(refused.value)
+
+
+def test_two_hashes_of_one_password_let_nobody_in(make_browser: MakeBrowser) -> None:
+    """Their salts hide that until the password is known; a reader does not become an operator by it."""
+    auth = Auth([Account("olga", hashed(SECRET), "operator"), Account("rita", hashed(SECRET))])
+    browser = make_browser(None, auth=auth)
+
+    refused = browser.sign_in(SECRET)
+
+    assert 503 == refused.status
+    assert "The accounts 'olga' and 'rita' of the dashboard have the same password" in refused.words
+    assert {} == browser.cookies
 
 
 @pytest.mark.parametrize(
@@ -482,7 +506,13 @@ def test_tokens_are_for_programs(make_browser: MakeBrowser) -> None:
         assert 303 == browser.get("/", authorization=wrong).status
 
 
-JWT = {"requestContext": {"authorizer": {"jwt": {"claims": {"email": "a@example.org", "cognito:groups": "[dev ops]"}}}}}
+JWT = {
+    "requestContext": {
+        "authorizer": {
+            "jwt": {"claims": {"email": "a@example.org", "email_verified": "true", "cognito:groups": "[dev ops]"}}
+        }
+    }
+}
 COGNITO = {"requestContext": {"authorizer": {"claims": {"email": "a@example.org", "cognito:groups": "ops"}}}}
 IAM = {"requestContext": {"authorizer": {"iam": {"userArn": "arn:aws:sts::1:assumed-role/ops/a"}}}}
 REST = {"requestContext": {"identity": {"userArn": "arn:aws:sts::1:assumed-role/ops/a"}}}
@@ -530,6 +560,21 @@ REFUSED: Mapping[str, Callable[[], object]] = {
     "blank password": lambda: Auth([Account("a", "  ")]),
     "short password": lambda: Auth([Account("a", "x" * (LEAST - 1))]),
     "short password, hashed": lambda: hashed("x" * (LEAST - 1)),
+    "a character": lambda: Auth([Account("a", "a" * LEAST)]),
+    "a few characters": lambda: Auth([Account("a", "abcd" + "abdcabdc")]),
+    "digits": lambda: Auth([Account("a", "123456789012")]),
+    "digits backwards, hashed": lambda: hashed("9876543210987"),
+    "a row of keys and digits": lambda: Auth([Account("a", "Qwertyuiop12")]),
+    "letters and digits": lambda: Auth([Account("a", "abcdef123456")]),
+    "a word twice": lambda: Auth([Account("a", "passwordPassword")]),
+    "one password of two": lambda: Auth([Account("a", SECRET, "operator"), Account("b", SECRET)]),
+    "one password, hashed, of two": lambda: Auth([Account("a", hashed(SECRET), "operator"), Account("b", SECRET)]),
+    "one password of operators and readers": lambda: DashboardSettings(
+        dashboard_password=SECRET, dashboard_reader_password=SECRET
+    ),
+    "one password of operators and readers, hashed": lambda: DashboardSettings(
+        dashboard_password=SECRET, dashboard_reader_password=hashed(SECRET)
+    ).auth(),
     "broken hash": lambda: Auth([Account("a", "scrypt:broken")]),
     "odd hash": lambda: Auth([Account("a", "scrypt:3:AAAA:AAAA")]),
     "two of a name": lambda: Auth([Account("a", SECRET), Account("a", SECRET)]),
@@ -570,6 +615,18 @@ def test_a_machine_of_ones_own_has_a_password_of_its_own(make_browser: MakeBrows
     assert 403 == browser.get("/", host="rebound.example:8000").status
     assert 200 == browser.get("/", x_forwarded_for="127.0.0.1, ::1").status
     assert 403 == browser.get("/", x_forwarded_for="10.0.0.9").status
+    for local in ("for=127.0.0.1", 'For="[::1]:4711";proto=http, for=127.0.0.1:80'):
+        assert 200 == browser.get("/", forwarded=local).status, local
+    for other in (
+        "for=10.0.0.9",
+        'for=127.0.0.1, For = "[2001:db8::1]"',
+        "for=_hidden",
+        "for=unknown",
+        "by=127.0.0.1",
+        "",
+    ):
+        assert 403 == browser.get("/", forwarded=other).status, other
+    assert (200, 403) == tuple(browser.get("/", x_real_ip=address).status for address in ("::1", "10.0.0.9"))
     browser.client = "10.0.0.9"
     assert 403 == browser.get("/").status
     assert entry_for("::1", {}).password != entry.password
@@ -631,6 +688,13 @@ def test_answers_shut_everything_else_out(browser: Browser) -> None:
     assert "DENY" == first.headers["x-frame-options"]
     assert "same-origin" == first.headers["referrer-policy"]
     assert [] == re.findall(r"<[^>]*\s(?:on\w+|style)=", first.text)
+
+
+def test_a_browser_that_came_over_tls_comes_over_tls_again(browser: Browser) -> None:
+    """For a week, by any response; without TLS nothing is said about it."""
+    for path in ("/", "/nothing", "/sign-in", "/static/x/dashboard.css"):
+        assert "max-age=604800" == browser.get(path, x_scheme="https").headers["strict-transport-security"], path
+        assert "strict-transport-security" not in browser.get(path).headers
 
 
 def test_assets_are_kept_for_a_year_by_version(browser: Browser, make_browser: MakeBrowser) -> None:

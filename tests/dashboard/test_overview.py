@@ -106,7 +106,7 @@ def test_the_chart_has_history_when_the_page_opens(
     page = browser.get("/").text
 
     processed, failed = (
-        [int(n) for n in re.findall(rf'data-{name}="(.*?)"', page)[0].split()] for name in ("done", "failed")
+        [int(n) for n in re.findall(rf'data-{name}="(.*?)"', page)[0].split()] for name in ("ended", "failed")
     )
     assert [6, 2] == [n for n in processed if n]
     assert 12 == len(processed) - 1 - processed[::-1].index(2) - processed.index(6)
@@ -126,7 +126,7 @@ def test_the_chart_reaches_back_three_days(
 
     page = make_browser().get(f"/?span={span}").text
 
-    assert "done 3 " in _text(page)
+    assert "ended 3 " in _text(page)
     assert f'id="span-{span}" href="./?span={span}" aria-current="true"' in page
 
 
@@ -145,7 +145,7 @@ def test_an_app_without_workers_is_explained(browser: Browser) -> None:
 
     assert 200 == page.status
     assert "The app declares no worker" in page.words
-    assert {"Lag": "0 s", "In flight": "0", "Morgue": "0", "Done/s": "0"}.items() <= totals(page.text).items()
+    assert {"Lag": "0 s", "In flight": "0", "Morgue": "0", "Ended/s": "0"}.items() <= totals(page.text).items()
 
 
 def test_hostile_names_are_text(app: Lowkiq, browser: Browser, queue_name: str) -> None:

@@ -1,19 +1,25 @@
 """What people did: the page and the API of past actions."""
 
+import base64
+import zlib
 from typing import Any
 
+import msgspec
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.action_views import PastAction
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, pack
+from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, pack
+from lowkiq_lambda.dashboard.security.signing import sign
 from lowkiq_lambda.store.inspect import past_actions
 from lowkiq_lambda.store.inspect.bulk_actions import prepare
-from lowkiq_lambda.store.inspect.past_actions import record_action
+from lowkiq_lambda.store.inspect.past_actions import record_action, signing_key
 from lowkiq_lambda.store.shard.keys import actions_key
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
+from tests.kit.apps import close_app
+from tests.kit.servers import Server
 from tests.kit.web import Browser
 
 
@@ -50,14 +56,65 @@ def test_an_action_is_listed_with_who_and_how_many(
 def test_a_bulk_action_is_listed_once(app: Lowkiq, worker: Any, browser: Browser) -> None:
     """However many requests it takes: with what it has changed in all, and what became of it last."""
     worker.perform_async([{"id": number} for number in range(3)])
-    action = prepare(app.actions(worker), "delete")
+    action = prepare(app.actions(worker), "expedite")
     for _ in range(2):
-        state = BulkActionState(queue=worker.queue_name, action=action, run="1f")
-        browser.send("/actions/step", {"action_state": pack(state)})
+        state = BulkActionState(queue=worker.queue_name, action=action, run="0000001f")
+        browser.send("/actions/step", {"action_state": pack(signing_key(app.backend, 0.0), state)})
 
     assert 2 == app.backend.client.llen(actions_key(worker.queue_name))
     (only,) = listed(browser, queue=worker.queue_name)
-    assert ("delete", "all", "1f") == (only["action"], only["target"], only["run"])
+    assert ("expedite", "all", "0000001f") == (only["action"], only["target"], only["run"])
+
+
+def test_a_forged_state_changes_nothing_of_what_is_recorded(app: Lowkiq, worker: Any, browser: Browser) -> None:
+    """Neither how many ids an action has changed, nor which records are steps of one: it is refused, and jobs stay."""
+    worker.perform_async([{"id": number} for number in range(3)])
+    name, key = worker.queue_name, signing_key(app.backend, 0.0)
+    state = BulkActionState(queue=name, action=prepare(app.actions(worker), "delete", chosen=["1"]))
+    body, _, signature = pack(key, state).partition(".")
+    forged = zlib.compress(msgspec.msgpack.encode(msgspec.structs.replace(state, before=12_345_678, run="7445f43f")))
+    text = base64.urlsafe_b64encode(forged).decode().rstrip("=")
+    of_result = pack(key, BulkActionResult(queue=name, act="delete")).partition(".")[2]
+    for each in (
+        text,
+        f"{text}.",
+        f"{text}.{signature}",
+        f"{text}.{of_result}",
+        sign(b"x" * 32, "BulkActionState", forged),
+    ):
+        assert 400 == browser.send("/actions/step", {"action_state": each}).status
+
+    assert [] == listed(browser, queue=name)
+    assert 3 == app.stats()["total"]["length"]
+    assert 303 == browser.send("/actions/step", {"action_state": f"{body}.{signature}"}).status
+    assert [("delete", 1)] == [(action["action"], action["changed"]) for action in listed(browser, queue=name)]
+
+
+def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> None:
+    """One record for a run of one visitor on one target, with the most it told; others' runs never replace it."""
+    name = worker.queue_name
+    past = PastAction(at=1.0, who="olga", action="delete", queue=name, target="all", changed=50, run="0000000a")
+    others: list[dict[str, Any]] = [{"who": "rita"}, {"action": "requeue"}, {"target": "found by: x"}, {"run": ""}]
+    for at, fields in enumerate([{}, {"changed": 5}, *others, {"run": ""}]):
+        record_action(app.backend, msgspec.structs.replace(past, at=float(at), **fields))
+
+    found = past_actions.past_actions(app.backend, 0.0, [name], 10)
+
+    assert [6.0, 5.0, 4.0, 3.0, 2.0, 1.0] == [action.at for action in found]
+    assert 50 == found[-1].changed
+
+
+def test_dashboards_of_a_server_share_what_they_sign_with(own_server: Server) -> None:
+    """So any process takes the next step; a server that is full takes no key, and actions go on all the same."""
+    app = Lowkiq(Config(redis_url=own_server.url))
+    own_server.admin.config_set("maxmemory", "1")
+    while_full = signing_key(app.backend, 0.0)
+    own_server.admin.config_set("maxmemory", "0")
+    stored = signing_key(app.backend, 0.0)
+
+    assert own_server.admin.keys("lowkiq:dashboard:signing")
+    assert [32, stored, stored] == [len(while_full), while_full, signing_key(app.backend, 0.0)]
+    close_app(app)
 
 
 def test_so_many_actions_are_kept(app: Lowkiq, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:

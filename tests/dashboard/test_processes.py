@@ -1,6 +1,8 @@
 """Processes that drain, on the dashboard and in its API."""
 
 import logging
+import os
+import socket
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -14,8 +16,9 @@ from lowkiq_lambda.store.shard.beating import Beats
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
+from tests.kit.handlers import Notes
 from tests.kit.web import Answer, Browser
-from tests.kit.workers import declare
+from tests.kit.workers import declare, jobs_of
 
 AUDIT = "lowkiq_lambda.audit"
 SECRET = "o" * 20
@@ -101,7 +104,7 @@ def test_sk2_an_operator_is_asked_before_a_process_gets_an_order(
 
     assert (303, True) == (answer.status, answer.location.endswith("/processes"))
     assert "told to be quiet" in browser.get("/processes").words
-    assert f"'olga': quiet, process {process.id!r}" == caplog.records[-1].getMessage()
+    assert caplog.records[-1].getMessage().startswith(f"'olga': quiet, process {process.id!r}, address ")
     assert "quiet" == beats.beat(process)
 
 
@@ -137,3 +140,56 @@ def test_strangers_and_readers_order_nothing(process: Process, beats: Beats, mak
 def test_an_order_that_cannot_be_given_is_refused(browser: Browser, fields: dict[str, str], status: int) -> None:
     """By a sentence, on the page that asks."""
     assert status == browser.get(f"/actions/process?{urlencode(fields)}").status
+
+
+def test_a_process_that_is_gone_does_nothing_now(
+    process: Process, browser: Browser, app: Lowkiq, clock: ManualClock
+) -> None:
+    """What it did when it was heard of last may have been taken over since: it is told as the past."""
+    beats = Beats(app.backend, process.host)
+    beats.beat(process)
+    row = row_of(browser, process)
+    assert "nothing; when it was heard of last" not in row
+
+    clock.advance(61.0)
+
+    assert "nothing; when it was heard of last" in row_of(browser, process)
+
+
+def row_of(browser: Browser, process: Process) -> str:
+    """The process on the page."""
+    return browser.get("/processes").text.replace("<wbr>", "").partition(process.host)[2].partition("</tr>")[0]
+
+
+def test_a_process_that_has_lost_its_shard_is_marked(
+    app: Lowkiq, queue_name: str, browser: Browser, clock: ManualClock
+) -> None:
+    """P1: Redis accepts nothing of an evicted holder any more, nor of one whose shard another has by now."""
+    rows, notes = list[str](), Notes()
+    worker = declare(app, queue_name, notes)
+    process = Process(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        kind="daemon",
+        version="9.9",
+        since=clock.time(),
+        threads=1,
+        state="running",
+    )
+    beats = Beats(app.backend, process.host)
+
+    def look() -> None:
+        doing = Doing(queue=queue_name, shard=0, since=clock.time(), count=1, ids=("a",))
+        clock.advance(1.0)
+        beats.beat(msgspec.structs.replace(process, doing=(doing,)))
+        rows.append(row_of(browser, process))
+        (shard,) = app.queries(worker).shards()
+        app.actions(worker).evict(0, shard.token)
+        rows.append(row_of(browser, process))
+
+    notes.then = lambda _batch: look()
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    assert ["fenced" in row for row in rows] == [False, True]
+    assert "its writes are refused" in rows[1]

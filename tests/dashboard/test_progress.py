@@ -41,7 +41,8 @@ def start(app: Lowkiq, worker: Any, kept: JobProgress | bytes, when: float | Non
 
 def path(page: str, worker: Any) -> str:
     """The address of a page, or of an operation of the API."""
-    return f"/{page}?queue={worker.queue_name}&id=7"
+    job = "&id=7" if page in {"job", "api/v1/job"} else ""
+    return f"/{page}?queue={worker.queue_name}{job}"
 
 
 def told_of(browser: Browser, worker: Any) -> Any:

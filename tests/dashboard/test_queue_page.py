@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Lowkiq
+from lowkiq_lambda import BatchJob, Failed, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
-from tests.kit.handlers import FailingHandler
+from tests.kit.handlers import FailingHandler, Notes
 from tests.kit.web import Browser
 from tests.kit.workers import declare
 
@@ -30,12 +30,31 @@ def test_a_page_shows_its_queue_and_no_other(
     page = browser.get(f"/queue?queue={queue_name}&span=1h")
 
     assert "Queue Waiting 2 In flight 0 Morgue 0 Errors Shards 2 Recovered Limits Job" in page.words
-    assert "done 4 failed 1" in page.words
+    assert "ended 4 failed 1" in page.words
     assert "Fresh 1 Retries 1 Morgue 0" in page.words
     assert f'href="./queue?queue={queue_name}&amp;span=6h"' in page.text
     part = browser.part(f"/queue?queue={queue_name}")
     assert ("<html" in part.text, "Pause for that long" in part.words) == (False, False)
     assert 404 == browser.get("/queue?queue=nobody").status
+
+
+def test_the_chart_and_the_numbers_beside_it_have_one_word_for_one_thing(
+    app: Lowkiq, browser: Browser, queue_name: str, clock: ManualClock
+) -> None:
+    """P9: what was refused has ended and is not done; done and refused add up to what the chart has."""
+
+    def perform(_worker: Worker, job: BatchJob) -> None:
+        if job.id == "0":
+            raise Failed("no such product")
+
+    declare(app, queue_name, Notes(), perform_job=perform).perform_async([{"id": number} for number in range(3)])
+    app.drain()
+    clock.advance(90.0)
+
+    words = browser.get(f"/queue?queue={queue_name}&span=1h").words
+
+    assert "ended 3 failed 0" in words
+    assert ("Done 2" in words, "Refused 1" in words, "done 3" in words) == (True, True, False)
 
 
 def test_a_queue_is_paused_for_a_typed_time_from_its_page(

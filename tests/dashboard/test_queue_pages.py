@@ -21,6 +21,11 @@ from tests.kit.workers import declare
 PAGES = ("waiting", "processing", "morgue", "shards", "job")
 
 
+def of_job(page: str, job_id: str) -> dict[str, str]:
+    """The id, where the page is one of a job."""
+    return {"id": job_id} if page == "job" else {}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_of_an_empty_queue_say_what_would_be_there(worker: Any, browser: Browser, page: str) -> None:
     """Each answers, also to a reader, and leads back to the overview."""
@@ -33,7 +38,7 @@ def test_pages_of_an_empty_queue_say_what_would_be_there(worker: Any, browser: B
 @pytest.mark.usefixtures("worker")
 def test_a_queue_that_is_not_there(browser: Browser, page: str) -> None:
     """It is said, and not looked up in Redis."""
-    assert 404 == browser.get(f"/{page}?queue=nobody&id=1").status
+    assert 404 == browser.get(f"/{page}?queue=nobody{'&id=1' if page == 'job' else ''}").status
     assert 404 == browser.get(f"/{page}").status
 
 
@@ -180,7 +185,7 @@ def test_processing_shows_what_is_in_flight_and_who_has_it(
     """LN-24: holder, since when, lease and token, while the handler runs."""
     seen: list[Answer] = []
     handler.meanwhile = lambda: seen.extend(
-        browser.get(link(page, worker, id="a/b")) for page in ("processing", "shards", "job")
+        browser.get(link(page, worker, **of_job(page, "a/b"))) for page in ("processing", "shards", "job")
     )
     worker.perform_async([{"id": "a/b", "payload": {"deep": [1]}}])
     app.drain()
@@ -199,7 +204,7 @@ def test_parts_are_parts(worker: Any, browser: Browser) -> None:
     """What refreshes itself is answered without the page around it."""
     worker.perform_async([{"id": 1}])
     for page in ("processing", "shards", "job"):
-        answer = browser.part(link(page, worker, id=1))
+        answer = browser.part(link(page, worker, **of_job(page, "1")))
         assert 200 == answer.status
         assert "<html" not in answer.text
         assert "<section" in answer.text
@@ -231,7 +236,7 @@ def test_a_failed_job_shows_its_error_wherever_it_is(
     handler.words = "\nfell over\n  <b>"
     fail(app, worker, handler, "bad")
     answer = browser.get(link("job", worker, id="bad"))
-    assert "It failed once and will be retried in 1m" in answer.words
+    assert "It failed once (with bad, " in answer.words
     assert "bad \nfell over\n  &lt;b&gt;</pre>" in answer.text
     app.actions(worker).kill_all_failed_jobs()
     assert "It has been in the morgue" in browser.get(link("job", worker, id="bad")).words
@@ -369,7 +374,7 @@ def test_unreadable_payloads_and_errors_break_no_page(
     server.admin.hset(shard.key("errors"), "bad", b"\xfe\0<script>alert(2)" + b"z" * 100_000)
 
     for page in ("waiting", "job"):
-        answer = browser.get(link(page, worker, id="bad"))
+        answer = browser.get(link(page, worker, **of_job(page, "bad")))
         assert 200 == answer.status
         check_harmless(answer)
         assert "\\xff" in answer.text
@@ -386,10 +391,18 @@ def test_a_mask_hides_payloads_everywhere(worker: Any, make_browser: MakeBrowser
     for mask, words in ((lambda *_: "***", "***"), (break_down, "the mask failed")):
         browser = make_browser(mask=mask)
         for page in ("waiting", "job"):
-            answer = browser.get(link(page, worker, id=1))
+            answer = browser.get(link(page, worker, **of_job(page, "1")))
             assert 200 == answer.status
             assert words in answer.words
             assert "s3cret" not in answer.text
+
+
+def test_words_of_code_are_shown_as_code(worker: Any, browser: Browser) -> None:
+    """What a terminal shows in backticks is marked on a page, and has none."""
+    page = browser.get(link("job", worker, id="gone"))
+
+    assert "ended with <code>Failed</code>" in page.text
+    assert "`" not in page.words
 
 
 def test_readers_see_the_same(worker: Any, make_browser: MakeBrowser) -> None:
@@ -397,7 +410,7 @@ def test_readers_see_the_same(worker: Any, make_browser: MakeBrowser) -> None:
     worker.perform_async([{"id": 1}])
     reader = make_browser(READER)
     for page in PAGES:
-        answer = reader.get(link(page, worker, id=1))
+        answer = reader.get(link(page, worker, **of_job(page, "1")))
         assert 200 == answer.status
         assert 'type="checkbox"' not in answer.text
 

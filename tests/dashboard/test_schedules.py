@@ -11,6 +11,8 @@ import pytest
 
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.dashboard import Auth, Token, dashboard
+from lowkiq_lambda.schedules.entry import new_entry
+from lowkiq_lambda.schedules.times import parse_every
 from lowkiq_lambda.testing import ManualClock
 from tests.dashboard.conftest import MakeBrowser
 from tests.kit.accounts import READER
@@ -211,8 +213,9 @@ def test_an_entry_that_cannot_be_pushed_says_why(app: Lowkiq, worker: Any, brows
 
 
 def test_an_entry_with_an_unknown_zone_hides_no_other(app: Lowkiq, polling: Any, browser: Browser) -> None:
-    """A declaration looks up no zone, so the pages stand one that there is not, and say what is wrong."""
-    app.every(MINUTE, polling, id="9", name="odd", tz="Mars/Olympus")
+    """Another machine may know more zones: the pages stand one that there is not here, and say what is wrong."""
+    entry = new_entry(polling.queue_name, parse_every(MINUTE, tz="Mars/Olympus"), id="9", name="odd")
+    app.schedules._timetable.add(entry)
     listed = browser.get("/schedules")
     assert 200 == listed.status
     assert "poll" in listed.words

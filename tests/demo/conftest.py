@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.local.demo.table import Table
+from local.demo.table import Table
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.local.demo import repository
-from lowkiq_lambda.local.demo.history import Change, Files, History, HistoryError, path_bytes, path_id
-from lowkiq_lambda.local.demo.repository import read_repository
-from lowkiq_lambda.local.demo.source import bundled_history, choose_history
+from local.demo import repository
+from local.demo.history import Change, Files, History, HistoryError, path_bytes, path_id
+from local.demo.repository import read_repository
+from local.demo.source import bundled_history, choose_history
 from tests.demo.repositories import Repository
 
 DATA = Path(__file__).parent.parent / "data"

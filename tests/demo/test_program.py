@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.local.demo.run import FAILURE, INTERRUPTED, SUCCESS
+from local.demo.run import FAILURE, INTERRUPTED, SUCCESS
+from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.demo.repositories import Repository
 from tests.kit.waiting import eventually
 
@@ -39,7 +40,7 @@ class Program:
         """A running demo, outside of any checkout."""
         self.folder.mkdir(exist_ok=True)
         process = subprocess.Popen(
-            [sys.executable, "-m", "lowkiq_lambda.local", "--data-dir", str(self.folder), *arguments],
+            [sys.executable, "-m", "local.demo", "--data-dir", str(self.folder), *arguments],
             cwd=self.folder,
             env={**self.environment, "GIT_CEILING_DIRECTORIES": str(self.folder.parent)},
             stdout=subprocess.PIPE,
@@ -131,3 +132,33 @@ def test_a_second_demo_in_the_same_folder_is_told_to_wait(program: Program) -> N
     code, _, errors = program.run()
     assert code == FAILURE
     assert "error: Another demo runs in " in errors
+
+
+def test_the_demo_has_a_server_of_its_own_wherever_it_runs(program: Program) -> None:
+    """It keeps nothing that a deployment would miss: it needs no URL in a container either."""
+    del program.environment["LOWKIQ_REDIS_URL"]
+    program.environment["KUBERNETES_SERVICE_HOST"] = "10.0.0.1"
+    code, output, errors = program.run("--limit", "20")
+
+    assert SUCCESS == code, errors
+    assert "state equal" in output
+    assert ServerFolder(program.folder).read_access() is not None
+    assert not ServerFolder(program.folder).server_lives()
+
+
+def test_a_repository_that_cannot_be_replayed_is_told_in_a_sentence(program: Program) -> None:
+    """The option names a checkout; where there is none, one line says so."""
+    code, _, errors = program.run("--repository", str(program.folder))
+
+    assert FAILURE == code
+    assert errors.startswith("error: ")
+    assert 1 == errors.count("\n")
+
+
+@pytest.mark.parametrize("words", [("--failures", "1"), ("--interruptions", "-1"), ("--limit", "some"), ("--many",)])
+def test_what_the_demo_cannot_do_is_refused(program: Program, words: tuple[str, ...]) -> None:
+    """The exit code is that of misuse, and the last line names the word."""
+    code, _, errors = program.run(*words)
+
+    assert 2 == code
+    assert words[-1] in errors.splitlines()[-1]

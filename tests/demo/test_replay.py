@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from local.demo import progress
+from local.demo.faults import Fault, FaultKind, Faults, InjectedFailure
+from local.demo.history import Change
+from local.demo.progress import showing
+from local.demo.replay import Replay
+from local.demo.table import Table
 from lowkiq_lambda.engine.batch import Batch
 from lowkiq_lambda.job import NEVER_FAILED, Delivery
-from lowkiq_lambda.local.demo import progress
-from lowkiq_lambda.local.demo.faults import Fault, FaultKind, Faults, InjectedFailure
-from lowkiq_lambda.local.demo.history import Change
-from lowkiq_lambda.local.demo.progress import showing
-from lowkiq_lambda.local.demo.replay import Replay
-from lowkiq_lambda.local.demo.table import Table
 
 
 class Given(Faults):

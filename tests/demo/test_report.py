@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from lowkiq_lambda.local.demo.history import Change, History
-from lowkiq_lambda.local.demo.replay import Counts
-from lowkiq_lambda.local.demo.report import Report
-from lowkiq_lambda.local.demo.table import Difference
+from local.demo.history import Change, History
+from local.demo.replay import Counts
+from local.demo.report import Report
+from local.demo.table import Difference
 
 CHANGES = [Change(seq, path, str(seq)) for seq, path in ((1, "a"), (1, "b"), (2, "a"))]
 GOOD = Report(

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from local.demo import run
+from local.demo.faults import Faults
+from local.demo.history import History
+from local.demo.repository import read_repository
+from local.demo.run import FAILURE, SUCCESS, Demo
+from local.demo.source import bundled_history
 from lowkiq_lambda import Batch, Config, Lowkiq, Worker
 from lowkiq_lambda.local.daemon import Daemon
-from lowkiq_lambda.local.demo import run
-from lowkiq_lambda.local.demo.faults import Faults
-from lowkiq_lambda.local.demo.history import History
-from lowkiq_lambda.local.demo.repository import read_repository
-from lowkiq_lambda.local.demo.run import FAILURE, SUCCESS, Demo
-from lowkiq_lambda.local.demo.source import bundled_history
 from tests.demo.repositories import Repository
 
 

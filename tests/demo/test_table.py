@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from lowkiq_lambda.local.demo.history import Change
-from lowkiq_lambda.local.demo.table import Difference, StaleToken, Table, differences
+from local.demo.history import Change
+from local.demo.table import Difference, StaleToken, Table, differences
 
 
 def apply(table: Table, *seqs: int, path: str = "a", token: int = 1) -> None:

@@ -10,6 +10,8 @@ from lowkiq_lambda.doctor.words import LATE
 from lowkiq_lambda.duties.runner import DutyRunner
 from lowkiq_lambda.process_views import Process
 from lowkiq_lambda.reshard.duty import STANDS_STILL
+from lowkiq_lambda.schedules.entry import new_entry
+from lowkiq_lambda.schedules.times import parse_cron
 from lowkiq_lambda.testing import ManualClock
 from tests.doctor.looks import found
 from tests.kit.apps import closing_app
@@ -76,10 +78,10 @@ def test_an_entry_that_stands_still_is_told(app: Lowkiq, clock: ManualClock) -> 
 
 
 def test_an_entry_that_cannot_fire_is_told_why(app: Lowkiq) -> None:
-    """An expression is evaluated no sooner than it is looked at."""
+    """A declaration that another machine took may not work here."""
     worker = declare(app, "orders", Notes())
     app.queue_of(worker)
-    app.cron("0 0 31 2 *", worker, id="never")
+    app.schedules._timetable.add(new_entry("orders", parse_cron("0 0 31 2 *"), id="never"))
     app.schedules.tick()
 
     ((mark, says),) = found(app, "schedules")

@@ -158,13 +158,25 @@ def test_who_could_have_taken_it_is_told(
     assert pulse.id in says
 
 
-def test_limits_may_be_why_work_waits(app: Lowkiq, clock: ManualClock) -> None:
-    """Then it is no fault."""
-    declare(app, "orders", Notes(), max_running=1).perform_async(jobs_of("a"))
-    clock.advance(300.0)
+def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: ManualClock) -> None:
+    """A rate that is used up, and a tenant that is paused, say why; a limit that keeps nothing back excuses nothing."""
+    limited = declare(app, "limited", Notes(), rate=Rate(1, per=3_600))
+    limited.perform_async(jobs_of("ab"))
+    tenants = declare(app, "tenants", Notes(), tenants="spread")
+    app.actions(tenants).pause_tenant("acme")
+    app.drain()
+    tenants.perform_async([{"id": "acme:1"}])
+    clock.advance(600.0)
+    kept_back = found(app, "due work"), found(app, "limits"), found(app, "paused")
+    declare(app, "late", Notes(), max_running=1).perform_async(jobs_of("a"))
+    clock.advance(600.0)
 
+    due, limits, paused = kept_back
+    assert [("ok", "all that is due is looked after")] == due
+    assert [("warning", True)] == [(mark, "10 minutes, as the queue keeps its" in says) for mark, says in limits]
+    assert [("warning", True)] == [(mark, "a tenant is paused, and its oldest due id" in says) for mark, says in paused]
     ((mark, says),) = found(app, "due work")
-    assert ("warning", True) == (mark, says.endswith("; its limits may keep it waiting"))
+    assert ("broken", True) == (mark, says.startswith("late: due for up to 10 minutes"))
 
 
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
@@ -203,6 +215,17 @@ def test_a_damaged_shard_is_told_and_left_as_it_is(own: Server, app: Lowkiq) -> 
     assert before == own.admin.zscore(shard_of(app, worker, "a").key("due"), "odd")
     app.drain()
     assert [("warning", "orders: 1 record set aside as unreadable")] == found(app, "damage")
+
+
+def test_an_end_that_a_hand_wrote_where_nobody_has_held_the_shard_is_told(own: Server, app: Lowkiq) -> None:
+    """It would keep everybody from the shard for years."""
+    worker = declare(app, "orders", Notes())
+    worker.perform_async(jobs_of("a"))
+    own.admin.hset(shard_of(app, worker, "a").key("meta"), "until", 1e10)
+
+    assert [("broken", "orders: shard 0 cannot be read: ")] == [
+        (mark, says[:32]) for mark, says in found(app, "damage")
+    ]
 
 
 def test_keys_that_the_user_may_not_read_hide_nothing_else(own: Server, app: Lowkiq) -> None:

@@ -1,5 +1,7 @@
 """What is told of the server itself."""
 
+import pytest
+
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.doctor.checkup import check_up
 from lowkiq_lambda.testing import ManualClock
@@ -21,6 +23,19 @@ def test_on_a_good_server_all_promises_hold(own: Server) -> None:
     assert ("ok", []) == (checked.mark, not_ok(checked))
     assert ["", "", "", ""] == [finding.advice for finding in checked.findings if finding.section == "server"][:4]
     assert own.url.split("@")[-1] in checked.server
+
+
+def test_an_address_that_other_programs_read_too_is_told(own: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REDIS_URL serves if LOWKIQ_REDIS_URL is missing, and is the cache of many platforms. Nothing is broken by it."""
+    monkeypatch.setenv("REDIS_URL", own.url)
+    with app_on(own.url) as app:
+        told = check_up(app)
+        monkeypatch.setenv("LOWKIQ_REDIS_URL", own.url)
+        named = check_up(app)
+
+    ((mark, says),) = marks(told, "address")
+    assert ("ok", True) == (mark, "REDIS_URL" in says)
+    assert [] == marks(named, "address")
 
 
 def test_s9_e42_a_server_that_evicts_breaks_promises(own: Server, settings: Set) -> None:

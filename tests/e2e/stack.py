@@ -10,11 +10,11 @@ from typing import Any, Final
 from uuid import uuid4
 
 from local.cloud import push
+from local.demo.source import bundled_history
 from local.replay.jobs import COUNTED, FILES, NEWEST, ApplyChanges, app
 from lowkiq_lambda import Worker
 from lowkiq_lambda.cloud.deployment import TEMPLATE, Deployment
 from lowkiq_lambda.job import shard_for
-from lowkiq_lambda.local.demo.source import bundled_history
 from lowkiq_lambda.views import QueueMetrics, ShardDetails
 from tests.e2e.inventory import inventory
 from tests.kit.servers import LocalCloud, Server

@@ -59,7 +59,7 @@ def test_the_script_for_people_runs_it_all(packages: Path, tmp_path: Path) -> No
         eventually(
             lambda: script.poll() is not None or "Ctrl-C ends it" in printed.read_text(), 200, "the end of all jobs"
         )
-        ports = [int(port) for port in re.findall(r"//127\.0\.0\.1:(\d+)", printed.read_text())]
+        ports = [int(port) for port in re.findall(r"[/@]127\.0\.0\.1:(\d+)", printed.read_text())]
         assert [0, 0] == [refusal(port) for port in ports], printed.read_text()
         script.send_signal(signal.SIGINT)
         code = script.wait(30)

@@ -15,6 +15,7 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
 
 from local.replay.jobs import ApplyChanges, CountItems
 from lowkiq_lambda.cli.costs.month import Month
@@ -70,7 +71,7 @@ def test_the_schedules_command_takes_over(stack: Stack) -> None:
     assert [of_the_template[field] for field in ("Target", "ScheduleExpression")] == [
         first[field] for field in ("Target", "ScheduleExpression")
     ]
-    assert {"minute"} == stack.enabled_schedules
+    assert {"minute"} == stack.schedules
 
 
 def test_one_schedule_drains_all_shards(stack: Stack) -> None:
@@ -78,7 +79,7 @@ def test_one_schedule_drains_all_shards(stack: Stack) -> None:
     stack.deployment.update(ShardSchedules="false")
     paths = [stack.push(shard) for shard in range(SHARDS)]
 
-    assert {"minute"} == stack.enabled_schedules
+    assert {"minute"} == stack.schedules
     with stack.fired_now("minute"):
         stack.wait_until_done(*range(SHARDS))
 
@@ -90,6 +91,19 @@ def test_one_schedule_drains_all_shards(stack: Stack) -> None:
     # The work is done before the invocation has ended and its log is there.
     last = eventually(ticks, timeout=60, what="the line of the tick")[-1]
     assert {"queues"} <= last["tick"].keys()
+
+
+def test_shards_are_drained_when_the_expression_says(stack: Stack) -> None:
+    """One schedule for all obeys `ScheduleExpression`, and the tick comes each minute; indexes are refused."""
+    stack.deployment.update(ShardSchedules="false", ScheduleExpression="rate(5 minutes)")
+    drain, minute = (stack.schedule(name) for name in ("drain", "minute"))
+    with pytest.raises(ClientError, match="ShardIndexes names the shards that ShardSchedules=true gives a schedule"):
+        stack.schedule_shards(range(8))
+    stack.deployment.update(ScheduleExpression="rate(1 minute)")
+
+    assert ("rate(5 minutes)", "{}") == (drain["ScheduleExpression"], drain["Target"]["Input"])
+    assert ("cron(* * * * ? *)", '{"tick": "only"}') == (minute["ScheduleExpression"], minute["Target"]["Input"])
+    assert {"minute"} == stack.schedules
 
 
 def ticked(stack: Stack, times: int) -> list[dict[str, Any]]:

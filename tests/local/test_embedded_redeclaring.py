@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import redis
 
+from lowkiq_lambda.cli import main
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.servers import MakeServer
+from tests.kit.typing_in import Terminal
 from tests.kit.waiting import eventually
 from tests.local.programs import Project, Prompt, PromptError
 
@@ -18,7 +20,7 @@ RESET = "or, as this is the embedded server, run `lowkiq reset Greet`."
 def make_queue(project: Project, *ids: str) -> None:
     """Make the queue with these jobs, and write the app anew with another number of shards."""
     prompt = project.prompt()
-    prompt.run("app.stats() and None")
+    prompt.run("app.queries(Greet) and None")
     for job_id in ids:
         prompt.run(PUSH % job_id)
     prompt.end()
@@ -156,7 +158,7 @@ def test_a_daemon_does_not_declare_anew_a_queue_with_jobs(project: Project) -> N
 def test_a_daemon_does_not_declare_anew_what_others_use(project: Project) -> None:
     """A program that goes by the old declaration goes on: the daemon ends with the way out."""
     prompt = project.prompt()
-    prompt.run("app.stats() and None")
+    prompt.run("app.queries(Greet) and None")
     project.write(shards_count=5)
 
     daemon = project.daemon()
@@ -201,3 +203,36 @@ def test_the_commands_are_for_the_embedded_server_alone(
     assert 2 == done.returncode
     assert words in done.stderr
     assert not project.folder.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "said"),
+    [
+        ("comes", "error: The embedded server is in use by the process "),
+        ("removes", "has no queue 'Greet'."),
+    ],
+)
+def test_others_may_come_while_somebody_thinks_about_a_reset(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], meanwhile: str, said: str
+) -> None:
+    """A yes is to what was shown: a queue that a program uses by now is not removed, and one that is gone is said."""
+    make_queue(project, "Ada")
+
+    class Slow(Terminal):
+        def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]  # as of a text
+            prompt = project.prompt()
+            if meanwhile == "removes":
+                prompt.run("app.backend.client.flushall() and None")
+                prompt.end()
+            else:
+                prompt.run("app.stats() and None")
+            return "yes\n"
+
+    monkeypatch.setenv("LOWKIQ_ENV", "development")
+    monkeypatch.setattr("sys.stdin", Slow())
+    code = main(["reset", "Greet", "--data-dir", str(project.folder.path)])
+
+    told = capsys.readouterr()
+    assert 1 == code
+    assert said in told.err
+    assert "removed the queue" not in told.out

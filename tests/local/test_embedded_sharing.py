@@ -100,14 +100,20 @@ def test_all_who_begin_at_once_get_one_server(project: Project) -> None:
 
 
 def test_a_process_is_told_once_which_server_it_uses(project: Project) -> None:
-    """A warning names folder and version, once, whatever the process does then; the password is in no log."""
+    """A line names family, version, program and folder, once, whatever the process does then; but no password."""
     prompt = project.prompt()
+    prompt.run("import logging; logging.basicConfig(level='INFO', format='%(message)s')")
 
     prompt.run(PUSH % "Ada")
     prompt.run("app.drain(60)")
     version = prompt.run("(info := app.backend.client.info()).get('valkey_version') or info['redis_version']")
 
-    assert f"Embedded server, for development: version {version}, data in {project.folder.path}.\n" == prompt.log
+    program = prompt.run("app.backend.client.info()['executable']")
+    told = f"Embedded server, for development: Valkey {version} ({program}), data in {project.folder.path}."
+    assert [told] == [line for line in prompt.log.splitlines() if line.startswith("Embedded server")]
+    access = project.folder.read_access()
+    assert access is not None
+    assert access.password not in prompt.log
 
 
 def test_the_daemon_tells_the_line_that_lets_others_in(project: Project, tmp_path: Path) -> None:

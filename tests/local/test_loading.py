@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lowkiq_lambda.loading import AppNotFound, load_app
+from lowkiq_lambda.errors import AppNotFound
+from lowkiq_lambda.loading import load_app
 
 APP = """
 from lowkiq_lambda import Lowkiq
@@ -42,10 +43,25 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("spec", ["shop.jobs:app", "shop.jobs:Apps.main"])
+@pytest.mark.parametrize("spec", ["shop.jobs:app", "shop.jobs:Apps.main", "shop/jobs.py:app", "./shop/jobs.py:other"])
 def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
     """L-70: the module need not be installed, and the app may be an attribute of something."""
     assert type(load_app(spec)).__name__ == "Lowkiq"
+
+
+def test_l70_the_path_of_a_file_with_one_app_names_it(shop: Path) -> None:
+    """L-70: a path is enough where nothing else can be meant."""
+    (shop / "alone.py").write_text("from lowkiq_lambda import Lowkiq\n\nmine = Lowkiq()\n")
+
+    assert load_app("./alone.py") is sys.modules.pop("alone").mine
+
+
+def test_a_file_of_another_folder_is_refused(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its imports would not be those of the project."""
+    monkeypatch.chdir(shop / "shop")
+
+    with pytest.raises(AppNotFound, match="outside of the current folder"):
+        load_app("../broken_shop.py")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +74,9 @@ def test_an_app_is_found_from_the_current_folder(spec: str) -> None:
         ("redis://:secret@db/0", "'redis://***@db/0' names a server, not an app: {write}"),
         ("shop.jobz:app", "There is no module 'shop.jobz', neither installed nor in {cwd}."),
         ("shap.jobs:app", "There is no module 'shap.jobs', neither installed nor in {cwd}."),
-        ("shop/jobs.py:app", "'shop/jobs.py:app' names a file: write shop.jobs:app."),
-        ("jobs.py:app", "'jobs.py:app' names a file: write jobs:app."),
+        ("jobs.py:app", "There is no file 'jobs.py' in {cwd}."),
+        ("shop/jobs.py", "Module 'shop.jobs' has not one app but 2; it has shop.jobs:app, shop.jobs:other."),
+        ("shop/__init__.py", "Module 'shop' has not one app but 0."),
         ("shop.jobs:ap", "Module 'shop.jobs' has no 'ap'; it has shop.jobs:app, shop.jobs:other."),
         ("shop:app", "Module 'shop' has no 'app'."),
         ("shop.jobs:number", "shop.jobs:number is of type int, not a Lowkiq; it has shop.jobs:app, shop.jobs:other."),

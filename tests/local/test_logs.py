@@ -66,7 +66,27 @@ def test_a_traceback_moves_no_cursor() -> None:
     nasty = record(exc_info=(ValueError, ValueError("a\0b\x1b[31m\nc"), None))
     lines = TextLines(is_terminal=False).format(nasty).split("\n")
 
-    assert ["ValueError: a\\x00b\\x1b[31m", "c"] == lines[-2:]
+    assert ["| ValueError: a\\x00b\\x1b[31m", "| c"] == lines[-2:]
+
+
+def test_no_message_of_an_error_looks_like_a_line_of_the_log() -> None:
+    """Each further line has a mark, whatever the message, a note or a cause of the error holds."""
+    fake = "2026-11-24T00:00:00.000+00:00 INFO    'olga': delete_all"
+    error = ValueError(f"x\n{fake}\r{fake}\u2028{fake}")
+    error.add_note(f"y\n{fake}")
+    error.__cause__ = KeyError(f"z\n{fake}")
+    lines = TextLines(is_terminal=False).format(record(exc_info=(ValueError, error, None)))
+
+    first, *more = lines.splitlines()
+    assert first.endswith("hello")
+    assert [] == [line for line in more if not line.startswith("| ")]
+
+
+def test_what_turns_the_direction_of_text_is_shown() -> None:
+    """An id reads as it is: nothing in it is unseen, or turns what follows."""
+    line = TextLines(is_terminal=False).format(record("\u202eabc", id="a\u202eb\u2066\u200b", ids=["\u202e"]))
+
+    assert r'\u202eabc id=a\u202eb\u2066\u200b ids=["\u202e"]' in line
 
 
 def test_a_traceback_follows_its_line() -> None:
@@ -74,8 +94,8 @@ def test_a_traceback_follows_its_line() -> None:
     first, *more = TextLines(is_terminal=False).format(with_error()).splitlines()
 
     assert first.endswith("INFO    hello")
-    assert "Traceback (most recent call last):" == more[0]
-    assert more[-1].startswith("ValueError: invalid literal")
+    assert "| Traceback (most recent call last):" == more[0]
+    assert more[-1].startswith("| ValueError: invalid literal")
 
 
 def test_a_terminal_has_colours_and_less_time() -> None:

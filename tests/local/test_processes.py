@@ -217,5 +217,5 @@ def test_a_project_without_a_server_has_one_dashboard_and_one_embedded_server(tm
             assert 0 == daemon.exit_code()
         assert sorted([daemon.pid, *children(daemon)]) == sorted(users)
         assert 1 == daemon.log.count("dashboard at http:")
-        assert 1 == daemon.log.count("Embedded server, for development")
+        assert 1 == daemon.log.count("Embedded server, for development: Valkey ")
         assert not folder.server_lives()

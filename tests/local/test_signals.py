@@ -120,3 +120,16 @@ def test_l73_traces_are_for_their_owner_and_follow_no_link(tmp_path: Path) -> No
     with pytest.raises(OSError, match="symbolic links"):
         write_traces(tmp_path / TRACE_FILE, "stacks")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_l73_a_pipe_in_place_of_the_file_stops_nobody(tmp_path: Path, *, is_read: bool) -> None:
+    """L-73: another user may make a pipe of that name: nothing waits for its reader, and no reader is given a thing."""
+    path = tmp_path / TRACE_FILE
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if is_read else None
+    with pytest.raises(OSError, match=r"not a file of this user|No such device"):
+        write_traces(path, "stacks")
+    if reader is not None:
+        assert b"" == os.read(reader, 100)
+        os.close(reader)

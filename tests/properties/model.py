@@ -554,19 +554,28 @@ class Model:
     def _to_morgue(self, id_: str, entry: Entry, error: str) -> None:
         buried = self.morgue.setdefault(id_, Buried(self.now, error, []))
         buried.at, buried.error = self.now, error
+        equal = next((one for one in buried.entries if one.payload == entry.payload), None)
+        if equal is not None and self.merge != "never":
+            buried.entries.remove(equal)
+            entry = (max if self.merge in {"max", "latest"} else min)(equal, entry)
         buried.entries.append(entry)
         buried.entries.sort()
         self.to_trim = True
 
     def _trim(self) -> None:
-        # The lowest payload goes of the id that was longest left alone, until all limits are kept.
+        # What is too old goes, by id; then the lowest payload of the id that has the most of them, or, where each has
+        # one, of that which was longest left alone, until all limits are kept.
         most, most_bytes, age = self.morgue_limits
         while self.to_trim and self.morgue:
             id_ = _first({one: buried.at for one, buried in self.morgue.items()}, 1)[0]
             size = morgue_bytes(self.morgue, self.failures) + progress_bytes(self.buried_progress)
             count = sum(len(buried.entries) for buried in self.morgue.values())
-            if count <= most and size <= most_bytes and self.morgue[id_].at >= self.now - age:
-                break
+            if self.morgue[id_].at >= self.now - age:
+                if count <= most and size <= most_bytes:
+                    break
+                sizes = {one: len(buried.entries) for one, buried in self.morgue.items()}
+                if max(sizes.values()) > 1:
+                    id_ = max(sizes, key=lambda one: (sizes[one], one.encode()))
             del self.morgue[id_].entries[0]
             self.counters["trimmed"] += 1
             if not self.morgue[id_].entries:

@@ -40,7 +40,7 @@ class OperatedMachine(WokenMachine):
     @disturbance()
     def look(self) -> None:
         """An operator looks at the shard."""
-        (self.seen,) = self.shard.actions().snapshots()
+        (self.seen,) = self.shard.actions()._snapshots()
         failed = [job for job in self.model.waiting.values() if self.model.retry_count(job) >= 0]
         counts = len(self.model.waiting), len(failed), len(self.model.morgue)
         assert (self.model.arrival, *counts) == (

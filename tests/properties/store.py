@@ -96,9 +96,9 @@ class LateActions(Actions):
 
     seen: ShardSnapshot | None = None
 
-    def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
+    def _snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """What was seen."""
-        return [self.seen] if self.seen else super().snapshots(shards)
+        return [self.seen] if self.seen else super()._snapshots(shards)
 
 
 class RepeatingHolder(LeaseSession):
@@ -124,7 +124,7 @@ class RepeatingHolder(LeaseSession):
         """Settle with a number of the test's choice."""
         known, self._calls = self._calls, call - 1
         try:
-            settlement = Settlement(outcomes, next_step, pace="0.1 0.1", payloads=0, left=left)
+            settlement = Settlement(outcomes, next_step, pace="0.1 0.1 0.1 0.0", payloads=0, left=left)
             return self.settle(settlement, ClaimLimits(*limits), retry_for=RETRY_FOR)
         finally:
             self._calls = max(known, self._calls)

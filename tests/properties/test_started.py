@@ -51,7 +51,7 @@ class ShardByHand:
         self, *outcomes: tuple[Any, ...], next_step: Next = "release", limits: ClaimLimits = LIMITS
     ) -> Window | None:
         """What became of the jobs in flight."""
-        return self.holder.settle(Settlement(outcomes, next_step, "0 0", 0), limits, retry_for=RETRY_FOR)
+        return self.holder.settle(Settlement(outcomes, next_step, "0 0 0 0", 0), limits, retry_for=RETRY_FOR)
 
     def retried(self, job_id: str, seconds: float = 10.0) -> tuple[Any, ...]:
         """The job failed."""
@@ -79,7 +79,7 @@ class ShardByHand:
 
     def look(self) -> ShardSnapshot:
         """What an operator sees, who acts later."""
-        (seen,) = self.shard.actions().snapshots()
+        (seen,) = self.shard.actions()._snapshots()
         return seen
 
     @property

@@ -77,3 +77,18 @@ def test_an_id_that_gathers_goes_on_gathering(app: Lowkiq, queue_name: str, cloc
     assert (True, began + 3.0) == (pushed.merged, pushed.perform_in)
     shard = ShardRef(queue_name, AFTER, shard_for("a", AFTER), features=(GATHERING,))
     assert began + 3.0 == server.admin.zscore(shard.key("due"), "a")
+
+
+def test_what_is_known_of_gathering_ids_goes_by_itself_after_a_move(
+    app: Lowkiq, queue_name: str, server: Server
+) -> None:
+    """The keys have a time to live in the new shards, a minute longer than the latest of their ids may gather."""
+    worker = declare(app, queue_name, Notes(), shards_count=BEFORE, gather=Gather(2.0, at_most=30.0))
+    worker.perform_async(jobs_of([str(number) for number in range(40)]))
+
+    app.reshard(worker, to=AFTER)
+
+    shards = [ShardRef(queue_name, AFTER, index, features=(GATHERING,)) for index in range(AFTER)]
+    left = [server.admin.pttl(shard.key("gathering")) for shard in shards]
+    assert min(left) > 0
+    assert max(left) <= 90_000

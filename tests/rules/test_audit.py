@@ -1,5 +1,6 @@
 """The audit by journals: a sound queue has no violation, and each seeded fault has one (P1, P2, P3, P4)."""
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -10,9 +11,12 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import Batch, Failed, Lowkiq, LowkiqError, Worker
+from lowkiq_lambda.audit.rules import violations
+from lowkiq_lambda.journal_views import JournalEntry
 from lowkiq_lambda.store.shard import backend
 from lowkiq_lambda.store.shard.scripts import Script, script
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.beside import wait_for
 from tests.kit.deaths import Mortal, outlive
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare
@@ -167,6 +171,69 @@ def test_each_seeded_fault_is_found(
             break
 
     assert rule in found
+
+
+@pytest.mark.parametrize("is_exit", [False, True])
+def test_what_was_replaced_in_flight_has_an_outcome(app: Lowkiq, queue_name: str, *, is_exit: bool) -> None:
+    """merge="latest": a newer payload comes while its id runs, which fails or is given back: that is sound."""
+
+    def handle(batch: Batch) -> None:
+        if batch["a"] == [1]:
+            worker.perform_async([{"id": "a", "payload": 2, "score": 2}])
+            raise SystemExit if is_exit else ValueError("broken")
+
+    worker = declare(app, queue_name, Notes(handle), merge="latest")
+    app.actions(worker).journal("all", seconds=86_400)
+    worker.perform_async([{"id": "a", "payload": 1, "score": 1}])
+    with suppress(SystemExit, LowkiqError):
+        app.drain()
+
+    kinds = {event.kind for event in app.queries(worker).biography("a").events}
+    assert {"superseded", "returned" if is_exit else "retried"} <= kinds
+    assert [] == [*map(str, app.audit(worker).violations)]
+
+
+def test_a_recording_may_begin_amid_a_visit(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """What was in flight before has an outcome under a token of which later claims are known, and that is sound."""
+    ended = threading.Event()
+
+    def handle(batch: Batch) -> None:
+        if "slow" not in batch:
+            ended.set()
+            return
+        app.actions(worker).journal("all", seconds=86_400)
+        worker.perform_async([{"id": "fast"}])
+        clock.advance(0.2)
+        wait_for(ended)
+
+    worker = declare(app, queue_name, Notes(handle), concurrency=2)
+    worker.perform_async([{"id": "slow"}])
+    assert {"done": 2} == app.drain()
+
+    assert [] == [*map(str, app.audit(worker).violations)]
+
+
+def test_an_outcome_too_many_is_found_in_a_recording_that_began_amid_a_visit() -> None:
+    """Of what was in flight before, each id has one outcome; what was claimed since has one for each claim."""
+
+    def entry(number: int, kind: str, items: list[list[object]]) -> JournalEntry:
+        return JournalEntry(
+            number=number, kind=kind, at=0.0, token=b"7", call=str(number), items=items, shard=0, shards_count=1
+        )
+
+    claim: list[list[object]] = [["new", 0.0, 11, 0.0, 11, 1, 0]]
+    entries = [
+        entry(1, "pushed", [["new", 0.0, 11]]),
+        entry(2, "claimed", claim),
+        entry(3, "done", [["old"]]),
+        entry(4, "done", [["new"]]),
+        entry(5, "done", [["old"]]),
+        entry(6, "done", [["new"]]),
+    ]
+
+    found = [(one.id, one.number) for one in violations(entries, known_from=10.0)]
+    assert [("old", 5), ("new", 6)] == found
+    assert ("old", 3) in [(one.id, one.number) for one in violations(entries)]
 
 
 def test_e93_the_audit_goes_on_over_a_move(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:

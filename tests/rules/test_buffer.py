@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +17,11 @@ from lowkiq_lambda import (
     QueueMismatch,
     Worker,
 )
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.push import redelivery
+from lowkiq_lambda.push.buffer import Parcel
+from lowkiq_lambda.push.client import PushClient
+from lowkiq_lambda.store.shard.declarations import read_registered
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -435,6 +440,38 @@ def test_p3_a_push_that_has_to_be_written_passes_none_that_is_kept(
     producer.drain()
 
     assert [{"1": ["first", "kept", "written"]}] == notes.batches
+
+
+def test_p3_a_push_passes_none_that_is_kept_for_a_shard_that_its_id_has_left(
+    producer: Lowkiq, make_app: MakeApp, outages: Outages, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P3, E-94: the queue was resharded in the outage. Redis is back, but the first attempt for the old shard fails."""
+    worker, other = (opened(producer, name, shards_count=1, merge="never") for name in (queue_name, f"{queue_name}-2"))
+    outages.begin()
+    for each in (worker, other):
+        each.perform_async(jobs_of("a", payload="kept"))
+    mover = make_app()
+    mover.reshard(declare(mover, queue_name, Notes(), shards_count=1, merge="never"), to=2)
+    outages.end()
+    there = read_registered(producer.backend, queue_name, 1.0)
+    assert there is not None
+    producer.queue_of(worker).learn(there)
+    send, waiting = redelivery._send, producer._parts.redelivery
+    assert waiting is not None
+
+    def fail_at_old_shard(client: PushClient, parcels: Sequence[Parcel]) -> dict[bytes, LowkiqError]:
+        old = {each.token: BackendUnavailable("cut") for each in parcels if each.shard.queue_name == queue_name}
+        return {**old, **send(client, [each for each in parcels if each.token not in old])}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redelivery, "_send", fail_at_old_shard)
+        patch.setattr(waiting._ours, "rest_until", 0.0)
+        (later,) = worker.perform_async(jobs_of("a", payload="later"))
+    assert ["kept"] == payloads_of(producer, other, "a")
+    producer.flush()
+
+    assert later.buffered
+    assert ["kept", "later"] == payloads_of(producer, worker, "a")
 
 
 def test_written_jobs_wake_a_drain(make_producer: Callable[..., Lowkiq], outages: Outages, queue_name: str) -> None:

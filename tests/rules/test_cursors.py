@@ -111,7 +111,7 @@ def test_p5_items_are_what_has_to_fit_and_not_runs(app: Lowkiq, clock: ManualClo
 
 
 def test_one_slow_item_keeps_few_runs_short(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
-    """P5: it is counted with, and forgotten within minutes, though a run in an invocation is most of a minute."""
+    """P5: it keeps a third of a run unused, and is forgotten within minutes, whatever the length of a run."""
     items = Items(1_000, lambda _job, item: clock.advance(45.0 if item == 2 else 1.0))
     worker = declare_items(app, queue_name, items)
     worker.perform_async(jobs_of("a"))
@@ -122,7 +122,7 @@ def test_one_slow_item_keeps_few_runs_short(app: Lowkiq, clock: ManualClock, que
         in_run.append(len(items.done) - before)
 
     assert in_run[0] == 3
-    assert in_run[1] < 15
+    assert 33 <= in_run[1] < 36
     assert in_run[1:] == sorted(in_run[1:])
     assert in_run[-1] > 45
 

@@ -179,14 +179,14 @@ def test_the_page_of_a_held_job_says_why_it_does_not_run(app: Lowkiq, clock: Man
 def test_old_calls_of_an_operator_do_not_touch_a_head_that_died_since(app: Lowkiq, queue_name: str) -> None:
     """A delete that has looked before the payload came leaves it, and its hold, alone."""
     worker, _ = held(app, queue_name)
-    before = app.actions(worker).snapshots()
+    before = app.actions(worker)._snapshots()
     worker.perform_async(jobs_of("b"))
-    (snapshot,) = app.actions(worker).snapshots()
+    (snapshot,) = app.actions(worker)._snapshots()
     early = [one for one in before if one.arrival == snapshot.arrival - 1]
     app.actions(worker).release(["a"], "skip")
     worker.perform_async([{"id": "a", "payload": "later"}])
 
-    progress = app.actions(worker).call_once("delete", early[0], ["a"], 0)
+    progress = app.actions(worker)._call_once("delete", early[0], ["a"], 0)
 
     assert (0, True) == (progress.changed, look(app, worker, "a") is not None)
 

@@ -93,6 +93,25 @@ def test_handlers_that_cannot_work_are_refused(app: Lowkiq, body: dict[str, Any]
     assert [] == app.workers
 
 
+def needing(_self: Worker, db: object) -> None:
+    """What makes a worker, and needs something."""
+    del db
+
+
+def content(_self: Worker, db: object = None) -> None:
+    """What makes a worker, and may be given something."""
+    del db
+
+
+def test_a_worker_that_cannot_be_made_is_refused(app: Lowkiq) -> None:
+    """One is made for each batch, without arguments: what would fail each job is told when it is declared."""
+    for name in ("__init__", "__new__"):
+        with pytest.raises(DeclarationError, match=r"Odd\(\) cannot be called: missing .*'db'.*without arguments"):
+            app.worker(worker_with(**{"perform": perform, name: needing}))
+    app.worker(worker_with(perform=perform, __init__=content))
+    assert ["Odd"] == [worker.__name__ for worker in app.workers]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -229,7 +229,7 @@ def test_lb17_another_shards_count_is_refused(make_app: MakeApp, queue_name: str
     other = make_app()
     worker = declare(other, queue_name, Notes(), shards_count=3)
 
-    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, other.stats):
+    for call in (lambda: worker.perform_async(jobs_of("a")), other.drain, lambda: other.queries(worker)):
         with pytest.raises(QueueMismatch, match=r"declared with shards_count=3, .* made with shards_count=5"):
             call()
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import re
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda import Batch, Lowkiq, message_only
 from lowkiq_lambda.error_text import LONGEST_LOGGED, say_error
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -46,6 +48,33 @@ def test_the_error_of_a_job_has_type_message_and_frames_by_default(make_app: Mak
     assert ", in charge" in frames[-2]
     assert '    order["amount_cents"] += 1' == frames[-1]
     assert "lowkiq_lambda/" not in str(waiting.error)
+
+
+def test_ln4_no_path_of_the_machine_is_kept_with_a_job(make_app: MakeApp, queue_name: str) -> None:
+    """LN-4: by default files are named from where they are imported, those of the standard library too."""
+    app = make_app(format_error=say_error)
+    worker = declare(app, queue_name, lambda _batch: asyncio.run(in_a_group(Broken("broken"))))
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    files = re.findall(r'File "([^"]+)"', str(waiting.error))
+    assert "tests/rules/test_error_texts.py" in files
+    assert [] == [file for file in files if file.startswith("/")]
+    assert str(Path(__file__).parents[2]) not in str(waiting.error)
+
+
+def test_ln4_the_message_alone_may_be_kept(make_app: MakeApp, queue_name: str) -> None:
+    """LN-4: with `message_only` an error has type and message, and no traceback."""
+    app = make_app(format_error=message_only)
+    worker = declare(app, queue_name, raising(Broken("broken")))
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    waiting = look(app, worker, "a")
+    assert waiting is not None
+    assert "Broken: broken" == waiting.error
 
 
 def test_groups_of_different_errors_are_not_alike(app: Lowkiq, queue_name: str) -> None:

@@ -299,3 +299,27 @@ def test_a_process_that_abandons_its_jobs_soon_frees_its_place(app: Lowkiq, queu
     visit(app, worker)
 
     assert [(1, 0.5)] == during
+
+
+def test_a_place_that_was_taken_without_an_answer_is_left_at_once(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-30: no time passes until others may have it, though nobody knows whether the call was applied."""
+    worker = declare(app, queue_name, Notes(), max_running=1, shards_count=2)
+    worker.perform_async(jobs_of("abcdef"))
+    enter, answers = PlaceSession.enter, list[Admitted | Full]()
+
+    def unanswered(session: PlaceSession, want: int, patience: float, retry_for: float) -> Admitted | Full:
+        answers.append(enter(session, want, patience, retry_for))
+        # As where no answer came.
+        session._calls = -1
+        raise BackendUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PlaceSession, "enter", unanswered)
+        with pytest.raises(BackendUnavailable, match="away"):
+            visit(app, worker)
+    assert [Admitted] == [type(answer) for answer in answers]
+    assert NOBODY == running(app, worker)
+
+    assert ["empty", "empty"] == [visit(app, worker, shard).reason for shard in (0, 1)]

@@ -213,14 +213,14 @@ def test_lb11_an_action_spares_what_was_pushed_after_its_look(
     worker.perform_async(jobs_of("a", payload="old", score=1))
     app.drain()
     actions = app.actions(worker)
-    look_first = actions.snapshots
+    look_first = actions._snapshots
 
     def look_and_let_push() -> object:
         looks = look_first()
         worker.perform_async(jobs_of("a", payload="new", score=2))
         return looks
 
-    monkeypatch.setattr(actions, "snapshots", look_and_let_push)
+    monkeypatch.setattr(actions, "_snapshots", look_and_let_push)
     assert 1 == getattr(actions, action)()
 
     waiting = look(app, worker, "a")

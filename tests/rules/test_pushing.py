@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import BackendFull, Config, Job, JobError, Lowkiq, PushInterrupted, Worker
+from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.job import shard_for
+from lowkiq_lambda.store.shard.backend import Call
+from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes, raising
 from tests.kit.looks import left_behind, look
@@ -317,6 +320,35 @@ def test_e70_a_push_that_breaks_off_tells_what_was_written(
     assert isinstance(broken.__cause__, BackendFull)
     assert sorted(map(str, broken.written)) == sorted(job_id for batch in notes.ids for job_id in batch)
     assert broken.not_written
+
+
+@pytest.mark.parametrize("merge", ["min", "never"])
+def test_e13_a_call_that_comes_twice_is_applied_once_and_answered_alike(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch, merge: str
+) -> None:
+    """E-13: whoever got no answer sends the same call again, under its token, also behind another push."""
+    worker = declare(app, queue_name, Notes(), merge=merge)
+    run_each, sent = app.backend.run_each, list[Sequence[Call]]()
+
+    def run_and_note(calls: Sequence[Call]) -> list[Reply | LowkiqError]:
+        sent.append(calls)
+        return run_each(calls)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app.backend, "run_each", run_and_note)
+        worker.perform_async([{"id": "a", "payload": 1}, {"id": "b", "payload": 1}])
+    (push,) = (calls for calls in sent if calls[0][0] == "enqueue")
+    worker.perform_async([{"id": "a", "payload": 2}])
+
+    def payloads() -> list[Any]:
+        return [(job.id, job.payloads) for job in app.queries(worker).fetch(["a", "b"])]
+
+    was = payloads()
+
+    first, second = run_each(push), run_each(push)
+
+    assert first == second
+    assert was == payloads()
 
 
 def test_e71_producers_side_by_side_lose_nothing(app: Lowkiq, queue_name: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Config, Lowkiq
 from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.lease import Lease, Moment
 from lowkiq_lambda.errors import BackendUnavailable
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
@@ -28,6 +29,17 @@ def without_renewers(start: Callable[[threading.Thread], None]) -> Callable[[thr
         start(thread)
 
     return begin
+
+
+def test_e6_the_last_tenth_of_a_lease_is_not_trusted() -> None:
+    """E-6, A3: clocks of a holder and of the server may run at speeds that differ by that much."""
+    clock = ManualClock()
+    lease = Lease(clock, 30.0, Moment.now(clock))
+
+    clock.advance(26.0)
+    assert pytest.approx(1.0) == lease.trust_left()
+    clock.advance(1.0)
+    assert 0.0 == lease.trust_left()
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

@@ -428,7 +428,7 @@ def test_the_first_try_has_nothing_beside_it(
     worker = declare(app, queue_name, crowd, batch_size=2)
     worker.perform_async(jobs_of("abcdef"))
     shard = app.queue_of(worker).shards[0]
-    app.backend.client.hset(shard.key("meta"), "pace", "60.0 60.0")
+    app.backend.client.hset(shard.key("meta"), "pace", "60.0 60.0 60.0 0.0")
     result = app.drainer.visit(shard, Budget(clock, 10.0))
 
     assert ("out of time", ["a"]) == (result.reason, crowd.begun)
@@ -454,7 +454,7 @@ def test_p8_what_was_claimed_begins_though_the_turn_is_over(
     worker = declare(app, queue_name, crowd, concurrency=2)
     worker.perform_async(jobs_of("abcdefgh"))
     shard = app.queue_of(worker).shards[0]
-    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0")
+    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     while shard_has_work(app, worker):
         result = app.drainer.visit(shard, Budget(clock).for_turn(is_over.is_set))
         reasons.append((result.reason, result.counts["returned"]))
@@ -500,7 +500,7 @@ def test_how_long_a_job_waited_ends_at_its_begin(
     worker = declare(app, queue_name, lambda _batch: clock.advance(5), concurrency=1)
     worker.perform_async(jobs_of("ab", perform_in=clock.time()))
     shard = app.queue_of(worker).shards[0]
-    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0")
+    app.backend.client.hset(shard.key("meta"), "pace", "0.000001 0.0 0.0 0.0")
     app.drain()
 
     assert [0.0, 5.0] == [round(waited, 1) for event in recorder.events for waited in event.waited]

@@ -7,11 +7,12 @@ from zlib import crc32
 
 import pytest
 
-from lowkiq_lambda import Batch, DeclarationError, Lowkiq, QueueMismatch, Worker
+from lowkiq_lambda import Batch, Config, DeclarationError, Lowkiq, QueueMismatch, Worker
 from lowkiq_lambda.job import tenant_of
 from lowkiq_lambda.rate import Rate
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import close_app
 from tests.kit.handlers import Broken, Notes
 from tests.kit.servers import Server
 from tests.kit.workers import declare, jobs_of
@@ -103,6 +104,34 @@ def test_b12_a_tenants_rate_is_never_exceeded(
         assert all(later - first >= rate.per for first, later in zip(times, times[rate.ids :], strict=False))
     assert {"a": 31, "b": 31} == {tenant: len(times) for tenant, times in begun.items()}
     assert 0 == left(server, app, worker)
+
+
+def test_b12_a_tenants_rate_holds_where_clocks_disagree(server: Server, queue_name: str) -> None:
+    """B-12: each process guesses the server's time, and what two guess differs by less than a tenth of a second."""
+    true, begun = ManualClock(), list[float]()
+    apps = []
+    for ahead in (-0.04, 0.04):
+        clock = ManualClock(true.time() + ahead)
+        apps.append((Lowkiq(Config(redis_url=server.url), clock=clock), clock))
+
+    def pass_time(seconds: float) -> None:
+        for clock in (true, *(own for _, own in apps)):
+            clock.advance(seconds)
+
+    def handle(batch: Batch) -> None:
+        begun.extend(true.time() for _ in batch)
+        pass_time(0.001)
+
+    workers = [declare(app, queue_name, handle, tenants="home", tenant_rate=Rate(2, per=1)) for app, _ in apps]
+    workers[0].perform_async(jobs_of([f"a:{number}" for number in range(30)]))
+    for turn in range(2_000):
+        apps[turn % 2][0].drain()
+        pass_time(0.013)
+
+    for app, _ in apps:
+        close_app(app)
+    assert 30 == len(begun)
+    assert all(later - first >= 1 for first, later in zip(begun, begun[2:], strict=False))
 
 
 def test_b12_what_a_dead_holder_had_claimed_counts_until_it_is_recovered(

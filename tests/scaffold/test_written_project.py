@@ -70,7 +70,26 @@ def run(folder: Path, *command: str | Path, code: int = 0, settings: Mapping[str
 
 def test_its_tests_pass(shop: Path) -> None:
     """`make test` runs them on a server of their own."""
-    assert "4 passed" in run(shop, "make", "test")
+    assert "5 passed" in run(shop, "make", "test")
+
+
+def test_its_schedules_are_in_step_with_its_shards(shop: Path) -> None:
+    """A queue with more shards than samconfig.toml names schedules for fails the tests, whoever wrote which."""
+    jobs, settings = shop / "app" / "jobs.py", shop / "samconfig.toml"
+    code, given = jobs.read_text(), settings.read_text()
+    pytest_ = (shop / ".venv/bin/python", "-m", "pytest", "-q", "tests/test_stack.py")
+    try:
+        jobs.write_text(code.replace("shards_count = 5", "shards_count = 8"))
+        missing = run(shop, *pytest_, code=1)
+        # As `sam deploy --guided` writes it.
+        settings.write_text(given.replace("ShardIndexes=0,1,2,3,4", 'ShardIndexes=\\"0,1,2,3,4,5,6,7\\"'))
+        mended = run(shop, *pytest_)
+    finally:
+        jobs.write_text(code)
+        settings.write_text(given)
+
+    assert "test_each_shard_has_a_schedule" in missing
+    assert "1 passed" in mended
 
 
 def test_it_is_in_good_form(shop: Path) -> None:

@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
+from typing import Final
 
 import pytest
+from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,6 +101,7 @@ def test_a_moment_comes_once() -> None:
         ("0 0-23/25 * * *", "UTC", "cannot have a step of 25 as its hour: steps begin anew after 24."),
         (f"*/{'9' * 5_000} * * * *", "UTC", "characters] "),
         (f"{'x' * 5_000} 4 * * *", "UTC", "characters] "),
+        (f"{','.join(['0'] * 100_000)} 4 * * *", "UTC", " has 200007 characters: 500 are enough for any times"),
     ],
 )
 def test_a_declaration_refuses_what_has_not_the_form(text: object, tz: str, sentence: str) -> None:
@@ -121,25 +124,56 @@ def test_a_declaration_refuses_what_has_not_the_form(text: object, tz: str, sent
         ),
         ("0 4 * * FRI-MON", "UTC", "cannot have 'FRI-MON' as its day-of-week: "),
         ("*/0 4 * * *", "UTC", "cannot have '*/0' as its minute: "),
-        ("0 0 30 2 *", "UTC", "cron '0 0 30 2 *' cannot have '30' as its day-of-month: "),
+        ("0 0 30 2 *", "UTC", "cron '0 0 30 2 *' never comes: no day fits it."),
         ("0 0 * 2 MON#5", "Mars/Olympus", "tz 'Mars/Olympus' is not a time zone that is known here"),
         ("0 4 * * *", "Europe", "tz 'Europe' is not a time zone that is known here"),
+        ("0 4 * * *", "Europe/Berln", "is not a time zone that is known here: did you mean 'Europe/Berlin'?"),
     ],
 )
 def test_a_check_refuses_what_cannot_work(text: str, tz: str, sentence: str) -> None:
     """X-8: what has the form may still have a wrong number, an unknown zone, or no day that fits."""
     cron = parse_cron(text, tz)
 
-    with pytest.raises(DeclarationError) as refused:
-        cron.check()
-
-    assert sentence in str(refused.value)
+    for check in (cron.check, cron.check_declared):
+        with pytest.raises(DeclarationError) as refused:
+            check()
+        assert sentence in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["0 0 29 2 *", "0 0 * 2 MON#5", "0 0 31 1,2 *", *ALIASES])
 def test_a_check_takes_what_comes_seldom(text: str) -> None:
     """Days that only leap years have, and aliases, are not refused."""
     parse_cron(text).check()
+    parse_cron(text).check_declared()
+
+
+TERMS: Final = st.one_of(
+    st.sampled_from(["*", "*/0", "*/2", "L", "LW", "5L", "8L", "MON#1", "MON#6", "7#5", "JAN", "DEC-MAR", "MAR-DEC"]),
+    st.integers(0, 61).map(str),
+    st.builds("{}-{}".format, st.integers(0, 61), st.integers(0, 61)),
+    st.builds("{}-{}/{}".format, st.integers(0, 31), st.integers(0, 31), st.integers(0, 7)),
+    st.builds("{}/{}".format, st.integers(0, 61), st.integers(0, 7)),
+)
+
+
+@given(fields=st.lists(st.lists(TERMS, min_size=1, max_size=2).map(",".join), min_size=5, max_size=6))
+def test_a_declaration_knows_what_an_evaluation_refuses(fields: list[str]) -> None:
+    """Whatever has the form: numbers, ranges and steps are judged as by the library that is not imported for that."""
+    text = " ".join(fields)
+    try:
+        cron = parse_cron(text)
+    except DeclarationError:
+        return
+    answers = []
+    for judge in (lambda: CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)), cron.check_declared):
+        try:
+            judge()
+        except (CronSimError, DeclarationError):
+            answers.append("refused")
+        else:
+            answers.append("taken")
+
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,31 @@ def test_ids_that_did_not_begin_may_begin_elsewhere(make_visitors: MakeVisitors)
 
 
 @pytest.mark.parametrize("call", ["enter", "stay"])
+def test_ids_that_are_promised_to_a_shard_begin_nowhere_else(
+    make_visitors: MakeVisitors, clock: ManualClock, call: str
+) -> None:
+    """X-30: the id that goes with an offered place waits for the shard that stood in line, whoever asks meanwhile."""
+    visitors = make_visitors(Limits(None, 1, 10.0))
+    one, in_line, late = visitors.new(0), visitors.new(1), visitors.new(2)
+    one.come(1)
+    one.begin(1)
+    assert in_line.come(1) is not None
+    for _ in range(8):
+        clock.advance(11.5 / 8)
+        one.renew()
+
+    if call == "stay":
+        one.go_on(1)
+        assert (True, 0) == (one.place.trust_left() > 0, one.may_begin())
+    else:
+        one.go()
+        assert late.come(1) is not None
+
+    assert in_line.come(1) is None
+    assert 1 == in_line.may_begin()
+
+
+@pytest.mark.parametrize("call", ["enter", "stay"])
 def test_who_never_heard_what_it_was_granted_gives_all_of_it_back(make_visitors: MakeVisitors, call: str) -> None:
     """A visit that leaves after an answer was lost takes nothing from the rate but what has begun."""
     visitors = make_visitors(Limits(None, 10, 60.0))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare, steps
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, WholeListError, count, prepare, steps
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 from tests.kit.desk import Desk
 
@@ -56,5 +56,24 @@ def test_bounds_of_a_retry_count_are_read_as_others_are(desk: Desk) -> None:
     desk.fail([{"id": "failed"}])
     desk.push([{"id": "fresh"}])
     for bound, found in (("+", 0), ("+inf", 0), ("[0", 1), ("(0", 0), ("(-1", 1), ("-", 2), ("-inf", 2), ("1e0", 0)):
-        sweep = prepare(desk.actions, "delete", filter=IdFilter(least_count=bound))
+        sweep = prepare(desk.actions, "delete", filter=IdFilter(least_count=bound), whole_list=True)
         assert (found, True) == count(desk.actions, sweep, lambda: True), bound
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"least": "-inf", "most": "+inf"},
+        {"least_count": "-", "most_count": "+inf"},
+        {"least_id": "[", "most_id": "("},
+        {"prefix": "", "error": ""},
+    ],
+)
+def test_a_filter_that_finds_everything_is_none(desk: Desk, fields: dict[str, str]) -> None:
+    """However it is written: all waiting jobs, failed or not, are deleted only where somebody asks for all."""
+    desk.push([{"id": "a"}])
+    with pytest.raises(WholeListError):
+        prepare(desk.actions, "delete", filter=IdFilter(**fields))
+    assert 1 == prepare(desk.actions, "delete", filter=IdFilter(**fields), whole_list=True).total
+    assert 1 == prepare(desk.actions, "delete", filter=IdFilter(**{**fields, "prefix": "b"})).total

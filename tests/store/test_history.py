@@ -104,7 +104,7 @@ def test_what_several_processes_write_is_added_up(
     clock.advance(60)
     past = history_of(app)
 
-    assert (7, 2) == (sum(past.series.done), sum(past.series.failed))
+    assert (7, 2) == (sum(past.series.ended), sum(past.series.failed))
 
 
 def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -117,11 +117,11 @@ def test_a_rate_is_that_of_the_last_half_minute(app: Lowkiq, queue_name: str, cl
     recorder.flush()
     clock.advance(5)
     past = history_of(app)
-    assert 2.0 == past.done_rate
+    assert 2.0 == past.ended_rate
     assert 0.2 == pytest.approx(past.failed_rate)
 
     clock.advance(60)
-    assert 0 == history_of(app).done_rate
+    assert 0 == history_of(app).ended_rate
 
 
 def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -138,10 +138,10 @@ def test_every_point_lies_where_it_belongs(app: Lowkiq, queue_name: str, clock: 
     spans: tuple[Span, ...] = ("10m", "1h", "6h", "72h")
     for span in spans:
         series = history_of(app, span).series
-        for place, found in enumerate(series.done):
+        for place, found in enumerate(series.ended):
             begin = series.began_at + place * series.step
             assert sum(n for at, n in written.items() if begin <= at < begin + series.step) == found
-        ends_at = series.began_at + series.step * len(series.done)
+        ends_at = series.began_at + series.step * len(series.ended)
         # What was written a minute ago is in it, however long its points are.
         assert clock.time() - MINUTES.step - 2 * SECONDS.step <= ends_at <= clock.time()
 
@@ -166,7 +166,7 @@ def test_a_slot_that_is_full_stays_full(app: Lowkiq, recorder: Recorder, queue_n
         recorder.flush()
     clock.advance(60)
 
-    assert 2**32 - 1 == max(history_of(app).series.done)
+    assert 2**32 - 1 == max(history_of(app).series.ended)
 
 
 def test_a_drain_writes_what_it_did_without_a_call_more(
@@ -182,7 +182,7 @@ def test_a_drain_writes_what_it_did_without_a_call_more(
     clock.advance(60)
 
     assert [] == flushed
-    assert 30 == sum(history_of(app).series.done)
+    assert 30 == sum(history_of(app).series.ended)
 
 
 def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name: str, clock: ManualClock) -> None:
@@ -193,10 +193,10 @@ def test_a_process_that_only_visits_writes_now_and_then(app: Lowkiq, queue_name:
     drainer.visit(drainer.shards()[0], Budget(clock))
     drainer.probe(drainer.shards())
     clock.advance(60)
-    assert 0 == sum(history_of(app).series.done)
+    assert 0 == sum(history_of(app).series.ended)
 
     drainer.probe(drainer.shards())
-    assert 1 == sum(history_of(app).series.done)
+    assert 1 == sum(history_of(app).series.ended)
 
 
 def test_a_redis_that_is_away_costs_history_only(
@@ -220,7 +220,7 @@ def test_a_redis_that_is_away_costs_history_only(
     recorder.flush()
     clock.advance(60)
 
-    assert 20 == sum(history_of(app).series.done)
+    assert 20 == sum(history_of(app).series.ended)
     assert [] == caplog.records
 
 

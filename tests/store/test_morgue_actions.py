@@ -94,14 +94,23 @@ def test_it_runs_in_company_again(desk: Desk) -> None:
 
 
 def test_what_was_buried_twice_comes_back_whole(desk: Desk) -> None:
-    """E-76: payloads of several burials, the same one among them twice, are one job in the order of scores."""
-    for payloads in ([3, 1], [2, 1]):
-        desk.bury([{"id": "a", "payload": n, "score": n} for n in payloads])
+    """E-76, L-26: payloads of several burials are one job in the order of scores, and equal ones are one payload."""
+    for later, payloads in enumerate(([3, 1], [2, 1])):
+        desk.bury([{"id": "a", "payload": n, "score": n + later * 0.5 * (n == 1)} for n in payloads])
         desk.clock.advance(1)
-    assert [(1, 1), (1, 1), (2, 2), (3, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
+    assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
 
     assert 1 == desk.actions.morgue_queue_up_all_jobs()
     assert [(1, 1), (2, 2), (3, 3)] == pairs(desk.queries.fetch(["a"])[0])
+
+
+def test_what_operators_kill_meets_equal_payloads_in_the_morgue(desk: Desk) -> None:
+    """L-26: a payload that is killed joins the one of its id that lies there, at the smaller score."""
+    for score in (5, 3):
+        desk.fail([{"id": "a", "payload": 1, "score": score}])
+        assert 1 == desk.actions.kill_all_failed_jobs()
+
+    assert [(1, 3)] == pairs(desk.queries.morgue_fetch(["a"])[0])
 
 
 def test_ties_keep_their_order_of_arrival_through_the_morgue(desk: Desk) -> None:

@@ -20,7 +20,7 @@ def crash_once(shard: ClaimedShard, *ids: str) -> None:
 
 def go_on(holder: Holder, limits: ClaimLimits = TOGETHER) -> list[str]:
     """All in flight is done; what comes next."""
-    return ids_of(holder.settle(Settlement([], "claim", "0 0", 0), limits, retry_for=RETRY_FOR))
+    return ids_of(holder.settle(Settlement([], "claim", "0 0 0 0", 0), limits, retry_for=RETRY_FOR))
 
 
 def test_p6_a_first_crash_costs_one_round(shard: ClaimedShard) -> None:
@@ -70,7 +70,7 @@ def test_p6_people_are_told_of_what_may_be_on_probation(shard: ClaimedShard) -> 
     """From the crash on, in flight too; and neither of what crashed on it nor of what failed in company."""
 
     def told(job_id: str) -> tuple[int | None, bool, bool]:
-        explanation = explain_job(shard.operator.reader, job_id)
+        explanation = explain_job(shard.operator.reader, job_id, bytes.decode)
         return explanation.suspects_ahead, explanation.in_flight, explanation.probation
 
     crash_once(shard, "a", "b")
@@ -98,7 +98,7 @@ def test_p6_suspects_of_a_failure_are_never_on_probation(shard: ClaimedShard) ->
     shard.push("a", "b", "c")
     holder, _ = shard.take(concurrency=4)
     outcomes = [("a", "suspected", 0), ("b", "suspected", 0), ("c", "done")]
-    window = holder.settle(Settlement(outcomes, "claim", "0 0", 0), TOGETHER, retry_for=RETRY_FOR)
+    window = holder.settle(Settlement(outcomes, "claim", "0 0 0 0", 0), TOGETHER, retry_for=RETRY_FOR)
     assert window
     assert ["a"] == ids_of(window)
     assert window.lone_suspect

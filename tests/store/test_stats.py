@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from lowkiq_lambda import Config, Lowkiq, QueueMismatch
+from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.store.server.pipelines import Command, stream
 from lowkiq_lambda.store.shard import reader
 from lowkiq_lambda.testing import ManualClock
@@ -189,14 +189,23 @@ def test_stats_of_a_cluster(make_desk: MakeDesk, cluster: Cluster) -> None:
     assert {"length": 30, "morgue_length": 20, "lag": 0.0} == desk.app.stats()["total"]
 
 
-def test_stats_refuse_a_queue_that_was_made_otherwise(make_app: MakeApp, queue_name: str) -> None:
-    """With another shards_count the numbers would be those of shards that nobody uses."""
+def test_a_queue_that_was_made_otherwise_is_skipped_and_hides_no_other(make_app: MakeApp, queue_name: str) -> None:
+    """With another shards_count the numbers would be those of shards that nobody uses; a sentence says why not."""
+    other = f"{queue_name}-sound"
     declare(make_app(), queue_name, FailingHandler(), shards_count=2).perform_async([{"id": 1}])
     app = make_app()
     declare(app, queue_name, FailingHandler(), shards_count=3)
+    declare(app, other, FailingHandler()).perform_async([{"id": 1}])
 
-    with pytest.raises(QueueMismatch, match="shards_count=3"):
-        app.stats()
+    stats, metrics = app.stats(), app.metrics()
+    with app.overview() as overview:
+        glances = {queue.name: queue.mismatch for queue in overview.queues}
+
+    assert [other] == [*stats["by_worker"]] == [*metrics]
+    assert 1 == stats["total"]["length"] == metrics[other].length
+    assert stats["skipped"] == metrics.skipped == app.find("1").skipped == app.errors().skipped
+    assert {queue_name: stats["skipped"][queue_name], other: ""} == glances
+    assert "declared with shards_count=3, but it was made with shards_count=2" in stats["skipped"][queue_name]
 
 
 def test_a_drain_never_loads_what_people_look_with(server: Server) -> None:

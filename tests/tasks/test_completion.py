@@ -7,6 +7,7 @@ import pytest
 
 from lowkiq_lambda import Batch, Failed, Lowkiq, Worker
 from lowkiq_lambda.store.shard.scripts import Reply
+from lowkiq_lambda.tasks.items import ItemCounts, TaskItems
 from lowkiq_lambda.tasks.task import Task
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
@@ -110,6 +111,32 @@ def test_a_dead_item_that_is_put_back_between_the_two_reads_keeps_the_task_open(
     assert ("closed", {"enqueued": 1}) == (task.progress().state, counts(task))
     app.drain()
     assert 1 == len(told.batches)
+
+
+def test_a_queue_that_moves_between_the_two_reads_keeps_the_task_open(
+    make_app: MakeApp, queue_name: str, told: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its items are in shards that the reader does not know: both of its waves find none that is open."""
+    app, mover = make_app(), make_app()
+    callback = declare(app, f"{queue_name}-callback", told)
+    worker = declare(app, queue_name, Notes(), shards_count=2)
+    task = app.task("export", on_complete=(callback, None))
+    task.push(worker, jobs_of("abcdef"))
+    moved = declare(mover, queue_name, Notes(), shards_count=2)
+    counted = TaskItems.counts
+
+    def move_and_count(items: TaskItems) -> ItemCounts:
+        if mover.queue_of(moved).shards.layout.after == 2:
+            mover.reshard(moved, to=3)
+        return counted(items)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TaskItems, "counts", move_and_count)
+        task.close()
+
+    assert ("closed", {"enqueued": 6}) == (task.progress().state, counts(task))
+    app.drain()
+    assert ("completed", 1) == (task.progress().state, len(told.batches))
 
 
 class Takeover:

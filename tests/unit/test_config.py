@@ -4,17 +4,19 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from traceback import format_exception
 from typing import Any, Final
 
 import pytest
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.aws.settings import Settings
-from lowkiq_lambda.config import Config, do_nothing, variable_of
+from lowkiq_lambda.config import Config, do_nothing, each_of, variable_of
 from lowkiq_lambda.dashboard.security.settings import DashboardSettings
 from lowkiq_lambda.error_text import without_password
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.misspelling import unknown_variables
+from lowkiq_lambda.store.server.address import parse_address
 
 ROOT: Final = Path(__file__).parents[2]
 SECRET = "s3cret"  # noqa: S105 - what must not be printed
@@ -39,11 +41,25 @@ def test_hooks_do_nothing_by_default() -> None:
         config.on_startup,
         config.on_quiet,
         config.on_shutdown,
+        config.on_exit,
         config.on_heartbeat,
+        config.on_beat,
     )
 
-    assert [hook() for hook in hooks] == [None] * len(hooks)
+    assert [hook() for given in hooks for hook in each_of(given)] == [None] * len(hooks)
     assert config.last_words(ValueError()) is None
+
+
+def test_a8_several_are_called_for_an_event_and_nothing_else_is_taken() -> None:
+    """A-8: an event takes one callable or a list of them; other settings that are called take one."""
+    config = Config(on_quiet=[do_nothing, do_nothing])
+
+    assert 2 == len(each_of(config.on_quiet))
+    for wrong in (7, [7], {do_nothing}):
+        with pytest.raises(ConfigError, match=r"on_quiet=.* is refused: expected .*, or a list of it"):
+            Config(on_quiet=wrong)  # type: ignore[arg-type]  # it is refused
+    with pytest.raises(ConfigError, match=r"last_words=.* is refused"):
+        Config(last_words=[do_nothing])  # type: ignore[arg-type]  # as above
 
 
 def test_error_callables_give_back_their_text() -> None:
@@ -240,7 +256,26 @@ def test_a_refusal_says_in_words_what_would_do(variable: str, value: str, expect
     with pytest.raises(ConfigError) as caught:
         (Config.from_env({variable: value}), Settings.from_env({variable: value}))
 
-    assert f"{variable}={value!r} is refused: expected {expected}" == str(caught.value)
+    shown = "***" if len(value) > 60 else repr(value)
+    assert f"{variable}={shown} is refused: expected {expected}" == str(caught.value)
+
+
+@pytest.mark.parametrize("variable", ["LOWKIQ_THREADS_PER_NODE", "LOWKIQ_LEASE_TTL", "LOWKIQ_REDIS_URL"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        f'{{"username": "app", "password": "{SECRET}"}}',
+        f"redis:{SECRET}@db",
+        f"{SECRET}\n" + "x" * 60,
+        f'"{SECRET}"',
+    ],
+)
+def test_p10_a_value_that_may_hold_a_password_is_not_shown(variable: str, value: str) -> None:
+    """P10: a record, a login or a long text in the place of a setting is refused without its text."""
+    with pytest.raises(ConfigError) as caught:
+        parse_address(str(Config.from_env({variable: value}).redis_url))
+
+    assert SECRET not in "".join(format_exception(caught.value))
 
 
 def test_each_variable_of_the_docs_is_a_setting() -> None:
@@ -266,7 +301,7 @@ def test_repr_shows_what_is_set_and_hides_secrets() -> None:
         ("redis://db:6379/0", "redis://db:6379/0"),
         (f"redis://:{SECRET}@db", "redis://***@db"),
         (f"redis://u:{SECRET}@{SECRET}@db", "redis://***@db"),
-        (f"u:{SECRET}@db", "***@db"),
+        (f"u:{SECRET}@db", "***"),
         (f"redis+sentinel://u:{SECRET}@a,b:1/s/0", "redis+sentinel://***@a,b:1/s/0"),
         (
             f"rediss://db?ssl_password={SECRET}&ssl_cert_reqs=none",

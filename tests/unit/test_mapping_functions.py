@@ -42,19 +42,64 @@ def app() -> Lowkiq:
 
 
 @pytest.mark.parametrize(
-    ("source", "via", "name"),
+    ("source", "name"),
     [
-        (ARN, None, "orders"),
-        ("orders-bucket", None, "orders"),
-        ("bucket", ARN, "orders"),
-        ("arn:aws:sqs:us-east-1:123456789012:reports", None, "reports"),
-        ("arn:aws:sqs:us-east-1:123456789012:invoices", None, "others"),
-        ("Orders-eu", None, "others"),
+        (ARN, "orders"),
+        ("orders-bucket", "orders"),
+        ("arn:aws:sqs:us-east-1:123456789012:reports", "reports"),
+        ("arn:aws:sqs:us-east-1:123456789012:invoices", "others"),
+        ("Orders-eu", "others"),
     ],
 )
-def test_the_function_whose_pattern_fits_is_called(app: Lowkiq, source: str, via: str | None, name: str) -> None:
-    """By ARN, by name, or by the queue that it came through; the one without a pattern is for all others."""
-    assert name == chosen(app, source, via)
+def test_the_function_whose_pattern_fits_is_called(app: Lowkiq, source: str, name: str) -> None:
+    """By ARN or by name; the one without a pattern is for all others."""
+    assert name == chosen(app, source)
+
+
+@pytest.mark.parametrize("via", ["orders-eu", "orders-*", ARN])
+def test_what_came_by_a_queue_is_for_functions_that_name_the_queue(app: Lowkiq, via: str) -> None:
+    """Its sender wrote the source; a function that names the queue is given what comes directly, too."""
+
+    @app.ingest("invoices", via=via)
+    def invoices(_record: Incoming) -> None:
+        pass
+
+    assert ["invoices", "invoices"] == [chosen(app, "invoices", ARN), chosen(app, "invoices")]
+    assert [True, False] == [app.mapping_functions.unwraps(queue) for queue in (ARN, ARN.replace("orders", "stock"))]
+    for source in ("orders-bucket", "anything"):
+        with pytest.raises(NoMappingFunction, match=f"No mapping function is for '{source}' by the queue '{ARN}'"):
+            chosen(app, source, ARN)
+
+
+def test_a_function_for_all_sources_may_name_a_queue() -> None:
+    """It is given whatever a notification in that queue tells of, and nothing of another queue."""
+    app = Lowkiq()
+
+    @app.ingest(via="orders-eu")
+    def others(_record: Incoming) -> None:
+        pass
+
+    assert ["others", "others"] == [chosen(app, "any bucket", ARN), chosen(app, "any bucket")]
+    with pytest.raises(NoMappingFunction):
+        chosen(app, "any bucket", f"{ARN}-2")
+
+
+@pytest.mark.parametrize(
+    ("target", "via", "why"),
+    [("reports", "", "is empty"), (print, "reports", "not both at once")],
+)
+def test_a_queue_that_cannot_be_named_is_refused(target: Any, via: str, why: str) -> None:
+    """When the function is declared."""
+    app: Any = Lowkiq()
+    with pytest.raises(DeclarationError, match=why):
+        app.ingest(target, via=via)
+
+
+@pytest.mark.parametrize(("pattern", "queues", "why"), [("", None, "ARN or the name"), ("a", "b", "a list of names")])
+def test_what_cannot_be_an_inbox_is_refused(pattern: str, queues: Any, why: str) -> None:
+    """When it is declared, not with the first message."""
+    with pytest.raises(DeclarationError, match=why):
+        Lowkiq().inbox(pattern, queues=queues)
 
 
 def test_two_patterns_that_fit_are_an_error(app: Lowkiq) -> None:

@@ -87,19 +87,6 @@ def test_looks_become_rarer(looks: int, due_in: float | None, expected: float) -
     assert 7.0 + expected == pytest.approx(next_look(looks, 7.0, due_in))
 
 
-def test_a_straggler_is_forgotten_in_time_whatever_the_concurrency() -> None:
-    """The slowest batch is forgotten by rounds of all slots, and not by batches."""
-    inline, beside = BatchTiming(), BatchTiming()
-    inline.observe(100.0)
-    beside.observe_beside(100.0, 20)
-    for _ in range(10):
-        inline.observe(0.1)
-        for _slot in range(20):
-            beside.observe_beside(0.1, 20)
-
-    assert inline.slowest == pytest.approx(beside.slowest)
-
-
 @pytest.mark.parametrize(
     ("mean", "batch_size", "concurrency", "expected"),
     [(None, 10, 4, 40), (0.05, 1, 20, 40), (5.0, 1, 20, 20), (1e-6, 1, 8, MAX_IDS), (0.0001, 100, 10, 1_000)],

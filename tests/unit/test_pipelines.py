@@ -180,7 +180,7 @@ def test_an_answer_that_was_not_waited_for_is_nobodys(server: Server, queue_name
     before = ask(client, ("CLIENT", "ID"))
 
     def is_waiting() -> bool:
-        return "b" in server.admin.client_list(client_id=[before])[0]["flags"]
+        return "b" in server.admin.client_list(client_id=[str(before)])[0]["flags"]
 
     def interrupt() -> None:
         eventually(is_waiting)

@@ -1,31 +1,33 @@
 """How long batches take, as it is remembered."""
 
+import math
+
 import pytest
 
 from lowkiq_lambda.engine.budget import BatchTiming
 
 
-def test_a_slow_batch_is_forgotten_by_and_by() -> None:
-    """One slow batch is counted with for long, and not for ever: after a thousand quick ones it keeps nothing off."""
+@pytest.mark.parametrize("batches", [1, 60, 6_000])
+def test_a_slow_batch_is_forgotten_by_time(batches: int) -> None:
+    """Whether there are few batches a minute or many, side by side or not: a half of it is left after a minute."""
     timing = BatchTiming()
-    timing.observe(60.0)
-    slow = []
-    for _ in range(1_000):
-        timing.observe(0.1)
-        slow.append(timing.slowest)
+    for _ in range(50):
+        timing.observe(0.1, 0.0)
+    timing.observe(60.0, 0.0)
+    for number in range(batches):
+        timing.observe(0.1, 60.0 * (number + 1) / batches)
 
-    assert pytest.approx(60.0, rel=0.1) == slow[5]
-    assert sorted(slow, reverse=True) == slow
-    assert 0.1 == slow[-1]
+    assert 30 < timing.slowest_at(60.0) < 35
+    assert timing.slowest_at(700.0) < 0.1
 
 
 def test_the_slowest_batch_of_late_counts() -> None:
     """What still fits is judged by the slowest, not by the mean."""
     timing = BatchTiming()
-    for seconds in (1.0, 5.0, 2.0):
-        timing.observe(seconds)
+    for now, seconds in enumerate((1.0, 5.0, 2.0)):
+        timing.observe(seconds, float(now))
 
-    assert 4.9 < timing.slowest <= 5.0
+    assert 4.9 < timing.predicted(2.0, math.inf) <= 5.0
     assert timing.mean is not None
     assert 1.0 < timing.mean < 2.0
 
@@ -34,12 +36,42 @@ def test_a_slow_item_is_forgotten_by_time() -> None:
     """P5: as many items as there are in a second forget it no faster than one; after minutes it keeps nothing off."""
     quick, slow = BatchTiming(), BatchTiming()
     for timing, each in ((quick, 0.01), (slow, 1.0)):
-        timing.observe_item(45.0)
-        for _ in range(round(60 / each)):
-            timing.observe_item(each)
+        timing.observe_item(45.0, 0.0)
+        for number in range(round(60 / each)):
+            timing.observe_item(each, (number + 1) * each)
 
-    assert pytest.approx(quick.slowest) == slow.slowest
-    assert 20 < slow.slowest < 30
-    for _ in range(600):
-        slow.observe_item(1.0)
+    assert pytest.approx(quick.slowest_at(60.0)) == slow.slowest_at(60.0)
+    assert 20 < slow.slowest_at(60.0) < 30
+    for second in range(600):
+        slow.observe_item(1.0, 61.0 + second)
     assert 1.0 == slow.slowest
+
+
+def test_what_is_slower_than_usual_takes_a_third_of_a_budget_at_most() -> None:
+    """What hung once leaves two thirds to each drain; what always takes that long is told in full."""
+    hung, long = BatchTiming(), BatchTiming()
+    for _ in range(50):
+        hung.observe(0.05, 0.0)
+        long.observe(250.0, 0.0)
+    hung.observe(250.0, 0.0)
+
+    assert (100.0, 250.0) == (hung.predicted(0.0, 300.0), long.predicted(0.0, 300.0))
+
+
+def test_what_others_measured_is_as_old_as_it_is() -> None:
+    """A cold start knows the slowest batch, and for how long it has been forgotten."""
+    timing, cold = BatchTiming(), BatchTiming()
+    timing.observe(10.0, 1_000.0)
+    cold.adopt(timing.dump())
+
+    assert pytest.approx(timing.slowest_at(1_069.0)) == cold.slowest_at(1_069.0)
+    assert pytest.approx(5.0, abs=0.1) == cold.slowest_at(1_069.0)
+
+
+def test_a_clock_that_was_set_back_makes_nothing_last_for_longer() -> None:
+    """What was seen at a time to come counts as seen now."""
+    timing = BatchTiming()
+    timing.observe(10.0, 100_000.0)
+
+    assert 10.0 == timing.slowest_at(1_000.0)
+    assert timing.slowest_at(1_600.0) < 0.1

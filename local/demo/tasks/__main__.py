@@ -10,12 +10,12 @@ from threading import Event
 
 from rich.console import Console
 
+from local.demo.server import server_for_demo
 from local.demo.tasks.demo import Demo
 from local.demo.tasks.enrol import Enrolment
 from local.demo.tasks.export import Export
 from local.demo.tasks.import_rows import Import
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.local.serving import server_for_demo
 
 DEMOS: dict[str, type[Demo]] = {"enrol": Enrolment, "import": Import, "export": Export}
 

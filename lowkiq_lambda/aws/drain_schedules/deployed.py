@@ -60,6 +60,12 @@ class Group:
             pages = self._client.get_paginator("list_schedules").paginate(GroupName=self.name, State="ENABLED")
             return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
 
+    def events(self) -> list[str]:
+        """What the schedules in the group that fire send, as JSON. Raises DeployError."""
+        names = self.enabled()
+        with said(f"The schedule group {self.name!r} could not be read"), ThreadPoolExecutor(_LOOKS_AT_ONCE) as looks:
+            return [schedule.event for schedule in looks.map(self._get, names) if schedule is not None]
+
     def apply(self, plan: Plan, tell: Callable[[str], object]) -> None:
         """Carry the plan out, and tell of each change that was made. Raises DeployError, at the first that fails.
 
@@ -142,6 +148,13 @@ def function_arn(function: str) -> str:
         return function
     with said(f"The function {function!r} could not be read"):
         return str(client("lambda").get_function_configuration(FunctionName=function)["FunctionArn"])
+
+
+def function_environment(function: str) -> dict[str, str]:
+    """The variables of a function. Raises DeployError."""
+    with said(f"The function {function!r} could not be read"):
+        told = client("lambda").get_function_configuration(FunctionName=function)
+    return dict(told.get("Environment", {}).get("Variables", {}))
 
 
 def stack_outputs(stack: str) -> dict[str, str]:

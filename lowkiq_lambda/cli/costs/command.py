@@ -22,10 +22,10 @@ _MINUTES_OF_A_MONTH: Final = 44_640
 _HELP: Final = """
 Estimate what a month of jobs costs on AWS, in five ways, as a markdown table.
 
-Lambda: the stack of template.yaml with one schedule a minute, or with a schedule for each shard, and with its alarms, \
-metrics and dashboard. A container that idles: the daemon in the smallest task of Fargate, day and night. SQS FIFO and \
-EventBridge FIFO: the same handler without this library, the id as message group or event group. A cell is empty if \
-the way does not need the row.
+Lambda: the stack of template.yaml with a schedule for each shard, which is its default, or with one for all, and with \
+its alarms, metrics and dashboard. A container that idles: the daemon in the smallest task of Fargate, day and night. \
+SQS FIFO and EventBridge FIFO: the same handler without this library, the id as message group or event group. A cell \
+is empty if the way does not need the row.
 
 Not in it: taxes, transfer of data, other services that the handler calls, the programs that push, a load balancer in \
 front of a container's dashboard. An amount without an option is assumed; lowkiq_lambda/cli/costs/ has each with its \
@@ -82,7 +82,7 @@ class CostOptions:
     batch: Annotated[int, _count("Ids in a call of the handler; messages in a request to SQS, there at most 10.")] = (
         _USUAL.batch
     )
-    shards: Annotated[int, _count("Shards; in the second column each has a schedule.", most=10_000)] = _USUAL.shards
+    shards: Annotated[int, _count("Shards; in the first column each has a schedule.", most=10_000)] = _USUAL.shards
     queues: Annotated[int, _count("Queues.", most=10_000)] = _USUAL.queues
     queue_functions: Annotated[
         int, _count("Functions that drain some queues alone, each with a schedule a minute.", least=0, most=1_000)

@@ -14,8 +14,8 @@ from lowkiq_lambda.cli.tables import markdown, whole
 Ways: TypeAlias = dict[str, Callable[[Month], Bill]]
 
 WAYS: Final[Ways] = {
-    "Lambda, one schedule": minute_bill,
     "Lambda, schedules of shards": shards_bill,
+    "Lambda, one schedule": minute_bill,
     "a container that idles": container_bill,
     "SQS FIFO and Lambda": sqs_bill,
     "EventBridge FIFO and Lambda": bus_bill,
@@ -84,8 +84,8 @@ class Comparison:
         )
         return (
             f"The cheapest is {cheapest}, with {_cell(totals[cheapest])}.\n"
-            f"A container costs less than Lambda with one schedule {_from(jobs, 'job')}, and than schedules of shards "
-            f"{_from(shards, 'shard')}."
+            f"A container costs less than Lambda with schedules of shards {_from(shards, 'shard')}, and than one "
+            f"schedule {_from(jobs, 'job')}."
             f"{self._side_by_side()}"
         )
 

@@ -1,39 +1,38 @@
-"""Which shards no schedule of a deployed stack drains."""
+"""Which shards nothing in a deployed stack drains."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from lowkiq_lambda.app import Lowkiq
-from lowkiq_lambda.aws.drain_schedules.deployed import DeployError, Group, stack_outputs
-from lowkiq_lambda.aws.drain_schedules.inventory import shards_counts
-from lowkiq_lambda.aws.drain_schedules.schedule import indexes_of
+from lowkiq_lambda.aws.drain_schedules.coverage import coverage_of
+from lowkiq_lambda.aws.drain_schedules.deployed import DeployError
+from lowkiq_lambda.aws.unscheduled import naming
 from lowkiq_lambda.doctor.findings import Finding, Mark
 from lowkiq_lambda.doctor.promises import NOTHING_LOST
-from lowkiq_lambda.doctor.words import some
 
-_NAME: Final = re.compile(r"(?:.+-)?shard-([0-9]+)")
+_ADVICE: Final = (
+    "Deploy with the ShardIndexes that `lowkiq drain-schedules indexes` prints, or with FanOut=true. Where "
+    "`lowkiq drain-schedules` made the schedules, run it again: lowkiq drain-schedules --stack {}. A daemon needs none."
+)
 
 
 def stack_findings(app: Lowkiq, stack: str) -> Iterator[Finding]:
     """Those of the schedules of the stack, and of the group that `lowkiq drain-schedules` makes for it."""
-    needed = indexes_of([*(worker.shards_count for worker in app.workers), *shards_counts(app)])
     try:
-        groups = dict.fromkeys((stack_outputs(stack).get("ScheduleGroupName"), f"{stack}-schedules"))
-        names = [name for group in groups if group for name in Group(group).enabled()]
+        found = coverage_of(app, stack)
     except DeployError as error:
         yield _found("unknown", str(error), "The docs (drain-schedules.md) list the rights that this needs.")
         return
-    there = {int(found[1]) for name in names if (found := _NAME.fullmatch(name))}
-    missing = [index for index in needed if index not in there]
-    if missing:
-        says = f"no schedule that fires drains the shard indexes {some(missing)}"
-        advice = f"Make them: lowkiq drain-schedules --stack {stack}. A daemon needs none."
-        yield _found("broken", says, advice)
-    else:
-        yield _found("ok", f"each of the {len(needed)} shard indexes has a schedule that fires")
+    for name, indexes in found.missing.items():
+        yield _found("broken", naming(indexes), _ADVICE.format(stack), name)
+    if found.fans_out:
+        yield _found("ok", "each tick starts drains of the shards that have work (FanOut)")
+    elif not found.missing:
+        yield _found("ok", f"each of the {found.shards} shards is drained by a schedule that fires")
 
 
-def _found(mark: Mark, says: str, advice: str = "") -> Finding:
+def _found(mark: Mark, says: str, advice: str = "", about: str = "") -> Finding:
     promises = () if mark == "ok" else (NOTHING_LOST,)
-    return Finding(section="aws", check="drain schedules", mark=mark, says=says, advice=advice, promises=promises)
+    return Finding(
+        section="aws", check="drain schedules", mark=mark, says=says, advice=advice, about=about, promises=promises
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lowkiq_lambda.doctor.findings import SECTIONS, CheckUp, Finding, Mark, PromiseView
+from lowkiq_lambda.presentation.formatting import visible
 
 _MARKS: Final[dict[Mark, str]] = {"ok": "ok", "warning": "warning", "unknown": "not known", "broken": "BROKEN"}
 _WIDTH: Final = max(map(len, _MARKS.values()))
@@ -46,8 +47,14 @@ def _lines(finding: Finding, columns: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str, rest: str, columns: int) -> list[str]:
+    # Queues and processes are named by whoever may push or drain.
     return textwrap.wrap(
-        text, columns, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        visible(text),
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

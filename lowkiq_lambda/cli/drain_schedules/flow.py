@@ -130,7 +130,7 @@ def _note_doubles(outputs: Mapping[str, str], target: Target) -> None:
     if doubles:
         sys.stderr.write(
             f"note: stack {target.stack!r} has schedules of its own that fire: {doubles}. Two drains of a shard do "
-            "no harm, and the second ends at once, but costs an invocation: deploy with ShardSchedules=false.\n"
+            "no harm, and the second ends at once, but costs an invocation: deploy with ShardSchedules=none.\n"
         )
 
 

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.loading import AppNotFound, load_app
+from lowkiq_lambda.errors import AppNotFound, ConfigError
+from lowkiq_lambda.loading import load_app
 
 if TYPE_CHECKING:
     from lowkiq_lambda.contrib.django.apps import LowkiqKit

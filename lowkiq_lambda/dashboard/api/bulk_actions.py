@@ -14,11 +14,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import MorgueFilter, QueueName, WaitingFilter, filter_of, worker_named
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionState, pack, unpack
-from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
+from lowkiq_lambda.dashboard.bulk_action_state import LONGEST_REASON, BulkActionState, pack, unpack
+from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
-from lowkiq_lambda.store.inspect.bulk_actions import prepare
+from lowkiq_lambda.store.inspect.bulk_actions import WholeListError, prepare
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 
 SECONDS_AT_ONCE: Final = 5.0
@@ -34,6 +34,9 @@ class WholeList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     queue: QueueName
     next: Annotated[str, Meta(description="The `next` of the last response.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=1_000_000, description="About how many jobs one call examines.")] = 10_000
+    reason: Annotated[
+        str, Meta(max_length=LONGEST_REASON, description="Why, for the audit log; the first call has it.")
+    ] = ""
 
 
 class WaitingList(WholeList, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,11 +86,12 @@ def delete_all_failed(context: RequestContext, params: WaitingList) -> Step:
 
 def delete_found(context: RequestContext, params: FilteredWaitingList) -> Step:
     """Delete waiting jobs that match the filter, also those that have not failed."""
-    if params.filter == WaitingFilter():
+    try:
+        return _step(context, params, "delete", filter_of(params.filter))
+    except WholeListError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST, "empty_filter", "The filter is empty: this operation does not delete a whole list."
-        )
-    return _step(context, params, "delete", filter_of(params.filter))
+        ) from error
 
 
 def requeue_all(context: RequestContext, params: MorgueList) -> Step:
@@ -101,9 +105,9 @@ def delete_all_buried(context: RequestContext, params: MorgueList) -> Step:
 
 
 def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: IdFilter) -> Step:
-    actions = context.app.actions(worker_named(context, params.queue))
-    before = _state(params, act, wanted) or BulkActionState(
-        queue=params.queue, action=prepare(actions, act, filter=wanted)
+    actions, key = context.app.actions(worker_named(context, params.queue)), key_of(context)
+    before = _state(key, params, act, wanted) or BulkActionState(
+        queue=params.queue, action=prepare(actions, act, filter=wanted), reason=params.reason.strip()
     )
     most, ends_at = before.action.handled + params.limit, time.monotonic() + SECONDS_AT_ONCE
     try:
@@ -115,15 +119,15 @@ def _step(context: RequestContext, params: WholeList, act: ActionName, wanted: I
     action = after.action
     if failure and action is before.action:
         raise failure
-    following = None if action.is_done else pack(after)
+    following = None if action.is_done else pack(key, after)
     return Step(total=action.total, handled=action.handled, changed=action.changed, next=following)
 
 
-def _state(params: WholeList, act: ActionName, wanted: IdFilter) -> BulkActionState | None:
+def _state(key: bytes, params: WholeList, act: ActionName, wanted: IdFilter) -> BulkActionState | None:
     if isinstance(params.next, UnsetType):
         return None
     with suppress(ValueError):
-        state = unpack(params.next, BulkActionState)
+        state = unpack(key, params.next, BulkActionState)
         if (state.queue, state.action.act, state.action.filter) == (params.queue, act, wanted):
             return state
     raise ApiError(

@@ -19,8 +19,12 @@ class ErrorsParams(msgspec.Struct, frozen=True, kw_only=True):
 
     queue: QueueName | UnsetType = UNSET
     by: Annotated[
-        ErrorGrouping, Meta(description="`line`: errors are alike by their first line; `type`: by their type.")
-    ] = "line"
+        ErrorGrouping,
+        Meta(
+            description="`fingerprint`: errors are alike by their first line without the values that differ each time, "
+            "such as numbers; `line`: by all of it; `type`: by their type."
+        ),
+    ] = "fingerprint"
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The largest number of groups.")] = 100
     cursor: Annotated[str, Meta(description="The `next` of the part before.")] | UnsetType = UNSET
 
@@ -42,7 +46,7 @@ def errors(context: RequestContext, params: ErrorsParams) -> ErrorGroups:
     """Last errors of jobs that are retried or buried, in groups.
 
     One call reads some 50,000 errors. While `next` is not null, a further call with it as `cursor` counts others; the
-    counts of a group are to be added up.
+    counts of a group are to be added up. `fingerprint` in a filter is exactly the jobs of a group.
     """
     worker = None if isinstance(params.queue, UnsetType) else worker_named(context, params.queue)
     after = None if isinstance(params.cursor, UnsetType) else params.cursor

@@ -18,8 +18,9 @@ class HistoryParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history(context: RequestContext, params: HistoryParams) -> QueueHistory:
-    """How many ids were done and how many failed in each step of the span, with rates and the times of batches.
+    """How many ids ended, and how many failed, in each step of the span, with rates and the times of batches.
 
+    Ended is what was done, or refused.
     `took` and `waited` are of the last 30 to 60 minutes, whatever the span.
     """
     with context.app.overview(params.span, worker_named(context, params.queue)) as overview:

@@ -24,6 +24,7 @@ from lowkiq_lambda.dashboard.api.requests import (
 from lowkiq_lambda.dashboard.api.responses import fitting
 from lowkiq_lambda.dashboard.api.times import in_seconds
 from lowkiq_lambda.dashboard.context import RequestContext
+from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.job import JobView, MorgueJob
 from lowkiq_lambda.presentation.diagnosis_words import NO_JOB
 from lowkiq_lambda.presentation.jobs import (
@@ -82,9 +83,10 @@ def waiting_by_retry_count(context: RequestContext, params: NumberRangeParams) -
 
 
 def waiting_search(context: RequestContext, params: SearchParams) -> WaitingJobs:
-    """Waiting jobs by a prefix of the id and a text in the last error, in no order.
+    """Waiting jobs by a prefix of the id, a text in the last error, and its fingerprint.
 
-    One call examines a bounded number of jobs, so an empty page may have a `next`.
+    In no order; by time with a fingerprint. One call examines a bounded number of jobs, so an empty page may have a
+    `next`.
     """
     worker = worker_named(context, params.queue)
     return WaitingJobs(
@@ -103,9 +105,10 @@ def morgue_by_updated_at(context: RequestContext, params: TimeRangeParams) -> Bu
 
 
 def morgue_search(context: RequestContext, params: SearchParams) -> BuriedJobs:
-    """Jobs in the morgue by a prefix of the id and a text in the last error, in no order.
+    """Jobs in the morgue by a prefix of the id, a text in the last error, and its fingerprint.
 
-    One call examines a bounded number of jobs, so an empty page may have a `next`.
+    In no order; by time with a fingerprint. One call examines a bounded number of jobs, so an empty page may have a
+    `next`.
     """
     worker = worker_named(context, params.queue)
     return BuriedJobs(
@@ -157,7 +160,8 @@ def _read(
     context: RequestContext, worker: type[Worker[Any]], params: Ranged, read: Callable[..., Page[View]]
 ) -> Page[View]:
     reverse, after = params.order == "desc", _after(params.cursor)
-    return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
+    with scanning(is_scan=isinstance(params, IdRangeParams)):
+        return read(context.app.queries(worker), params.min, params.max, params.limit, reverse=reverse, after=after)
 
 
 def _search_page(
@@ -167,11 +171,12 @@ def _search_page(
 
     A search has a cursor only at the end of its page, so a page that is too large is read again with a smaller limit.
     """
-    prefix, error = params.prefix or "", params.error or ""
+    prefix, error, fingerprint = params.prefix or "", params.error or "", params.fingerprint or ""
     after, limit = _decoded(params.cursor), params.limit
     while True:
         try:
-            page = search(prefix, error, limit, after=after)
+            with scanning():
+                page = search(prefix, error, limit, fingerprint=fingerprint, after=after)
         except ValueError as error_of_cursor:
             raise ApiError(HTTPStatus.BAD_REQUEST, "bad_cursor", _NO_CURSOR) from error_of_cursor
         jobs = fitting(map(show, page))

@@ -177,9 +177,7 @@ def _descriptions_of_bounds(params: type[msgspec.Struct]) -> Mapping[str, str]:
 
 
 def _with_whole_numbers(body: object) -> object:
-    """5.0 becomes 5, as JSON has one type of number."""
-    if not isinstance(body, dict):
-        return body
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in body.items()
-    }
+    """5.0 becomes 5, as JSON has one type of number; a payload stays as it is."""
+    if isinstance(body, dict):
+        return {name: value if name == "payload" else _with_whole_numbers(value) for name, value in body.items()}
+    return int(body) if isinstance(body, float) and body.is_integer() else body

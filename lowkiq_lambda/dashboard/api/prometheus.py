@@ -10,9 +10,7 @@ from lowkiq_lambda.app import Lowkiq
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.errors import BackendError
 from lowkiq_lambda.pulse import VERSION
-from lowkiq_lambda.store.inspect.metrics import stream_totals
-from lowkiq_lambda.store.inspect.overview import agreeing
-from lowkiq_lambda.store.shard.keys import declaration_key
+from lowkiq_lambda.store.inspect.current_totals import current_totals
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
 
@@ -47,7 +45,13 @@ METRIC_FAMILIES: Final = (
     MetricFamily("in_flight", "gauge", "in_flight", "Ids in flight."),
     MetricFamily("morgue_length", "gauge", "morgue_length", "Ids in the morgue."),
     MetricFamily("paused_shards", "gauge", "paused", "Paused shards."),
-    MetricFamily("paused_lag_seconds", "gauge", "paused_lag", "The lag of paused shards, which no other lag includes."),
+    MetricFamily("paused_lag_seconds", "gauge", "paused_lag", "The lag of paused shards and tenants."),
+    MetricFamily(
+        "limited_lag_seconds",
+        "gauge",
+        "limited_lag",
+        "The lag of ids that limits keep back.",
+    ),
     MetricFamily("done_total", "counter", "done", "Ids that succeeded since the queue was created."),
     MetricFamily("failed_total", "counter", "failed", "Counted failures of ids."),
     MetricFamily("buried_total", "counter", "buried", "Ids that were buried in the morgue."),
@@ -55,6 +59,7 @@ METRIC_FAMILIES: Final = (
     MetricFamily("checkpointed_total", "counter", "checkpointed", "Runs that came further and ended before their job."),
     MetricFamily("payloads_total", "counter", "payloads", "Payloads that the handler performed."),
     MetricFamily("superseded_total", "counter", "superseded", "Payloads that a newer one of their id replaced."),
+    MetricFamily("trimmed_total", "counter", "trimmed", "Payloads that a bound of the morgue removed."),
     MetricFamily("damaged_total", "counter", "damaged", "Unreadable records that were set aside."),
 )
 
@@ -91,14 +96,12 @@ def lines(queues: Mapping[str, Metrics | None]) -> Iterator[str]:
 
 
 def _measured(app: Lowkiq) -> dict[str, Metrics | None]:
-    """Compares declarations first: a mismatched queue must not hide the others."""
-    queues = {name: queue.shards for name, queue in app.queues.items()}
-    keys = map(declaration_key, queues)
-    reader, codec = ShardReader(app.backend, app.config.retry_for), app.config.codec_name
-    with stream_totals(reader, [*queues.values()], [(key, ("GET", key)) for key in keys]) as (declared, measured):
+    """A mismatched queue must not hide the others."""
+    reader = ShardReader(app.backend, app.config.retry_for)
+    with current_totals(reader, app.queues, app.config.codec_name) as now:
         return {
-            name: metrics if agreeing(queue, codec, stored) else None
-            for (name, queue), stored, metrics in zip(app.queues.items(), declared, measured, strict=True)
+            name: None if mismatch else metrics
+            for name, mismatch, metrics in zip(app.queues, now.mismatches, now.totals, strict=True)
         }
 
 

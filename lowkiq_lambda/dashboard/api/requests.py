@@ -46,6 +46,14 @@ ErrorText: TypeAlias = Annotated[
         description="A text in the last errors, in any case; any error or none if absent.",
     ),
 ]
+ErrorFingerprint: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{16}$",
+        description="The `fingerprint` of a group of `errors`: exactly the jobs of that group; any error or none if "
+        "absent.",
+    ),
+]
 FilterIdBound: TypeAlias = Annotated[
     str,
     Meta(
@@ -60,6 +68,7 @@ Ids: TypeAlias = Annotated[list[str], Meta(min_length=1, max_length=MOST_IDS)]
 _FILTERED: Final = {
     "prefix": "prefix",
     "error": "error",
+    "fingerprint": "fingerprint",
     "min_id": "least_id",
     "max_id": "most_id",
     "min_perform_in": "least",
@@ -117,10 +126,11 @@ class IdRangeParams(PageParams, frozen=True, kw_only=True):
 
 
 class SearchParams(PageParams, frozen=True, kw_only=True):
-    """Jobs that match all given conditions, in no order."""
+    """Jobs that match all given conditions, in no order; with a fingerprint by their time."""
 
     prefix: IdPrefix | UnsetType = UNSET
     error: ErrorText | UnsetType = UNSET
+    fingerprint: ErrorFingerprint | UnsetType = UNSET
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,6 +138,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     prefix: IdPrefix | UnsetType = UNSET
     error: ErrorText | UnsetType = UNSET
+    fingerprint: ErrorFingerprint | UnsetType = UNSET
     min_id: FilterIdBound | UnsetType = UNSET
     max_id: FilterIdBound | UnsetType = UNSET
 

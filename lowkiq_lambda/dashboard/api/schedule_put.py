@@ -14,6 +14,7 @@ from lowkiq_lambda.dashboard.api.schedules import EntryName, OneEntryResponse, o
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.entries import target
 from lowkiq_lambda.errors import DeclarationError
+from lowkiq_lambda.schedules.cron import LONGEST_TEXT
 from lowkiq_lambda.schedules.entry import Overlap
 from lowkiq_lambda.schedules.misfire import Missed
 
@@ -33,7 +34,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     queue: QueueName
     name: EntryName
     id: Annotated[str, Meta(min_length=1, description="The id of the job.")]
-    cron: str | UnsetType = UNSET
+    cron: Annotated[str, Meta(max_length=LONGEST_TEXT)] | UnsetType = UNSET
     every: Seconds | UnsetType = UNSET
     offset: Seconds | UnsetType = UNSET
     at: float | str | UnsetType = UNSET

@@ -41,7 +41,9 @@ def stats(context: RequestContext, params: NoParams) -> Stats:  # noqa: ARG001 -
 
 def queues(context: RequestContext, params: NoParams) -> Queues:  # noqa: ARG001 - every operation has parameters
     """Metrics of all queues."""
-    return Queues([queue_stats(name, len(metrics.shards), metrics) for name, metrics in context.app.metrics().items()])
+    found = context.app.metrics()
+    queues = [queue_stats(name, len(metrics.shards), metrics) for name, metrics in found.items()]
+    return Queues(queues, found.skipped)
 
 
 def shards(context: RequestContext, params: QueueParams) -> Shards:

@@ -10,9 +10,17 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, address_of, pack, unpack
-from lowkiq_lambda.dashboard.bulk_action_steps import run_steps
+from lowkiq_lambda.dashboard.bulk_action_state import (
+    LONGEST_REASON,
+    BulkActionResult,
+    BulkActionState,
+    address_of,
+    pack,
+    unpack,
+)
+from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.presentation.formatting import visible
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction
@@ -95,13 +103,19 @@ WORDS: Final[Mapping[ActionName, Words]] = {
 
 def step(context: RequestContext) -> Response:
     """Runs a step of an action; responds with the progress, or redirects to the next confirmation or the result."""
+    key = key_of(context)
     try:
-        state = unpack(context.form.get("action_state", ""), BulkActionState)
+        state = unpack(key, context.form.get("action_state", ""), BulkActionState)
     except ValueError:
         return context.refuse(400, "The action's data is damaged. Go back and begin again.")
     actions = actions_of(context, state.queue)
     if actions is None:
         return context.refuse(404, NO_QUEUE)
+    shown_name = visible(state.queue)
+    if state.is_large and context.form.get("typed_queue", "").strip() not in {state.queue, shown_name}:
+        return context.refuse(400, f"Nothing was changed. Type the name of the queue to confirm: {shown_name}.")
+    reason = context.form.get("reason", state.reason).strip()[:LONGEST_REASON]
+    state = msgspec.structs.replace(state, is_large=False, reason=reason)
     has_time, most = for_seconds(STEP), state.action.handled + IDS_IN_A_STEP
 
     def is_enough(action: BulkAction) -> bool:
@@ -113,7 +127,7 @@ def step(context: RequestContext) -> Response:
     except ValueError as error:
         return context.refuse(400, str(error))
     outcome = _outcome(state) if state.action.is_done else None
-    path, address = ("actions/done", pack(outcome)) if outcome else ("actions/ask", _asking_again(state))
+    path, address = ("actions/done", pack(key, outcome)) if outcome else ("actions/ask", _asking_again(key, state))
     if not context.is_partial:
         return context.redirect(path, q=address)
     answer = context.render(
@@ -125,7 +139,7 @@ def step(context: RequestContext) -> Response:
         changed=state.changed,
         outcome=outcome,
         failure=failure and str(failure),
-        state=pack(state),
+        state=pack(key, state),
     )
     answer.headers["hx-replace-url"] = context.link(path, q=address)
     return answer
@@ -134,24 +148,22 @@ def step(context: RequestContext) -> Response:
 def done(context: RequestContext) -> Response:
     """The result of an action."""
     try:
-        outcome = unpack(context.query.get("q", ""), BulkActionResult)
+        outcome = unpack(key_of(context), context.query.get("q", ""), BulkActionResult)
     except ValueError:
         return context.refuse(400, "The result in this address is damaged.")
     words = WORDS[outcome.act]
     return context.render("actions_done.html", queue=outcome.queue, words=words, back=outcome.back, outcome=outcome)
 
 
-def _asking_again(state: BulkActionState) -> str:
+def _asking_again(key: bytes, state: BulkActionState) -> str:
     """The confirmation for the rest, for a page that is reloaded half-way or has no scripts."""
-    return address_of(state.request) or pack(state.request.without_chosen)
+    return address_of(key, state.request) or pack(key, state.request.without_chosen)
 
 
 def _outcome(state: BulkActionState) -> BulkActionResult:
     action, chosen = state.action, state.action.chosen
     # With a filter the expected number is unknown.
-    is_short = not action.changed or (
-        chosen is None and action.changed < action.total and not any(action.filter.conditions)
-    )
+    is_short = not action.changed or (chosen is None and action.changed < action.total and not action.filter.narrows)
     left = len(chosen) - action.changed if chosen is not None and action.changed else 0
     return BulkActionResult(
         queue=state.queue,

@@ -10,20 +10,31 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.responses import Response
 
-from lowkiq_lambda.dashboard.bulk_action_state import BulkActionRequest, BulkActionState, address_of, pack, unpack
+from lowkiq_lambda.dashboard.bulk_action_state import (
+    LONGEST_REASON,
+    BulkActionRequest,
+    BulkActionState,
+    address_of,
+    pack,
+    unpack,
+)
+from lowkiq_lambda.dashboard.bulk_action_steps import key_of
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
 from lowkiq_lambda.dashboard.criteria import criteria
 from lowkiq_lambda.dashboard.pages.actions import WORDS, actions_of, for_seconds
 from lowkiq_lambda.dashboard.pages.actions_search import FIELDS, wanted_by
 from lowkiq_lambda.dashboard.pages.rows import shown_id
 from lowkiq_lambda.errors import JobError
+from lowkiq_lambda.fingerprint import fingerprint
 from lowkiq_lambda.store.inspect.actions import Actions
-from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, prepare
+from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, count, first_ids, prepare
 
 COUNTING: Final = 1.0
 """The longest time for counting, in seconds."""
 NAMED: Final = 20
 """The page lists so many ids."""
+LARGE: Final = 1_000
+"""For more ids than that an operator types the queue's name before a dangerous action begins."""
 LONGEST_ID: Final = 200
 """Characters of an id on the page."""
 
@@ -41,20 +52,22 @@ def ask(context: RequestContext) -> Response:
     except ValueError as error:
         return context.refuse(400, str(error))
     request = BulkActionRequest(queue=form.get("queue", ""), act=act, back=back, chosen=chosen)
-    address = address_of(request)
-    return context.redirect("actions/ask", q=address) if address is not None else _shown(context, request)
+    key = key_of(context)
+    address = address_of(key, request)
+    return context.redirect("actions/ask", q=address) if address is not None else _shown(context, key, request)
 
 
 def show(context: RequestContext) -> Response:
     """The confirmation page; nothing is changed yet."""
+    key = key_of(context)
     try:
-        request = unpack(context.query.get("q", ""), BulkActionRequest)
+        request = unpack(key, context.query.get("q", ""), BulkActionRequest)
     except ValueError:
         return context.refuse(400, "The request in this address is damaged. Go back and begin again.")
-    return _shown(context, request)
+    return _shown(context, key, request)
 
 
-def _shown(context: RequestContext, request: BulkActionRequest) -> Response:
+def _shown(context: RequestContext, key: bytes, request: BulkActionRequest) -> Response:
     if request.act not in WORDS:
         return context.refuse(400, "The dashboard has no such action.")
     actions = actions_of(context, request.queue)
@@ -62,30 +75,53 @@ def _shown(context: RequestContext, request: BulkActionRequest) -> Response:
         return context.refuse(404, NO_QUEUE)
     try:
         action = _prepared(actions, request)
-        number, is_all = count(actions, action, for_seconds(COUNTING))
+        has_time = for_seconds(COUNTING)
+        number, is_all = count(actions, action, has_time)
+        named = first_ids(actions, action, NAMED, has_time) if number else []
     except (JobError, ValueError) as error:
         return context.refuse(400, str(error))
-    if is_all and action.chosen is None and not any(action.filter.conditions):
+    if is_all and action.chosen is None and not action.filter.narrows:
         action = msgspec.structs.replace(action, total=number)
+    words = WORDS[request.act]
     state = BulkActionState(
-        queue=request.queue, action=action, back=request.back, run=request.run, before=request.changed
+        queue=request.queue,
+        action=action,
+        back=request.back,
+        run=request.run,
+        before=request.changed,
+        is_large=words.is_danger and (number > LARGE or not is_all),
     )
     return context.render(
         "actions_ask.html",
         queue=request.queue,
-        words=WORDS[request.act],
+        words=words,
         back=request.back,
         changed=request.changed,
         is_lost=request.is_lost,
-        named=[shown_id(job_id, LONGEST_ID) for job_id in (action.chosen or [])[:NAMED]],
+        named=[shown_id(job_id, LONGEST_ID) for job_id in named],
         picked=request.chosen is not None,
-        criteria=criteria(action.filter, request.act),
+        criteria=criteria(action.filter, request.act, _alike(context, request, action.filter.fingerprint)),
         number=number,
         is_all=is_all,
-        state=pack(state),
+        is_large=state.is_large,
+        reason=request.reason,
+        longest_reason=LONGEST_REASON,
+        state=pack(key, state),
         # The browser cannot go back to the response of a form.
-        at=context.link("actions/ask", q=pack(request.without_chosen)) if context.request.method == "POST" else None,
+        at=context.link("actions/ask", q=pack(key, request.without_chosen))
+        if context.request.method == "POST"
+        else None,
     )
+
+
+def _alike(context: RequestContext, request: BulkActionRequest, digits: str) -> str:
+    """What errors of the fingerprint share, as a job tells that has one: digits say nothing to people."""
+    worker = context.worker_named(request.queue) if digits else None
+    if worker is None:
+        return ""
+    queries = context.app.queries(worker).glimpse()
+    search = queries.morgue_search if WORDS[request.act].list == "morgue" else queries.search
+    return next((fingerprint(job.error or "").words for job in search(limit=1, fingerprint=digits)), "")
 
 
 def _prepared(actions: Actions, request: BulkActionRequest) -> BulkAction:

@@ -8,7 +8,7 @@ import msgspec
 from lowkiq_lambda.dashboard.pages import filters
 from lowkiq_lambda.store.inspect.id_filter import IdFilter
 
-FIELDS: Final = frozenset({"by", "range", "value", "find", "text"})
+FIELDS: Final = frozenset({"by", "range", "value", "find", "text", "fingerprint"})
 """The fields of a list in an address."""
 
 _ORDERS: Final = {"waiting": ("perform_in", "retry_count", "id"), "morgue": ("updated_at", "id")}
@@ -21,7 +21,7 @@ def wanted_by(fields: Mapping[str, str], listed: str) -> IdFilter:
 
 def filter_of(query: filters.ListQuery) -> IdFilter:
     """All conditions of the query. Raises ValueError, with a sentence, for an invalid value."""
-    search = IdFilter(prefix=query.find, error=query.text)
+    search = IdFilter(prefix=query.find, error=query.text, fingerprint=query.fingerprint)
     if query.by == "id":
         least, most = query.bounds("", "")
         return msgspec.structs.replace(search, least_id=least, most_id=most)

@@ -34,11 +34,11 @@ def chips_of(context: RequestContext, queue: str, path: SearchableList, query: L
 
 def _parts(query: ListQuery) -> Iterator[tuple[ListQuery, ListQuery]]:
     """The query with one of its conditions alone, and without it."""
-    bare = msgspec.structs.replace(query, find="", text="", range="desc" if query.reverse else "asc", value="")
-    if query.find:
-        yield msgspec.structs.replace(bare, find=query.find), msgspec.structs.replace(query, find="")
-    if query.text:
-        yield msgspec.structs.replace(bare, text=query.text), msgspec.structs.replace(query, text="")
+    search = {"find": query.find, "text": query.text, "fingerprint": query.fingerprint}
+    free = msgspec.structs.replace(query, range="desc" if query.reverse else "asc", value="")
+    bare = msgspec.structs.replace(free, **dict.fromkeys(search, ""))
+    for name, value in search.items():
+        if value:
+            yield msgspec.structs.replace(bare, **{name: value}), msgspec.structs.replace(query, **{name: ""})
     if query.has_range:
-        search = {"find": query.find, "text": query.text}
-        yield msgspec.structs.replace(query, find="", text=""), msgspec.structs.replace(bare, **search)
+        yield msgspec.structs.replace(query, **dict.fromkeys(search, "")), free

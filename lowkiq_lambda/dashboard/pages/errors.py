@@ -1,6 +1,7 @@
 """Errors in groups, of one queue or of all, with the actions on the jobs of a group."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -9,12 +10,13 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.charts import spark_of
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE, no_queue
-from lowkiq_lambda.error_views import ErrorGroup
+from lowkiq_lambda.error_views import ErrorGroup, ErrorGrouping
 
-if TYPE_CHECKING:
-    from lowkiq_lambda.error_views import ErrorGrouping
-
-_GROUPINGS: Final = {"line": "type and first line", "type": "type alone"}
+_GROUPINGS: Final[Mapping[ErrorGrouping, str]] = {
+    "fingerprint": "fingerprint",
+    "line": "first line",
+    "type": "type alone",
+}
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
@@ -34,7 +36,10 @@ def show(context: RequestContext) -> Response:
     worker = None if name is None else context.worker_named(name)
     if name is not None and worker is None:
         return no_queue(context)
-    by: ErrorGrouping = "type" if context.query.get("by") == "type" else "line"
+    wanted = context.query.get("by") or "fingerprint"
+    by = next((each for each in _GROUPINGS if each == wanted), None)
+    if by is None:
+        return context.refuse(400, f"Errors are grouped by {', '.join(_GROUPINGS)}, and not by “{wanted}”.")
     after = context.query.get("after")
     try:
         found = context.app.errors(worker, by=by, limit=PAGE, after=after)
@@ -57,7 +62,7 @@ def show(context: RequestContext) -> Response:
 
 
 def _row(context: RequestContext, number: int, group: ErrorGroup) -> ErrorRow:
-    search = {"text": group.line}
+    search = {"text": group.line} if group.fingerprint is None else {"fingerprint": group.fingerprint}
     return ErrorRow(
         group,
         number,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from lowkiq_lambda.dashboard import audit
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.export_files import FILES, ExportFile, Line
 from lowkiq_lambda.dashboard.pages.filters import ListQuery, list_query
@@ -65,13 +66,16 @@ def show(context: RequestContext) -> Response:
         return no_queue(context)
     if listed is None or kind is None:
         return context.refuse(400, "An export is of waiting, morgue or processing, as csv or json.")
-    query, file = listed.query(fields), kind()
+    file = kind()
     try:
+        query = listed.query(fields)
         pages = _pages(context.app.queries(worker).glimpse(), listed, query)
         # A page of the dashboard tells of a bad value, or a Redis that is away: half of a file could not.
         first = next(pages)
     except ValueError as error:
         return context.refuse(400, str(error))
+    sought = ", ".join(f"{name} {value!r}" for name, value in query.fields().items())
+    audit.note_export(context, worker.queue_name, f"{fields['list']} as {file.name}{', ' * bool(sought)}{sought}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{worker.queue_name}-{fields['list']}")
     return StreamingResponse(
         _content(context, worker, listed, query, chain([first], pages), file),

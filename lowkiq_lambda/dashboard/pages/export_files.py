@@ -1,6 +1,7 @@
 """Files of jobs, written line by line: CSV for people with a spreadsheet, JSON for programs."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import Final, Protocol, TypeAlias
@@ -15,6 +16,8 @@ Line: TypeAlias = Mapping[str, Value]
 
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - spreadsheets take them, too
 """A spreadsheet takes a cell that begins so for a formula, and performs it."""
+_BEHIND: Final = re.compile(r"""([;\t\r\n]["'\s]*)(?=[=+\-@＝＋－＠])""")  # noqa: RUF001 - as above
+"""In many countries a spreadsheet separates cells by semicolons, and takes no comma and no quote for what it is."""
 
 _CUT: Final = "cut: the list is too long to be read whole, so jobs are missing"
 
@@ -87,17 +90,17 @@ FILES: Final[Mapping[str, type[CsvFile] | type[JsonFile]]] = {"csv": CsvFile, "j
 
 
 def unformulated(text: str) -> str:
-    """The text with an apostrophe in front if a spreadsheet would take it for a formula.
+    """The text with an apostrophe in front of what a spreadsheet would take for a formula.
 
-    >>> unformulated("=1+1"), unformulated("order-1"), unformulated("")
-    ("'=1+1", 'order-1', '')
+    >>> unformulated("=1+1"), unformulated("order-1"), unformulated(""), unformulated("a;=1+1;b")
+    ("'=1+1", 'order-1', '', "a;'=1+1;b")
     """
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return _BEHIND.sub(r"\1'", f"'{text}" if text.startswith(_FORMULAS) else text)
 
 
 def _row(values: list[Value]) -> str:
     line = StringIO()
-    csv.writer(line).writerow(values)
+    csv.writer(line, quoting=csv.QUOTE_ALL).writerow(values)
     return line.getvalue()
 
 

@@ -25,19 +25,28 @@ _DAY: Final = 86_400
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of the address: an order, or a range in it; and `find` (a prefix of ids), `text` (in errors)."""
+    """The fields of the address: an order, or a range in it; and what is searched for.
+
+    `find`: a prefix of ids; `text`: a part of errors; `fingerprint`: that of errors.
+    """
 
     by: str
     range: Way
     value: str
     find: str
     text: str
+    fingerprint: str
     after: str | None
 
     @property
     def searches(self) -> bool:
-        """Whether it is a search, which has no order unless it has a range, too."""
-        return bool(self.find or self.text)
+        """Whether it is a search."""
+        return bool(self.find or self.text or self.fingerprint)
+
+    @property
+    def goes_by_time(self) -> bool:
+        """Whether it is a search that goes over the list in its order, as it does for a range or a fingerprint."""
+        return self.searches and bool(self.has_range or self.fingerprint)
 
     @property
     def has_range(self) -> bool:
@@ -51,7 +60,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     def fields(self) -> dict[str, str]:
         """The fields of an address for the first page of the same query."""
-        search = {name: value for name, value in (("find", self.find), ("text", self.text)) if value}
+        search = {"find": self.find, "text": self.text, "fingerprint": self.fingerprint}
+        search = {name: value for name, value in search.items() if value}
         if self.has_range:
             return {**search, "by": self.by, "range": self.range, "value": self.value}
         return search or {"by": self.by, "range": self.range}
@@ -68,14 +78,18 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_query(query: Mapping[str, str], orders: Sequence[str], way: Way) -> ListQuery:
-    """The query of an address; by default in the first of `orders`, that way."""
+    """The query of an address; by default in the first of `orders`, that way. Raises ValueError, with a sentence."""
     by, wanted = query.get("by", ""), query.get("range", "")
+    for name, given, known in (("by", by, orders), ("range", wanted, WAYS)):
+        if given and given not in known:
+            raise ValueError(f"“{given}” is not a value of “{name}”: it is one of {', '.join(known)}.")
     return ListQuery(
         by=by if by in orders else orders[0],
         range=next((each for each in WAYS if each == wanted), way),
         value=query.get("value", "") if by == "id" else query.get("value", "").strip(),
         find=query.get("find", ""),
         text=query.get("text", ""),
+        fingerprint=query.get("fingerprint", ""),
         after=query.get("after"),
     )
 

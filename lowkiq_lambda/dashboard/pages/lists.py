@@ -12,6 +12,7 @@ from lowkiq_lambda.dashboard.pages.filters import NAMES, WAYS, ListQuery, Way, l
 from lowkiq_lambda.dashboard.pages.queue import PAGE, chosen_worker, export_links, no_queue
 from lowkiq_lambda.dashboard.pages.rows import rows_of
 from lowkiq_lambda.dashboard.pages.sorting import Head
+from lowkiq_lambda.dashboard.scanning import scanning
 from lowkiq_lambda.job import JobView, MorgueJob
 from lowkiq_lambda.presentation.formatting import unescaped, visible
 from lowkiq_lambda.store.inspect.id_ranges import SearchableList
@@ -35,7 +36,7 @@ class JobList(msgspec.Struct, frozen=True):
 
     def read(self, queries: Queries, query: ListQuery, limit: int) -> JobPage:
         """A page of the list. Raises ValueError, with a sentence, for an invalid value or cursor."""
-        if query.searches and query.has_range:
+        if query.goes_by_time:
             return queries.filtered(self.path, filter_of(query), limit, reverse=query.reverse, after=query.after)
         if query.searches:
             return self.search(queries, query.find, query.text, limit, after=query.after)
@@ -48,14 +49,18 @@ def show_list(context: RequestContext, which: JobList) -> Response:
     worker = chosen_worker(context)
     if worker is None:
         return no_queue(context)
-    query, sentence = which.query(context.query), ""
+    try:
+        query, sentence = which.query(context.query), ""
+    except ValueError as error:
+        return context.refuse(400, str(error))
     jobs: JobPage = Page[JobView]([])
     queries = context.app.queries(worker)
     typed = query
     try:
-        jobs = which.read(queries.glimpse(), query, PAGE)
-        if not jobs and jobs.next is None and typed.after is None:
-            jobs, query = _meant(queries.glimpse(), which, query)
+        with scanning(is_scan=query.searches or query.by == "id"):
+            jobs = which.read(queries.glimpse(), query, PAGE)
+            if not jobs and jobs.next is None and typed.after is None:
+                jobs, query = _meant(queries.glimpse(), which, query)
     except ValueError as error:
         sentence = str(error)
     shards = queries.shards()
@@ -97,8 +102,7 @@ def _meant(queries: Queries, which: JobList, query: ListQuery) -> tuple[JobPage,
 def _heads(context: RequestContext, queue: str, which: JobList, query: ListQuery) -> dict[str, Head]:
     """The heads of columns by which the list can be ordered. A range or a search would be lost: then none is a link."""
     is_free = not (query.searches or query.has_range)
-    # A search goes by time if a range bounds it, and has no order without one.
-    by = query.by if not query.searches else next(iter(which.by)) if query.has_range else ""
+    by = query.by if not query.searches else next(iter(which.by)) if query.goes_by_time else ""
     heads = dict[str, Head]()
     for order in which.by:
         way: Way = "desc" if order == by and not query.reverse else "asc"

@@ -24,7 +24,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     fresh: int
     retries: int
     morgue_length: int
-    done_rate: float
+    ended_rate: float
     failed_rate: float
     chart: Chart
 
@@ -32,7 +32,8 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
-    `failing`: whether more ids failed than were done. `paused`: the text of the badge, or empty.
+    `failing`: whether more ids failed than were done. `mismatch`: why it has no numbers, or empty.
+    `paused`: the text of the badge, or empty.
     """
 
     id: str
@@ -43,7 +44,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     failing: bool
     took: Quantiles | None
     waited: Quantiles | None
-    mismatched: bool
+    mismatch: str
     paused: str
 
 
@@ -123,7 +124,7 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
         fresh=sum(now.fresh for now in nows),
         retries=sum(now.retries for now in nows),
         morgue_length=sum(now.morgue_length for now in nows),
-        done_rate=sum(past.done_rate for past in pasts),
+        ended_rate=sum(past.ended_rate for past in pasts),
         failed_rate=sum(past.failed_rate for past in pasts),
         chart=chart(_together(at, [past.series for past in pasts])),
     )
@@ -131,11 +132,11 @@ def _total(at: float, queues: Sequence[QueueOverview]) -> Total:
 
 def _together(at: float, each: Sequence[Series]) -> Series:
     if not each:
-        return Series(began_at=at, step=1, done=(), failed=())
+        return Series(began_at=at, step=1, ended=(), failed=())
     return Series(
         began_at=each[0].began_at,
         step=each[0].step,
-        done=tuple(map(sum, zip(*(series.done for series in each), strict=True))),
+        ended=tuple(map(sum, zip(*(series.ended for series in each), strict=True))),
         failed=tuple(map(sum, zip(*(series.failed for series in each), strict=True))),
     )
 
@@ -147,10 +148,10 @@ def _row(number: int, queue: QueueOverview) -> QueueRow:
         query=f"queue={quote_plus(queue.name, errors='replace')}",
         now=queue.now,
         spark=spark(queue.history.series),
-        failing=sum(queue.history.series.failed) > sum(queue.history.series.done),
+        failing=sum(queue.history.series.failed) > sum(queue.history.series.ended),
         took=queue.history.took,
         waited=queue.history.waited,
-        mismatched=queue.mismatched,
+        mismatch=queue.mismatch,
         paused=_paused(queue.now.paused, queue.shards_count),
     )
 

@@ -9,17 +9,23 @@ from starlette.responses import Response
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.process_orders import NO_PROCESS, find, give
+from lowkiq_lambda.errors import QueueMismatch
 from lowkiq_lambda.presentation.formatting import quoted
 from lowkiq_lambda.process_views import Doing, Process
+from lowkiq_lambda.views import ShardDetails
 
 Order: TypeAlias = Literal["quiet", "stop"]
 ORDERS: Final[Mapping[str, Order]] = {"quiet": "quiet", "stop": "stop"}
 
 
 class DoingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a thread does. `ids`: the first ids, each with a link to its job, or None where there is no such page."""
+    """What a thread does. `ids`: the first ids, each with a link to its job, or None where there is no such page.
+
+    `is_refused`: Redis accepts nothing of it any more, as the process has lost the shard while it ran.
+    """
 
     doing: Doing
+    is_refused: bool
     ids: tuple[tuple[str, str | None], ...]
 
 
@@ -68,14 +74,46 @@ def act(context: RequestContext) -> Response:
 
 def _rows(context: RequestContext) -> Iterator[ProcessRow]:
     own = {worker.queue_name for worker in context.app.workers}
-    for process in context.app.processes():
+    processes = context.app.processes()
+    busy = {doing.queue for process in processes if not process.is_gone for doing in process.doing}
+    shards = {name: _shards(context, name) for name in busy & own}
+    for process in processes:
         hears = not process.is_gone
         yield ProcessRow(
             process=process,
-            doing=tuple(DoingRow(doing=doing, ids=tuple(_ids(context, own, doing))) for doing in process.doing),
+            doing=tuple(
+                DoingRow(
+                    doing=doing,
+                    is_refused=hears and _is_refused(process, doing, shards.get(doing.queue, {}).get(doing.shard)),
+                    ids=tuple(_ids(context, own, doing)),
+                )
+                for doing in process.doing
+            ),
             may_quiet=hears and not process.quiet and not process.order,
             may_stop=hears and process.state != "stopping" and process.order != "stop",
         )
+
+
+def _shards(context: RequestContext, queue: str) -> dict[int, ShardDetails]:
+    worker = context.worker_named(queue)
+    if worker is None:
+        return {}
+    try:
+        return {shard.index: shard for shard in context.app.queries(worker).shards()}
+    except QueueMismatch:
+        # Its page says so; the processes are listed all the same.
+        return {}
+
+
+def _is_refused(process: Process, doing: Doing, shard: ShardDetails | None) -> bool:
+    """Whether the process had lost the shard when it was heard of last, and ran what it had begun before."""
+    if shard is None or shard.acquired_at is None:
+        return False
+    if shard.owner != f"{process.host}:{process.pid}":
+        return doing.since < shard.acquired_at < process.seen_at
+    # A release leaves no end of the lease: it holds the shard no more, and has nothing to be refused.
+    is_over = 0 < shard.held_until < process.seen_at
+    return shard.acquired_at <= doing.since and (is_over or (shard.gave_up and shard.held_until > 0))
 
 
 def _ids(context: RequestContext, own: set[str], doing: Doing) -> Iterator[tuple[str, str | None]]:

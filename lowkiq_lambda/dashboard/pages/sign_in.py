@@ -1,5 +1,6 @@
 """Signing in and out."""
 
+import logging
 from math import ceil
 
 from starlette.responses import Response
@@ -9,6 +10,11 @@ from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.security.caller import caller_of
 from lowkiq_lambda.dashboard.security.cookies import Cookie, cookies_of
 from lowkiq_lambda.dashboard.security.return_path import checked
+from lowkiq_lambda.dashboard.security.sessions import Session
+from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda.store.inspect.signed_out import sign_out as sign_out_session
+
+logger = logging.getLogger(__name__)
 
 
 def show(context: RequestContext) -> Response:
@@ -22,8 +28,8 @@ def sign_in(context: RequestContext) -> Response:
     """Signs in by password, and redirects to the page that was requested."""
     site, scope, wanted = context.site, context.request.scope, checked(context.form.get("next", ""))
     caller = caller_of(scope)
-    before = site.auth.known_account(scope, [*cookies_of(context.request.headers)])
-    wait = site.throttle.seconds_to_wait(caller, before)
+    known = site.auth.known_session(scope, [*cookies_of(context.request.headers)])
+    wait = site.throttle.seconds_to_wait(caller, known)
     if wait > 0:
         audit.note_sign_in("locked out", caller)
         answer = _form(context, wanted, 429, "Too many attempts. Wait a minute and try again.")
@@ -33,20 +39,31 @@ def sign_in(context: RequestContext) -> Response:
     if signed_in is None:
         audit.note_sign_in("wrong password", caller)
         return _form(context, wanted, 401, "The password is wrong.")
-    account, cookie = signed_in
-    site.throttle.forget(caller, before)
-    audit.note_sign_in("signed in", caller, account)
+    session, cookie = signed_in
+    site.throttle.forget(caller, known)
+    audit.note_sign_in("signed in", caller, session)
     answer = context.redirect_to(context.root + wanted)
     cookie.set_on(answer.headers, context.request.url.scheme)
     return answer
 
 
 def sign_out(context: RequestContext) -> Response:
-    """Deletes the cookie."""
+    """Deletes the cookie, and keeps the session's id, so that copies of the cookie are worth less."""
     answer = context.redirect("sign-in")
     if context.visitor is not None and context.visitor.signed_in is not None:
-        Cookie(context.visitor.signed_in.cookie, "").set_on(answer.headers, context.request.url.scheme)
+        signed_in = context.visitor.signed_in
+        audit.note_sign_in("signed out", caller_of(context.request.scope), signed_in.session)
+        _end(context, signed_in.session)
+        Cookie(signed_in.cookie, "").set_on(answer.headers, context.request.url.scheme)
     return answer
+
+
+def _end(context: RequestContext, session: Session) -> None:
+    seconds = context.site.auth.last_end(session) - context.site.now()
+    try:
+        sign_out_session(context.app.backend, context.app.config.retry_for, session.id, seconds)
+    except LowkiqError:
+        logger.warning("a session was signed out in its browser alone: a copy of its cookie works on", exc_info=True)
 
 
 def _form(context: RequestContext, wanted: str, status: int = 200, sentence: str = "") -> Response:

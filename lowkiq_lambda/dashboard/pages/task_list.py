@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import RequestContext
 from lowkiq_lambda.dashboard.pages.queue import PAGE
-from lowkiq_lambda.dashboard.task_words import STATES
+from lowkiq_lambda.dashboard.task_words import STATES, TROUBLES
 from lowkiq_lambda.errors import NoSuchTask
-from lowkiq_lambda.tasks.views import TaskPage, TaskSummary
+from lowkiq_lambda.tasks.views import Status, TaskPage, TaskSummary
 
 COUNTED_FOR: Final = 0.5
 """Seconds for counting the items of tasks; those that are left then have no progress on the page."""
@@ -21,11 +21,15 @@ SEARCHED: Final = 5_000
 
 
 class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A task. `ended`: its items that have ended, of `total`; None where they were not counted."""
+    """A task. `ended`: its items that have ended, of `total`; None where they were not counted.
+
+    `troubles`: how many of them ended as nobody wants, by status; None where that was not counted.
+    """
 
     task: TaskSummary
     total: int
     ended: int | None
+    troubles: dict[Status, int] | None
 
 
 class _Found(NamedTuple):
@@ -69,9 +73,11 @@ def _rows(context: RequestContext, tasks: list[TaskSummary]) -> Iterator[TaskRow
     for task in tasks:
         is_over = task.completed_at is not None
         total, ended = task.pushed, task.pushed if is_over else None
-        if not is_over and task.pushed and time.monotonic() < ends_at:
+        troubles: dict[Status, int] | None = None if task.pushed else {}
+        if task.pushed and time.monotonic() < ends_at:
             # It may have been forgotten meanwhile.
             with suppress(NoSuchTask):
                 progress = context.app.tasks.get(task.id).progress()
                 total, ended = progress.total, progress.ended
-        yield TaskRow(task=task, total=total, ended=ended)
+                troubles = {status: progress.counts[status] for status in TROUBLES if progress.counts[status]}
+        yield TaskRow(task=task, total=total, ended=ended, troubles=troubles)

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -14,7 +15,15 @@ import msgspec
 from lowkiq_lambda.dashboard.security import passwords
 from lowkiq_lambda.dashboard.security.claims import TrustedClaims
 from lowkiq_lambda.dashboard.security.cookies import Cookie, name_of
-from lowkiq_lambda.dashboard.security.sessions import SignedIn, account_of, as_cookie, new_session, session_of
+from lowkiq_lambda.dashboard.security.sessions import (
+    LONGEST_NAME,
+    Session,
+    SignedIn,
+    account_of,
+    as_cookie,
+    new_session,
+    session_of,
+)
 from lowkiq_lambda.errors import ConfigError
 
 Role: TypeAlias = Literal["operator", "reader"]
@@ -112,33 +121,41 @@ class Auth:
             return Visitor(name, role)
         return self._trust(scope) if self._trust else None
 
-    def known_account(self, scope: Scope, cookies: Sequence[Cookie]) -> str | None:
-        """The account of the browser's cookie, even if the session has ended; None for other browsers."""
-        return next((account.name for account, _ in self._sessions(scope, cookies, -math.inf)), None)
+    def known_session(self, scope: Scope, cookies: Sequence[Cookie]) -> Session | None:
+        """The session of the browser's cookie, even if it has ended; None for other browsers."""
+        return next((signed_in.session for _, signed_in in self._sessions(scope, cookies, -math.inf)), None)
 
-    def sign_in(self, scope: Scope, password: str, now: float) -> tuple[str, Cookie] | None:
-        """The account with this password, and a cookie with a new session; None for a wrong password."""
+    def sign_in(self, scope: Scope, password: str, now: float) -> tuple[Session, Cookie] | None:
+        """A new session of the account with this password, and its cookie; None for a wrong password.
+
+        Raises ConfigError if several accounts have it.
+        """
         # All passwords are compared, so that the time reveals nothing.
         matching = [account for account in self.accounts.values() if passwords.matches(password, account.password)]
         if not matching:
             return None
+        if len(matching) > 1:
+            raise _same_password(*matching[:2])
         account = matching[0].name
         key = self._key(account)
         session = new_session(account, now, now + self.session_lifetime)
-        return account, Cookie(name_of(key, scope), as_cookie(session, key))
+        return session, Cookie(name_of(key, scope), as_cookie(session, key))
 
     def renewed(self, visitor: Visitor, now: float) -> Cookie | None:
         """A renewed cookie; None if the session cannot be longer, or is long enough."""
         if visitor.signed_in is None:
             return None
         session = visitor.signed_in.session
-        last = session.began_at + max(LONGEST_SESSION, self.session_lifetime)
-        ends_at = min(now + self.session_lifetime, last)
+        ends_at = min(now + self.session_lifetime, self.last_end(session))
         # Pages refresh often; not each response needs a new cookie.
         if ends_at - session.ends_at < self.session_lifetime / 10:
             return None
         value = as_cookie(msgspec.structs.replace(session, ends_at=ends_at), visitor.signed_in.key)
         return Cookie(visitor.signed_in.cookie, value)
+
+    def last_end(self, session: Session) -> float:
+        """When the session ends however often it is renewed, in Unix seconds."""
+        return session.began_at + max(LONGEST_SESSION, self.session_lifetime)
 
     def _by_token(self, authorization: str) -> Visitor | None:
         scheme, _, secret = authorization.partition(" ")
@@ -164,20 +181,32 @@ class Auth:
             return self._keys[account]
 
 
-def generated() -> tuple[Auth, str]:
-    """An auth for local callers with a generated password, and that password."""
-    password = secrets.token_urlsafe(12)
+def generated(password: str = "") -> tuple[Auth, str]:
+    """An auth for local callers with this password, or else a generated one, and the password."""
+    password = password or secrets.token_urlsafe(12)
     return Auth([Account("operator", password, "operator")], loopback_only=True), password
 
 
 def _check(accounts: Sequence[Account], tokens: Sequence[Token], session_lifetime: float) -> None:
     for account in accounts:
         passwords.check(account.password, f"The password of {account.name!r}")
+        if len(account.name) > LONGEST_NAME:
+            raise ConfigError(f"The account's name {account.name[:20]!r}… has more than {LONGEST_NAME} characters.")
     names = [*(account.name for account in accounts), *(token.name for token in tokens)]
     if len({*names}) < len(names):
         raise ConfigError(f"Two accounts or tokens of the dashboard have the same name: {', '.join(sorted(names))}.")
+    for one, other in combinations(accounts, 2):
+        if passwords.are_same(one.password, other.password):
+            raise _same_password(one, other)
     if not (session_lifetime > 0 and math.isfinite(session_lifetime)):
         raise ConfigError(f"session_lifetime={session_lifetime!r} is refused: expected seconds above 0.")
+
+
+def _same_password(one: Account, other: Account) -> ConfigError:
+    return ConfigError(
+        f"The accounts {one.name!r} and {other.name!r} of the dashboard have the same password: a password alone says "
+        "who signs in, so each account needs its own."
+    )
 
 
 def _token_digest(token: Token) -> bytes:

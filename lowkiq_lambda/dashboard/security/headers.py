@@ -1,4 +1,4 @@
-"""Security headers of every response: content security policy, no framing, no caching, no sniffing."""
+"""Security headers of every response: content security policy, no framing, no caching, no sniffing, TLS once used."""
 
 import secrets
 from typing import Final
@@ -16,6 +16,9 @@ _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
+
+# It is for all ports of the host, so it is short: each visit begins it anew.
+_OVER_TLS: Final = {"strict-transport-security": f"max-age={7 * 86_400}"}
 
 
 def policy(nonce: str) -> str:
@@ -43,7 +46,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in {**_HEADERS, "content-security-policy": policy(nonce)}.items():
+                over_tls = _OVER_TLS if scope.get("scheme") == "https" else {}
+                for name, value in {**_HEADERS, **over_tls, "content-security-policy": policy(nonce)}.items():
                     headers.setdefault(name, value)
             await send(message)
 

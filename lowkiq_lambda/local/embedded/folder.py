@@ -4,6 +4,7 @@
     server.lock   held by the server itself, by a descriptor that it inherited, from its start to its end
     users/        a file for each user, locked from its joining to its leaving or its death
     server.json   how to reach the server: only its owner may read it
+    dashboard.password   of a dashboard beside it that is given none: the same after a reload, for its owner alone
     server.log, server.pid, appendonlydir/   the server's own
 
 The kernel ends a lock with the process that holds it, whatever ended that. So no pid is ever trusted, which could
@@ -15,6 +16,8 @@ left; the other locks are held for a moment, and the child lets its copies go at
 
 import json
 import os
+import re
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,11 +26,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lowkiq_lambda.errors import EmbeddedServerError
+
 if sys.platform != "win32":
     import fcntl
 
 _LAST_PORT: Final = 65_535
 _LOG_TAIL: Final = 12
+_PASSWORD: Final = re.compile(r"[A-Za-z0-9_-]{16}")
 _momentary: dict[int, None] = {}
 """Descriptors of locks that are held for a moment, in the order in which they were taken."""
 
@@ -90,7 +96,16 @@ class ServerFolder:
         if not self.path.exists():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self.path / ".gitignore").write_text("*\n")
+        self._keep_to_its_owner()
         (self.path / "users").mkdir(mode=0o700, exist_ok=True)
+
+    def _keep_to_its_owner(self) -> None:
+        """The password lies in it: raises EmbeddedServerError where it is another's, and shuts it to all others."""
+        found = self.path.stat()
+        if found.st_uid != os.geteuid():
+            raise EmbeddedServerError(f"The folder {self.path} belongs to another user: name one of your own.")
+        if found.st_mode & 0o077:
+            self.path.chmod(0o700)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -139,6 +154,20 @@ class ServerFolder:
         with os.fdopen(file, "w") as text:
             json.dump(asdict(access), text)
         Path(name).replace(self.path / "server.json")
+
+    def dashboard_password(self) -> str:
+        """The generated password of dashboards beside this server, made where there is none. Raises OSError."""
+        path = self.path / "dashboard.password"
+        with suppress(FileNotFoundError, UnicodeDecodeError), _opened(path, os.O_RDONLY | os.O_NOFOLLOW) as file:
+            password = os.read(file, 100).decode("ascii")
+            if _PASSWORD.fullmatch(password):
+                return password
+        password = secrets.token_urlsafe(12)
+        file, name = tempfile.mkstemp(prefix="dashboard-", dir=self.path)
+        with os.fdopen(file, "w") as text:
+            text.write(password)
+        Path(name).replace(path)
+        return password
 
     def last_words(self) -> str:
         """The end of the server's log."""

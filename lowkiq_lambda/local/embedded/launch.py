@@ -15,10 +15,11 @@ _MULTI_PART_LOG_SINCE: Final = (7, 0)
 _START_TIMEOUT: Final = 20.0
 
 
-def start(folder: ServerFolder) -> Access:
-    """Start a server, which may still end for want of its port."""
+def start(folder: ServerFolder, program: str | None) -> Access:
+    """Start a server, the program of that path or name where one is given, which may still end for want of its port."""
     before = folder.read_access()
     binary = find_binary(
+        program,
         family=before.family if before else None,
         oldest=_MULTI_PART_LOG_SINCE if folder.needs_multi_part_log else OLDEST,
     )

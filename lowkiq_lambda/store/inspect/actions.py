@@ -20,6 +20,7 @@ from lowkiq_lambda.store.inspect.id_filter import IdFilter, Wanted, filter_by, f
 from lowkiq_lambda.store.inspect.id_ranges import IDS_AT_ONCE, Bound, ListName, Range, at_once, list_positions
 from lowkiq_lambda.store.inspect.jobs import by_shard, id_texts
 from lowkiq_lambda.store.inspect.shard_actions import ShardActions
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import only
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -51,9 +52,11 @@ class Actions(ShardActions):
         merge: str,
         morgue_limits: tuple[int, int, float],
         dump_error: Callable[[str], bytes] = text_to_bytes,
+        errors: StoredErrors = StoredErrors(),  # noqa: B008 - it cannot be changed
     ) -> None:
         super().__init__(reader)
         self.merge = merge
+        self.errors = errors
         self._dump_error = dump_error
         self._scripts = action_scripts(morgue_limits)
 
@@ -70,7 +73,7 @@ class Actions(ShardActions):
 
     def perform_all_jobs_now(self) -> int:
         """Make what waits for a later time due, in the order that it has, with its retry_count."""
-        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.waiting]
+        snapshots = [snapshot for snapshot in self._snapshots() if snapshot.waiting]
         return self._to_listed(
             "expedite", snapshots, "due", lambda snapshot: Range(Bound(snapshot.at, exclusive=True), _MOST)
         )
@@ -93,7 +96,7 @@ class Actions(ShardActions):
 
     def kill_all_failed_jobs(self) -> int:
         """Send what waits and has failed to the morgue, with its last error."""
-        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
+        snapshots = [snapshot for snapshot in self._snapshots() if snapshot.failed]
         return self._to_listed("kill", snapshots, "retry", lambda _snapshot: Range(_LEAST, _MOST))
 
     def bury(
@@ -117,9 +120,9 @@ class Actions(ShardActions):
         if ids is not None:
             return self._to_ids("bury", ids, told)
         wanted = filter_by(filter or {})
-        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.waiting]
+        snapshots = [snapshot for snapshot in self._snapshots() if snapshot.waiting]
         parts = (
-            (snapshot, filter_ids(self.reader._replace(shards=only(snapshot.shard)), "waiting", wanted, part))
+            (snapshot, [*filter_ids(self.reader, self.errors, "waiting", wanted, {snapshot.shard: part})])
             for snapshot in snapshots
             for part in self._listed(snapshot.shard, "due", _later(snapshot, wanted))
         )
@@ -127,7 +130,7 @@ class Actions(ShardActions):
 
     def delete_all_failed_jobs(self) -> int:
         """Delete what waits and has failed."""
-        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.failed]
+        snapshots = [snapshot for snapshot in self._snapshots() if snapshot.failed]
         return self._to_listed("delete_failed", snapshots, "retry", lambda _snapshot: Range(_LEAST, _MOST))
 
     def morgue_queue_up(self, ids: Iterable[object]) -> int:
@@ -163,7 +166,7 @@ class Actions(ShardActions):
         """
         return forget_marks(self.reader, ids)
 
-    def call_once(
+    def _call_once(
         self,
         act: ActionName,
         snapshot: ShardSnapshot,
@@ -178,7 +181,7 @@ class Actions(ShardActions):
         """
         return self._call(ActionCall(act, more), snapshot, at_once(ids), changed, resume)
 
-    def snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
+    def _snapshots(self, shards: Sequence[ShardRef] | None = None) -> list[ShardSnapshot]:
         """The shards before the first change."""
         chosen = self.reader.shards if shards is None else shards
         return self.reader.read("snapshot", dict.fromkeys(chosen, ()), self._snapshot)
@@ -190,12 +193,12 @@ class Actions(ShardActions):
 
     def _to_ids(self, act: ActionName, ids: Iterable[object], *more: Argument) -> int:
         of_shard = by_shard(id_texts(ids), self.reader.shards)
-        snapshots = self.snapshots(list(of_shard))
+        snapshots = self._snapshots(list(of_shard))
         parts = ((snapshot, of_shard[snapshot.shard]) for snapshot in snapshots)
         return self._carry_out(ActionCall(act, more), parts)
 
     def _to_all_buried(self, act: ActionName) -> int:
-        snapshots = [snapshot for snapshot in self.snapshots() if snapshot.buried]
+        snapshots = [snapshot for snapshot in self._snapshots() if snapshot.buried]
         return self._to_listed(act, snapshots, "morgue", lambda snapshot: Range(_LEAST, Bound(snapshot.newest_burial)))
 
     def _to_listed(
@@ -252,7 +255,7 @@ class Actions(ShardActions):
             raise ShardMoving from None
         done = ActionReply.of(reply)
         if done.is_sooner:
-            self.notify(snapshot.shard)
+            self._notify(snapshot.shard)
         return ActionProgress(done.changed, done.finished, done.resume)
 
 

@@ -32,6 +32,10 @@ _OF_MORGUE: Final = frozenset({"requeue", "redrive", "delete_buried"})
 _OF_FAILED: Final = frozenset({"kill", "delete_failed"})
 
 
+class WholeListError(ValueError):
+    """An action that is for a part of a list alone was to be made on all of it."""
+
+
 class SavedSnapshot(msgspec.Struct, frozen=True, array_like=True):
     """A look at a shard, as `ShardSnapshot` has it."""
 
@@ -101,12 +105,21 @@ def prepare(
     *,
     chosen: Sequence[object] | None = None,
     filter: IdFilter = ALL,  # noqa: A002 - it is one
+    whole_list: bool = False,
 ) -> BulkAction:
-    """The action that would be made, after a look. Raises JobError for what can be no id, BackendError."""
+    """The action that would be made, after a look. `whole_list`: somebody asked for all jobs in so many words.
+
+    Raises JobError for what can be no id, BackendError; WholeListError if it would delete all waiting jobs, those that
+    never failed too, and nobody asked for that.
+    """
+    if act == "delete" and chosen is None and filter.is_everything and not whole_list:
+        raise WholeListError(
+            "Without a filter this would delete every waiting job of the queue: give a filter, or ids."
+        )
     shards = actions.reader.shards
     ids = None if chosen is None else id_texts(chosen)
     of_shard = {} if ids is None else by_shard(ids, shards)
-    snapshots = actions.snapshots([*of_shard] if ids is not None else None)
+    snapshots = actions._snapshots([*of_shard] if ids is not None else None)  # noqa: SLF001 - steps of an action, for no user
     counts = {
         snapshot.shard: _listed(act, snapshot) if ids is None else len(of_shard[snapshot.shard])
         for snapshot in snapshots
@@ -170,7 +183,7 @@ def _begin(actions: Actions, action: BulkAction) -> BulkAction:
     shards = actions.reader.shards
     now = {
         snapshot.shard.number: snapshot
-        for snapshot in actions.snapshots([shards[saved.index] for saved in action.snapshots])
+        for snapshot in actions._snapshots([shards[saved.index] for saved in action.snapshots])  # noqa: SLF001 - as above, for no user
     }
     snapshots = [
         msgspec.structs.replace(saved, at=now[saved.index].at, waiting=now[saved.index].waiting)
@@ -182,7 +195,7 @@ def _begin(actions: Actions, action: BulkAction) -> BulkAction:
 def _act(actions: Actions, action: BulkAction) -> BulkAction:
     snapshot = action.snapshots[0].snapshot(actions.reader.shards)
     more = [] if action.redrive is None else action.redrive.arguments(action.changed)
-    done = actions.call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *more)
+    done = actions._call_once(action.act, snapshot, action.pending, action.changed_here, action.resume, *more)  # noqa: SLF001 - as above, for no user
     return msgspec.structs.replace(
         action,
         pending=action.pending[done.finished :],
@@ -200,6 +213,16 @@ def _find(actions: Actions, action: BulkAction) -> BulkAction:
         return msgspec.structs.replace(action, snapshots=action.snapshots[1:], after=None, changed_here=0)
     handled = action.handled + step.listed - len(step.ids)
     return msgspec.structs.replace(action, pending=step.ids, after=step.after, handled=handled)
+
+
+def first_ids(actions: Actions, action: BulkAction, most: int, go_on: Callable[[], bool]) -> list[str]:
+    """Some ids that the action would find, looked for while `go_on()`; only read. Raises BackendError."""
+    found: list[str] = []
+    for _, ids in listed_ids(actions, action):
+        found += ids[: most - len(found)]
+        if len(found) >= most or not go_on():
+            break
+    return found
 
 
 def listed_ids(actions: Actions, action: BulkAction) -> Iterator[tuple[ShardRef, list[str]]]:
@@ -231,7 +254,8 @@ def _fetch(actions: Actions, action: BulkAction, snapshot: ShardSnapshot) -> _Li
         return None
     ids = [position.id for position in positions]
     where: SearchableList = "morgue" if action.act in _OF_MORGUE else "waiting"
-    return _Listed(filter_ids(reader, where, _wanted(action), ids), len(ids), positions[-1].cursor())
+    found = filter_ids(reader, actions.errors, where, _wanted(action), {snapshot.shard: ids})
+    return _Listed([*found], len(ids), positions[-1].cursor())
 
 
 def _list_of(action: BulkAction) -> ListName:

@@ -2,15 +2,16 @@
 
 import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from lowkiq_lambda.error_views import SLOTS, ErrorGroup, ErrorGrouping, ErrorGroups
+from lowkiq_lambda.fingerprint import fingerprint, first_line, type_of
 from lowkiq_lambda.store.inspect.id_ranges import SearchableList
 from lowkiq_lambda.store.inspect.metrics import queue_totals
 from lowkiq_lambda.store.inspect.paging import check_limit
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -18,21 +19,18 @@ from lowkiq_lambda.store.shard.scripts import ReplyShape
 
 READ_AT_ONCE: Final = 50_000
 """About how many errors one call reads."""
-SECONDS_AT_ONCE: Final = 2.0
+SECONDS_AT_ONCE: Final = 5.0
 STEP: Final = 400
 """About how many errors one call of the script reads."""
-LINE: Final = 300
-"""Characters of a first line."""
 _ABREAST: Final = 16
 """Shards that one round trip reads."""
 _HOUR: Final = 3_600
 _LISTS: Final[tuple[SearchableList, ...]] = ("waiting", "morgue")
-_TYPE: Final = re.compile(r"[A-Za-z_][\w.]*(?=:|$)", re.ASCII)
 _CURSOR: Final = re.compile(r"\d{1,6}(?:/\d{1,6}:\d{1,20}){0,16}", re.ASCII)
 
 
 class ErrorTextsReply(ReplyShape, frozen=True):
-    """What error_texts.lua answers: the next cursor, errors read, and each text with times of its ids."""
+    """What error_texts.lua answers: the next cursor, errors read, and each part of a text with times of its ids."""
 
     scripts = ("error_texts",)
     cursor: bytes
@@ -50,9 +48,10 @@ class _Scan(NamedTuple):
 class _Scans:
     """Goes over lists, several of them abreast."""
 
-    def __init__(self, reader: ShardReader, scans: Sequence[_Scan]) -> None:
+    def __init__(self, reader: ShardReader, scans: Sequence[_Scan], part: str) -> None:
         self._reader = reader
         self._scans = scans
+        self._part = part
         self._following = 0
         """The number of the first list that is not begun."""
         self._cursors: dict[int, bytes] = {}
@@ -87,7 +86,9 @@ class _Scans:
             self._cursors[number], self._following = b"0", number + 1
         numbers = [*self._cursors]
         requests = [
-            (self._scans[number].shard, (self._scans[number].where, self._cursors[number], STEP)) for number in numbers
+            (scan.shard, (scan.where, self._cursors[number], STEP, self._part))
+            for number in numbers
+            for scan in [self._scans[number]]
         ]
         for number, answer in zip(numbers, self._reader.ask_each("error_texts", requests), strict=True):
             reply = ErrorTextsReply.of(answer)
@@ -99,6 +100,7 @@ class _Scans:
 
 @dataclass(slots=True)
 class _Tally:
+    example: str
     waiting: int = 0
     buried: int = 0
     first_at: float | None = None
@@ -124,7 +126,7 @@ class _Tally:
 class ErrorPart(NamedTuple):
     """What is asked for: the kind of groups, how many at most, and behind which part, the `next` of it."""
 
-    by: ErrorGrouping = "line"
+    by: ErrorGrouping = "fingerprint"
     limit: int = 100
     after: str | None = None
 
@@ -132,7 +134,7 @@ class ErrorPart(NamedTuple):
 def error_groups(
     reader: ShardReader,
     queues: Mapping[str, QueueShards],
-    load_error: Callable[[bytes], str],
+    errors: StoredErrors,
     part: ErrorPart = ErrorPart(),  # noqa: B008 - it cannot be changed
 ) -> ErrorGroups:
     """The errors of all ids of the queues that are retried or buried.
@@ -140,16 +142,19 @@ def error_groups(
     Raises BackendError, and ValueError if `after` is not the `next` of an earlier call.
     """
     check_limit(part.limit)
-    scans = _Scans(reader, [_Scan(shard, where) for of in queues.values() for where in _LISTS for shard in of])
+    lists = [_Scan(shard, where) for of in queues.values() for where in _LISTS for shard in of]
+    scans = _Scans(reader, lists, errors.part)
     scans.begin(part.after)
-    tallies: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
+    tallies, alike = dict[tuple[str, Alike], _Tally](), dict[str, Alike]()
     now, counted, ends_at = reader.backend.clock.time(), 0, time.monotonic() + SECONDS_AT_ONCE
     while scans.are_left and (not counted or (counted < READ_AT_ONCE and time.monotonic() < ends_at)):
         for (shard, where), reply in scans.step():
             counted += reply.errors_read
             for text, times in reply.texts:
-                line = headline(_loaded(load_error, text), part.by)
-                tallies[shard.queue_name, line].add(where, times, now)
+                line = first_line(errors.text(text))
+                shared = alike[line] = alike.get(line) or what_is_alike(line, part.by)
+                tally = tallies.setdefault((shard.queue_name, shared), _Tally(line))
+                tally.add(where, times, now)
     found = sorted((_group(*place, tally) for place, tally in tallies.items()), key=_order)
     return ErrorGroups(
         groups=found[: part.limit],
@@ -160,27 +165,22 @@ def error_groups(
     )
 
 
-def headline(text: str, by: ErrorGrouping) -> str:
-    r"""What errors that are alike share: the first line, or the type that it begins with, if it does.
+class Alike(NamedTuple):
+    """What errors that are alike share, in words, and the fingerprint, where they are alike by it."""
 
-    >>> headline("shop.Late: no parcel\n  File ...", "line"), headline("shop.Late: no parcel", "type")
-    ('shop.Late: no parcel', 'shop.Late')
+    words: str
+    fingerprint: str | None = None
+
+
+def what_is_alike(line: str, by: ErrorGrouping) -> Alike:
+    """What an error of this first line shares with those that are alike.
+
+    >>> what_is_alike("shop.Late: no parcel 7", "line").words, what_is_alike("shop.Late: no parcel 7", "type").words
+    ('shop.Late: no parcel 7', 'shop.Late')
     """
-    line = text.lstrip("\n").split("\n", 1)[0][:LINE].rstrip("\r")
-    return (type_of(line) or line) if by == "type" else line
-
-
-def type_of(line: str) -> str:
-    """The type of an exception that the line begins with, or "" for any other text."""
-    match = _TYPE.match(line)
-    return match[0] if match else ""
-
-
-def _loaded(load_error: Callable[[bytes], str], stored: bytes) -> str:
-    try:
-        return str(load_error(stored))
-    except Exception:  # noqa: BLE001 - a codec may raise anything, and the rest of the page can be shown
-        return stored.decode(errors="replace")
+    if by == "fingerprint":
+        return Alike(*fingerprint(line))
+    return Alike((type_of(line) or line) if by == "type" else line)
 
 
 def _total(reader: ShardReader, queues: Mapping[str, QueueShards]) -> int:
@@ -188,11 +188,13 @@ def _total(reader: ShardReader, queues: Mapping[str, QueueShards]) -> int:
     return sum(metrics.retries + metrics.morgue_length for metrics in totals)
 
 
-def _group(queue: str, line: str, tally: _Tally) -> ErrorGroup:
+def _group(queue: str, shared: Alike, tally: _Tally) -> ErrorGroup:
     return ErrorGroup(
         queue=queue,
-        type=type_of(line),
-        line=line,
+        type=type_of(shared.words),
+        line=shared.words,
+        example=tally.example,
+        fingerprint=shared.fingerprint,
         waiting=tally.waiting,
         buried=tally.buried,
         first_at=tally.first_at,

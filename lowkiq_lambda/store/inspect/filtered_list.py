@@ -4,11 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from lowkiq_lambda.store.inspect.id_filter import IdFilter
+from lowkiq_lambda.store.inspect.id_filter import IdFilter, filter_ids
 from lowkiq_lambda.store.inspect.id_ranges import (
     IDS_AT_ONCE,
     Bound,
-    IdsReply,
     ListName,
     ListPosition,
     Range,
@@ -16,6 +15,7 @@ from lowkiq_lambda.store.inspect.id_ranges import (
     list_positions,
 )
 from lowkiq_lambda.store.inspect.paging import check_limit, position_after
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Page
@@ -25,7 +25,14 @@ READ_AT_ONCE: Final = 50_000
 
 
 def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
-    reader: ShardReader, where: SearchableList, wanted: IdFilter, limit: int, *, reverse: bool, after: str | None
+    reader: ShardReader,
+    errors: StoredErrors,
+    where: SearchableList,
+    wanted: IdFilter,
+    limit: int,
+    *,
+    reverse: bool,
+    after: str | None,
 ) -> Page[str]:
     """Up to `limit` ids that the filter wants, with the cursor of the next page if any ids are left to read.
 
@@ -37,7 +44,7 @@ def filtered_ids(  # noqa: PLR0913 - a list, a filter, and a page
     found, ids_read = list[ListPosition](), 0
     while len(found) <= limit and ids_read < READ_AT_ONCE:
         positions = list_positions(reader, listed, within, IDS_AT_ONCE)
-        found += _matching(reader, where, wanted, positions)
+        found += _matching(reader, errors, where, wanted, positions)
         if len(positions) < IDS_AT_ONCE:
             return _page(found, limit, None)
         ids_read += len(positions)
@@ -51,19 +58,16 @@ def _page(found: Sequence[ListPosition], limit: int, read_to: ListPosition | Non
 
 
 def _matching(
-    reader: ShardReader, where: SearchableList, wanted: IdFilter, positions: Sequence[ListPosition]
+    reader: ShardReader,
+    errors: StoredErrors,
+    where: SearchableList,
+    wanted: IdFilter,
+    positions: Sequence[ListPosition],
 ) -> list[ListPosition]:
     """Those of the positions that meet the filter's conditions besides its range."""
-    if not any(wanted.conditions):
-        return [*positions]
     ids_of = defaultdict[ShardRef, list[str]](list)
     for position in positions:
         ids_of[reader.shards[position.shard]].append(position.id)
-    args = {shard: (where, *wanted.conditions, *ids) for shard, ids in ids_of.items()}
     # An id is in one shard only.
-    matches = {
-        job_id.decode()
-        for ids in reader.read("filter_ids", args, lambda _shard, reply: IdsReply.of(reply).ids)
-        for job_id in ids
-    }
+    matches = {*filter_ids(reader, errors, where, wanted, ids_of)}
     return [position for position in positions if position.id in matches]

@@ -33,7 +33,10 @@ _COUNTER: Final = 4
 
 
 def windows(span: Span, now: float) -> list[Window]:
-    """The windows of a queue to read for a span."""
+    """The windows of a queue to read for a span. Raises ValueError for another span."""
+    given: object = span
+    if not isinstance(given, str) or given not in SPANS:
+        raise ValueError(f"span must be one of {', '.join(SPANS)}, not {span!r}.")
     kind, length, step = SPANS[span]
     return [
         (read, number)
@@ -61,7 +64,7 @@ def history(reply: object, requested: Sequence[Window], span: Span, now: float) 
     recent = _series(arrays, SECONDS, recent_to - RECENT, recent_to, SECONDS.step)
     return QueueHistory(
         series=_series(arrays, kind, ends_at - length, ends_at, step),
-        done_rate=sum(recent.done) / RECENT,
+        ended_rate=sum(recent.ended) / RECENT,
         failed_rate=sum(recent.failed) / RECENT,
         took=_quantiles(arrays, 0),
         waited=_quantiles(arrays, BUCKETS),
@@ -75,13 +78,13 @@ def _series(arrays: Windows, kind: Kind, from_: float, to: float, step: int) -> 
     begin, end = (int(at - first * kind.window) // kind.step for at in (from_, to))
     counters = _counters(stored, 2 * begin, 2 * (end - begin))
     width = 2 * (step // kind.step)
-    done, failed = (
+    ended, failed = (
         counters[which::2]
         if step == kind.step
         else tuple([sum(counters[place + which : place + width : 2]) for place in range(0, len(counters), width)])
         for which in (0, 1)
     )
-    return Series(began_at=from_, step=step, done=done, failed=failed)
+    return Series(began_at=from_, step=step, ended=ended, failed=failed)
 
 
 def _filled(stored: bytes, counters: int) -> bytes:

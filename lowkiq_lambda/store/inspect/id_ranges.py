@@ -135,9 +135,9 @@ class IdsByValueReply(ReplyShape, frozen=True):
 
 
 class IdsReply(ReplyShape, frozen=True):
-    """What scripts answer that tell nothing but ids."""
+    """What in_flight_ids.lua answers."""
 
-    scripts = ("filter_ids", "in_flight_ids")
+    scripts = ("in_flight_ids",)
     ids: list[bytes]
 
 

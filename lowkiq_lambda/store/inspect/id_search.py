@@ -55,8 +55,10 @@ def search_ids(reader: ShardReader, search: IdSearch, limit: int, after: str | N
     """Up to `limit` ids, and the cursor of the next page, if any ids are left to read.
 
     Ids that are there from the beginning to the end are surely found; some may be found twice. Raises BackendError,
-    and ValueError if `after` is not the cursor of a search.
+    TypeError and ValueError for what cannot be searched for, and ValueError if `after` is not the cursor of a search.
     """
+    for name, given in (("prefix", search.prefix), ("text", search.text)):
+        _check_text(name, given)
     position, total_read, matches = _begin(after, len(reader.shards)), 0, list[str]()
     while position and len(matches) < limit and total_read < READ_AT_ONCE:
         ids, ids_read, following = _step(reader, search, position)
@@ -66,6 +68,15 @@ def search_ids(reader: ShardReader, search: IdSearch, limit: int, after: str | N
         matches += ids[:left]
         position = position._replace(taken=ids[left - 1]) if len(ids) > left else following
     return list(dict.fromkeys(matches)), None if position is None else str(position)
+
+
+def _check_text(name: str, given: object) -> None:
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a text, not {given!r}.")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} holds a lone surrogate: {given!r}.") from None
 
 
 def _begin(after: str | None, shards: int) -> SearchPosition | None:

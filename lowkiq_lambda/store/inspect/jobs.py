@@ -16,6 +16,7 @@ from lowkiq_lambda.job import (
 )
 from lowkiq_lambda.store.inspect.id_ranges import at_once
 from lowkiq_lambda.store.inspect.progress import progress_view
+from lowkiq_lambda.store.inspect.stored_errors import StoredErrors
 from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
@@ -111,18 +112,18 @@ class JobReader:
         self,
         reader: ShardReader,
         load_payload: Callable[[bytes], object],
-        load_error: Callable[[bytes], str],
+        errors: StoredErrors,
         *,
         glimpse: bool = False,
     ) -> None:
         self.reader = reader
         self._load_payload = load_payload
-        self._load_error = load_error
+        self.errors = errors
         self._glimpse = glimpse
 
     def glimpse(self) -> "JobReader":
         """A reader for lists: a job has its first payload only, and none if that is large."""
-        return JobReader(self.reader, self._load_payload, self._load_error, glimpse=True)
+        return JobReader(self.reader, self._load_payload, self.errors, glimpse=True)
 
     def look_up(
         self, where: JobList, ids: Iterable[str], view: Callable[[JobReply], View], *, failures: bool = False
@@ -200,13 +201,8 @@ class JobReader:
             return dumped
 
     def _failures(self, failures: Sequence[FailureReply]) -> tuple[Failure, ...]:
-        return tuple(Failure(float(each.at), float(each.retry_count), self._text(each.error)) for each in failures)
+        text = self.errors.text
+        return tuple(Failure(float(each.at), float(each.retry_count), text(each.error)) for each in failures)
 
     def _error(self, stored: bytes | None) -> str | None:
-        return None if stored is None else self._text(stored)
-
-    def _text(self, stored: bytes) -> str:
-        try:
-            return str(self._load_error(stored))
-        except Exception:  # noqa: BLE001 - as for a payload
-            return stored.decode(errors="replace")
+        return None if stored is None else self.errors.text(stored)

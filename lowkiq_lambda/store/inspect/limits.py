@@ -50,6 +50,7 @@ class QueueLimitsReply(ReplyShape, frozen=True):
     line: list[bytes]
     left: int | bytes
     next_at: bytes
+    last: bytes
 
 
 class IsLimitedReply(ReplyShape, frozen=True):
@@ -86,7 +87,7 @@ class QueueLimits:
         if not limits:
             raise ValueError("set takes max_running, rate, or both.")
         # First the limits, then the marks: who meets a mark finds them.
-        self._mark(self._change(msgspec.msgpack.encode(limits)), "1")
+        self._mark(self._change(msgspec.msgpack.encode(limits, enc_hook=_value)), "1")
 
     def reset(self) -> None:
         """From now on the limits count again that code declares. Harmless to repeat, as `set` is."""
@@ -117,6 +118,21 @@ class QueueLimits:
             waits_for=tuple(map(self._wait, self._worker.waits_for)),
             undone=tuple(index for index, is_marked in enumerate(marks) if is_marked != bool(reply.is_set)),
         )
+
+    def kept_back(self) -> float | None:
+        """For how many seconds the limits have not been why nothing of the queue begins; None: they are not at all.
+
+        0 while they let nothing begin. A queue that uses its rate up begins something again and again, and what waits
+        between waits for the rate: so it counts from the last id that was let begin, or, where that left some of the
+        rate, from the last time that somebody asked and none was left. Where nobody ever was refused, the rate is no
+        reason.
+        """
+        reply = self._reply()
+        if reply.most and len(reply.taken) >= float(reply.most):
+            return 0.0
+        if reply.left == 0 or any(wait.running for wait in map(self._wait, self._worker.waits_for)):
+            return 0.0
+        return max(0.0, float(reply.now) - float(reply.last)) if reply.last else None
 
     def _wait(self, queue_name: str) -> WaitView:
         running = visits_running(self._reader.backend, queue_name, self._reader.retry_for)
@@ -158,3 +174,8 @@ def _seconds(text: bytes) -> float:
     """A whole number of seconds as it was declared."""
     seconds = float(text)
     return int(seconds) if seconds.is_integer() else seconds
+
+
+def _value(number: float) -> float:
+    """A number of any class, as one of Python's own: nothing else can be stored."""
+    return int.__int__(number) if isinstance(number, int) else float.__float__(number)

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lowkiq_lambda.store.shard.backend import ExtraCommand
-from lowkiq_lambda.store.shard.keys import ShardGroup, ShardRef
+from lowkiq_lambda.store.shard.keys import TENANTS, ShardGroup, ShardRef
 from lowkiq_lambda.store.shard.reader import Request, ShardReader
-from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
+from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, age
 from lowkiq_lambda.views import Metrics, Numbers, QueueMetrics
 
@@ -18,7 +18,7 @@ _Time: TypeAlias = float | None
 _Values: TypeAlias = tuple[float, ...]
 """Those of a shard, or several, in the order of the fields of `Metrics`."""
 _FIELDS: Final = Metrics.__struct_fields__
-_LASTING: Final = frozenset({"lag", "oldest_due_age", "paused_lag"})
+_LASTING: Final = frozenset({"lag", "oldest_due_age", "limited_lag", "in_flight_lag", "paused_lag"})
 _UNITED_BY: Final[Sequence[Callable[[Iterable[Any]], Any]]] = [max if name in _LASTING else sum for name in _FIELDS]
 """How shards are taken together, by field: the longest time, and the sum of anything else."""
 
@@ -41,6 +41,7 @@ class ShardCounts(ReplyShape, frozen=True):
     done: int
     retried: int
     buried: int
+    trimmed: int
     held_ever: int
     refused: int
     superseded: int
@@ -53,6 +54,9 @@ class ShardCounts(ReplyShape, frozen=True):
     flights: list[_Flight]
     pauses: list[ShardTimes]
     """Those of shards with a pause, whether it is over or not."""
+    rests_at: _Time
+    tenants_paused_at: _Time
+    limited: int
 
 
 class CountsReply(ReplyShape, frozen=True):
@@ -109,11 +113,18 @@ class _CountsCall(NamedTuple):
     """The requests for the counts of queues: of each shard, or of those that one call can add up."""
 
     queues: list[list[ShardGroup]]
-    args: Sequence[str]
+    args: Sequence[Sequence[Argument]]
+    """Of each group."""
 
     @classmethod
     def of(cls, reader: ShardReader, queues: Sequence[Sequence[ShardRef]], *, together: bool) -> Self:
-        return cls([reader.groups(queue) for queue in queues], ("1" if together else "",))
+        word, grouped = "1" if together else "", [reader.groups(queue) for queue in queues]
+
+        def arguments(group: ShardGroup) -> Sequence[Argument]:
+            # Whether a tenant rests or is paused depends on the time; nothing else does.
+            return (word, reader.backend.now(group.shards[0])) if TENANTS in group.features else (word,)
+
+        return cls(grouped, [arguments(group) for groups in grouped for group in groups])
 
     @property
     def groups(self) -> list[ShardGroup]:
@@ -121,7 +132,7 @@ class _CountsCall(NamedTuple):
 
     @property
     def requests(self) -> list[Request]:
-        return [(group, self.args) for group in self.groups]
+        return [*zip(self.groups, self.args, strict=True)]
 
     def parsed(self, reader: ShardReader, replies: Iterable[Reply]) -> Iterator[list[_Values]]:
         """The values of each queue's shards, or of those that were added up."""
@@ -149,8 +160,9 @@ def _values(reply: ShardCounts, now: float) -> _Values:
         *(age(now, [*waiting, *[at for at, _ in flights]]), age(now, [*waiting, *left])),
         *(reply.done, reply.retried + reply.buried + reply.held_ever, reply.buried, reply.refused),
         *(reply.checkpointed, reply.payloads),
-        *(len(resting), age(now, chain.from_iterable(paused))),
-        *(reply.damaged, reply.held, reply.superseded),
+        *(len(resting), age(now, [*chain.from_iterable(paused), reply.tenants_paused_at])),
+        *(reply.damaged, reply.held, reply.superseded, reply.trimmed),
+        *(reply.limited, age(now, [reply.rests_at]), age(now, [at for at, _ in flights])),
     )
 
 

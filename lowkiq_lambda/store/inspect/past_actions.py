@@ -4,9 +4,10 @@ A record is written behind the action, so that an action of a process that dies 
 has the same gap. It is kept for people to read, not as evidence: whoever can write to the server can change it.
 """
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -14,13 +15,15 @@ from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
-from lowkiq_lambda.store.shard.keys import actions_key
+from lowkiq_lambda.store.shard.keys import PREFIX, actions_key
 
 KEPT: Final = 500
 """Records of a queue."""
 KEPT_FOR: Final = 90 * 86_400
 """Seconds behind the last of them."""
 OF_NO_QUEUE: Final = ""
+_SIGNING_KEY: Final = f"{PREFIX}:dashboard:signing"
+_OWN_KEY: Final = secrets.token_bytes(32)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PastAction).decode
@@ -45,12 +48,37 @@ def past_actions(backend: Backend, retry_for: float, queue_names: Sequence[str],
         retry_for, lambda: [unless_error(answer) for answer in send_each(backend.client, commands)]
     )
     found = sorted((each for answer in answers for each in _readable(answer)), key=lambda each: each.at, reverse=True)
-    runs, shown = set[str](), list[PastAction]()
-    for action in found:
-        if action.run not in runs:
-            shown.append(action)
-        runs |= {action.run} - {""}
-    return shown[:limit]
+    return _by_run(found)[:limit]
+
+
+def signing_key(backend: Backend, retry_for: float) -> bytes:
+    """What dashboards of this server sign with what browsers keep of an action. Raises BackendError."""
+    stored = backend.retrying(
+        retry_for, lambda: unless_error(*send_each(backend.client, [(_SIGNING_KEY, ("GET", _SIGNING_KEY))]))
+    )
+    if not _is_key(stored):
+        commands = [(_SIGNING_KEY, ("SET", _SIGNING_KEY, _OWN_KEY, "NX")), (_SIGNING_KEY, ("GET", _SIGNING_KEY))]
+        _, stored = send_each(backend.client, commands)
+    # A full server takes no key, and jobs have to be deleted there all the same: steps then stay with this process.
+    return stored if _is_key(stored) else _OWN_KEY
+
+
+def _is_key(stored: object) -> TypeGuard[bytes]:
+    return isinstance(stored, bytes) and len(stored) == len(_OWN_KEY)
+
+
+def _by_run(newest_first: Sequence[PastAction]) -> list[PastAction]:
+    """One record for the steps of a bulk action: the last, with the most that any of them told.
+
+    A step that is sent again tells less than was changed by then. Others' steps are others' records.
+    """
+    shown: dict[tuple[str, ...] | int, PastAction] = {}
+    for number, action in enumerate(newest_first):
+        of_run = (action.run, action.who, action.action, action.queue, action.target) if action.run else number
+        last = shown.setdefault(of_run, action)
+        if action.changed > last.changed:
+            shown[of_run] = msgspec.structs.replace(last, changed=action.changed)
+    return [*shown.values()]
 
 
 def _readable(stored: Sequence[bytes]) -> Iterator[PastAction]:

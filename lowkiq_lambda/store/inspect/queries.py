@@ -153,19 +153,22 @@ class Queries:
         """The jobs of these ids that are in flight, in the order of the ids. Raises JobError for an invalid id."""
         return self._fetch("flight", ids, self._jobs.job)
 
-    def search(self, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None) -> Page[JobView]:
+    def search(
+        self, prefix: str = "", text: str = "", limit: int = 100, *, fingerprint: str = "", after: str | None = None
+    ) -> Page[JobView]:
         """Jobs that wait, whose ids begin with `prefix`, and whose last errors as stored hold `text` in any case.
 
-        In no order. One call reads a bounded number of ids, so a page may be empty and yet have a `next`.
+        With a `fingerprint`, that of a group of `app.errors`, only those of the group, by when they are due; without in
+        no order. One call reads a bounded number of ids, so a page may be empty and yet have a `next`.
         """
-        ids = self.search_ids("waiting", prefix, text, limit, after=after)
+        ids = self._searched("waiting", IdFilter(prefix=prefix, error=text, fingerprint=fingerprint), limit, after)
         return self._looked_up("waiting", ids, self._jobs.job)
 
     def morgue_search(
-        self, prefix: str = "", text: str = "", limit: int = 100, *, after: str | None = None
+        self, prefix: str = "", text: str = "", limit: int = 100, *, fingerprint: str = "", after: str | None = None
     ) -> Page[MorgueJob]:
-        """As `search`, jobs in the morgue."""
-        ids = self.search_ids("morgue", prefix, text, limit, after=after)
+        """As `search`, jobs in the morgue; with a `fingerprint` by their burial."""
+        ids = self._searched("morgue", IdFilter(prefix=prefix, error=text, fingerprint=fingerprint), limit, after)
         return self._looked_up("morgue", ids, self._jobs.morgue_job)
 
     def filtered(
@@ -181,7 +184,7 @@ class Queries:
 
         One call reads a bounded number of ids, so a page may be empty and yet have a `next`.
         """
-        ids = filtered_ids(self._jobs.reader, where, wanted, limit, reverse=reverse, after=after)
+        ids = filtered_ids(self._jobs.reader, self._jobs.errors, where, wanted, limit, reverse=reverse, after=after)
         if where == "morgue":
             return self._looked_up(where, ids, self._jobs.morgue_job)
         return self._looked_up(where, ids, self._jobs.job)
@@ -209,7 +212,7 @@ class Queries:
 
     def explain(self, job_id: object) -> JobExplanation:
         """Why the id runs, or does not run yet. Raises JobError for an invalid id."""
-        return explain_job(self._jobs.reader, id_text(job_id))
+        return explain_job(self._jobs.reader, id_text(job_id), self._jobs.errors.text)
 
     def biography(self, job_id: object) -> Biography:
         """What is known of an id: its pushes, claims and ends, as far as the journal has them, and where it is now.
@@ -230,6 +233,11 @@ class Queries:
     def glimpse(self) -> "Queries":
         """The same queries for lists: a job has its first payload only, and none if that is large."""
         return Queries(self._jobs.glimpse())
+
+    def _searched(self, where: SearchableList, wanted: IdFilter, limit: int, after: str | None) -> Page[str]:
+        if wanted.fingerprint:
+            return filtered_ids(self._jobs.reader, self._jobs.errors, where, wanted, limit, reverse=False, after=after)
+        return self.search_ids(where, wanted.prefix, wanted.error, limit, after=after)
 
     def _looked_up(self, where: JobList, ids: Page[str], view: Callable[[JobReply], View]) -> Page[View]:
         jobs = self._jobs.look_up(where, ids, view)

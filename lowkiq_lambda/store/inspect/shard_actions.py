@@ -92,7 +92,7 @@ class ShardActions:
         chosen = self.reader.shards if shards is None else [self._shard(shard) for shard in shards]
         set_journal_level(self.reader, level, seconds, chosen)
 
-    def notify(self, shard: ShardRef) -> None:
+    def _notify(self, shard: ShardRef) -> None:
         """Say that the shard has work sooner than before."""
         self.reader.backend.publish(notification_channel(shard.queue_name), str(shard.number))
 
@@ -109,7 +109,7 @@ class ShardActions:
         reader, until = self.reader, until_of(self.reader.backend.now(self.reader.shards[0]))
         for shard, reply in order_each(reader, "pause", reader.shards, lambda _: [until]):
             if PauseReply.of(reply).due_at and not until:
-                self.notify(shard)
+                self._notify(shard)
         return float(until or 0)
 
 
@@ -117,4 +117,6 @@ def _end_of_pause(seconds: float | None) -> Callable[[float], Argument]:
     """When a pause that begins at a time ends. Raises ValueError if `seconds` is not above 0."""
     if seconds is not None and not (is_number(seconds) and seconds > 0):
         raise ValueError(f"seconds must be more than 0, or None for a pause without an end, not {seconds!r}.")
-    return lambda now: FOREVER if seconds is None else min(now + seconds, FOREVER)
+    # An int may be larger than any float.
+    lasts = FOREVER if seconds is None else min(seconds, FOREVER)
+    return lambda now: min(now + lasts, FOREVER)

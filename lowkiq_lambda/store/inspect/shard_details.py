@@ -1,12 +1,13 @@
 """Shards as their holders have them, and what decides when an id runs: one round trip for each node."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from lowkiq_lambda.job import NEVER_FAILED, tenant_of
+from lowkiq_lambda.job import NEVER_FAILED, Failure, tenant_of
 from lowkiq_lambda.store.inspect.progress import progress_view
 from lowkiq_lambda.store.inspect.tenants import read_note
 from lowkiq_lambda.store.server.server_time import FAR, FOREVER
@@ -17,6 +18,7 @@ from lowkiq_lambda.store.shard.scripts import Reply, ReplyShape
 from lowkiq_lambda.store.shard.state import ShardTimes, ShardTimesReply, age
 from lowkiq_lambda.views import JobExplanation, ShardDetails, ShardRole, TenantTurn
 
+_PLAIN: Final = partial(str, encoding="utf-8", errors="replace")
 _NO_PROBATION: Final = frozenset({"strikes", "halvings", "failed_probation"})
 """As in suspects.lua: the troubles with which an id runs alone."""
 _ROLES: Final[Mapping[bytes, ShardRole]] = {b"": "open", b"closed": "closed", b"receiving": "receiving"}
@@ -61,6 +63,7 @@ class ExplainJobReply(ReplyShape, frozen=True):
     gathers_until: bytes
     limited: bytes
     tenant: list[Any]
+    failures: list[tuple[bytes, bytes, bytes]]
 
 
 class TenantReply(ReplyShape, frozen=True):
@@ -82,18 +85,23 @@ def shard_details(reader: ShardReader) -> list[ShardDetails]:
     )
 
 
-def explain_job(reader: ShardReader, job_id: str) -> JobExplanation:
+def explain_job(reader: ShardReader, job_id: str, load_error: Callable[[bytes], str] = _PLAIN) -> JobExplanation:
     """Why the id runs, or does not run yet. Raises BackendError."""
-    (explanation,) = explain_in_each(reader, [reader.shards], job_id)
+    (explanation,) = explain_in_each(reader, [reader.shards], job_id, load_error)
     return explanation
 
 
-def explain_in_each(reader: ShardReader, queues: Sequence[QueueShards], job_id: str) -> list[JobExplanation]:
+def explain_in_each(
+    reader: ShardReader,
+    queues: Sequence[QueueShards],
+    job_id: str,
+    load_error: Callable[[bytes], str] = _PLAIN,
+) -> list[JobExplanation]:
     """The same in each queue, given by its shards, in one round trip for each node. Raises BackendError."""
     homes = [shards.home_of(job_id) for shards in queues]
 
     def read(shard: ShardRef, reply: Reply) -> JobExplanation:
-        return _explanation(reader, shard, job_id, reply)
+        return _explanation(reader, shard, job_id, reply, load_error)
 
     explained = reader.read("explain_job", dict.fromkeys(homes, (job_id,)), read)
     for number, shards in enumerate(queues):
@@ -108,7 +116,9 @@ def _is_there(job: JobExplanation) -> bool:
     return job.in_flight or job.perform_in is not None or job.buried_at is not None
 
 
-def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply) -> JobExplanation:
+def _explanation(
+    reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply, load_error: Callable[[bytes], str]
+) -> JobExplanation:
     job = ExplainJobReply.of(reply)
     trouble = msgspec.msgpack.decode(job.trouble, type=dict[str, Any]) if job.trouble else {}
     now, perform_in = reader.backend.now(shard), _time(job.since or job.perform_in)
@@ -129,6 +139,7 @@ def _explanation(reader: ShardReader, shard: ShardRef, job_id: str, reply: Reply
         held_since=_held_since(perform_in, trouble, now),
         limited=bool(job.limited),
         tenant=_tenant_turn(tenant_of(job_id), job.tenant) if job.tenant else None,
+        failures=tuple(Failure(float(at), float(count), load_error(error)) for at, count, error in job.failures),
     )
 
 

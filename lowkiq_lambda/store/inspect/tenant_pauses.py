@@ -12,6 +12,9 @@ from lowkiq_lambda.store.shard.scripts import Argument
 
 def pause_tenant(reader: ShardReader, tenant: str, end_of: Callable[[float], Argument]) -> float:
     """Pause the tenant in its shards, or resume it; until when. Raises ValueError where it has none, BackendError."""
+    given: object = tenant
+    if not isinstance(given, str):
+        raise TypeError(f"tenant must be a text, not {given!r}.")
     if ":" in tenant:
         raise ValueError(f"A tenant is what stands before the first colon of its ids, so it has none: {tenant!r}.")
     shards = shards_with_tenants(reader, tenant)

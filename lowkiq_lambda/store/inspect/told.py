@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from lowkiq_lambda.store.inspect.current_totals import SeenQueue
+from lowkiq_lambda.store.inspect.limited_lag import apart
 from lowkiq_lambda.store.inspect.metrics import queue_metrics, stream_totals
 from lowkiq_lambda.store.server.faults import unless_error
 from lowkiq_lambda.store.server.pipelines import send_each
@@ -32,15 +34,18 @@ class Untold(NamedTuple):
     """Whether `note_told` has to write anything."""
 
 
-def untold(reader: ShardReader, queues: Sequence[QueueShards], teller: str) -> list[Untold]:
-    """What there is to tell of each queue, given by its shards, in the one round trip of its numbers.
+def untold(reader: ShardReader, seen: Sequence[SeenQueue], teller: str) -> list[Untold]:
+    """What there is to tell of each queue, in the one round trip of its numbers.
 
-    A queue that is being resharded takes another one. `teller`: on whose behalf. Raises BackendError.
+    A queue that is being resharded, or that waits for its limits, takes another one. `teller`: on whose behalf.
+    Raises BackendError.
     """
+    queues = [queue.shards for queue in seen]
     keys = [told_key(shards[0].queue_name) for shards in queues]
     with stream_totals(reader, queues, [(key, ("HGET", key, teller)) for key in keys]) as (answers, totals):
         told = [_count(unless_error(answer)) for answer in answers]
-        found = [_untold(metrics, count) for metrics, count in zip(totals, told, strict=True)]
+        numbers = apart(reader, [queue.worker for queue in seen], totals)
+        found = [_untold(metrics, count) for metrics, count in zip(numbers, told, strict=True)]
     for number, shards in enumerate(queues):
         if shards.layout.is_moving:
             buried = max(told[number] or 0, _buried_by_groups(reader, shards))

@@ -21,6 +21,12 @@ from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
 from lowkiq_lambda.protocols import Credentials
 from lowkiq_lambda.store.server.address import Address, parse_address
+from lowkiq_lambda.store.server.client_releases import (
+    pools_with,
+    take_connection,
+    tls_options,
+    without_cluster_retries,
+)
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate
 from lowkiq_lambda.store.server.pool import FreeConnections, Pool, socket_options
 
@@ -36,7 +42,6 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     max_connections: int,
     timeout: float,
     pool_timeout: float,
-    retries: int = 0,
     client_name: str | None = None,
     credentials: Credentials | None = None,
     clock: Clock | None = None,
@@ -48,10 +53,9 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     cluster is asked for its nodes at once, and what goes wrong with that is a BackendError. ConfigError: the
     URL cannot work.
 
-    `retries` above 0 lets redis-py send a call again: only for calls that change nothing. `client_name` is
-    what CLIENT LIST shows; the ACL must allow CLIENT SETNAME then. `credentials` gives user and password to each
-    connection, also when it is opened anew, which happens before it is twelve hours old by the `clock`; those of
-    Sentinels stand in the URL.
+    `client_name` is what CLIENT LIST shows; the ACL must allow CLIENT SETNAME then. `credentials` gives user and
+    password to each connection, also when it is opened anew, which happens before it is twelve hours old by the
+    `clock`; those of Sentinels stand in the URL.
     """
     address = parse_address(url)
     _check_files(address)
@@ -62,18 +66,17 @@ def connect(  # noqa: PLR0913 - all of it by keyword
         "client_name": client_name,
         **_login(address, credentials, clock or SystemClock()),
         **socket_options(timeout),
-        **address.tls_options,
+        **(tls_options(address.tls_options) if address.tls else {}),
     }
-    retry = Retry(NoBackoff(), retries)
     match address.kind:
         case "server":
-            return _server(address, retry, options)
+            return _server(address, options)
         case "sentinel":
             from lowkiq_lambda.store.server.primary import primary  # noqa: PLC0415 - imported lazily: only for Sentinels
 
-            return primary(address, retry, options, clock or SystemClock())
+            return primary(address, options, clock or SystemClock())
         case "cluster":
-            return _cluster(address, retry, options)
+            return _cluster(address, options)
 
 
 def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
@@ -85,7 +88,7 @@ def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
     if isinstance(client, ClusterClient):
         # Spreads load, protects nothing.
         client = client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - as said above
-    connection: Connection = client.connection_pool.get_connection()
+    connection = take_connection(client.connection_pool)
     connection.send_command("SUBSCRIBE", *channels)
     return connection
 
@@ -106,16 +109,16 @@ def _login(address: Address, credentials: Credentials | None, clock: Clock) -> d
     }
 
 
-def _server(address: Address, retry: Retry, options: dict[str, Any]) -> redis.Redis:
+def _server(address: Address, options: dict[str, Any]) -> redis.Redis:
     host, port = address.hosts[0]
     connection_class = SSLConnection if address.tls else Connection
     pool = Pool(  # type: ignore[no-untyped-call]  # redis-py has no types here
-        host=host, port=port, db=address.db, connection_class=connection_class, retry=retry, **options
+        host=host, port=port, db=address.db, connection_class=connection_class, retry=Retry(NoBackoff(), 0), **options
     )
     return redis.Redis.from_pool(pool)
 
 
-def _cluster(address: Address, retry: Retry, options: dict[str, Any]) -> RedisCluster:
+def _cluster(address: Address, options: dict[str, Any]) -> RedisCluster:
     host, port = address.hosts[0]
     shown_host = f"[{host}]" if ":" in host else host
     try:
@@ -123,8 +126,8 @@ def _cluster(address: Address, retry: Retry, options: dict[str, Any]) -> RedisCl
         return _cluster_class(options)(
             url=f"{'rediss' if address.tls else 'redis'}://{shown_host}:{port}",
             startup_nodes=[ClusterNode(*other) for other in address.hosts[1:]],
-            connection_pool_class=Pool,
-            retry=retry,
+            connection_pool_class=pools_with(options, Pool),
+            **without_cluster_retries(),
             **options,
         )
     except REDIS_ERRORS as error:

@@ -194,7 +194,8 @@ def _hint(error: Exception) -> str | None:
     """What to correct, where the error shows that the URL does not fit the server."""
     text = str(error)
     reasons = frozenset(_TLS_REASON.findall(text))
-    if isinstance(error, MovedError | ClusterCrossSlotError):
+    # A client of one server gives MOVED no class of its own before redis-py 6.
+    if isinstance(error, MovedError | ClusterCrossSlotError) or "MOVED" in _codes(error):
         return "The server is a node of a cluster: give its URL as redis+cluster://host:port."
     if _NOT_A_CLUSTER in text:
         return "The server is no node of a cluster: give its URL as redis://host:port."

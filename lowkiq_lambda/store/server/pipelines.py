@@ -6,17 +6,20 @@ that came before the one that is missing. So each node gets a pipeline of its ow
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import redis
 from hiredis import pack_command
 from redis.cluster import ClusterNode, RedisCluster
-from redis.connection import ConnectionInterface
 from redis.exceptions import AskError, ClusterDownError, ResponseError, SlotNotCoveredError, TryAgainError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from lowkiq_lambda.store.server.client_releases import next_response
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
+
+if TYPE_CHECKING:
+    from redis.connection import ConnectionInterface
 
 Words: TypeAlias = Sequence[str | bytes | int | float]
 Command: TypeAlias = Words | Callable[[], Words]
@@ -35,6 +38,8 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
     Where a node's connection breaks, what came before counts, and all that follows has its error: some of that may
     have been executed.
     """
+    if not commands:
+        return []
     # The client's classes are protocols, which are slow to ask.
     if type(client) is redis.Redis or not isinstance(client, RedisCluster):
         return _send(client, [command for _, command in commands])
@@ -43,7 +48,7 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
         places = _by_node(client, commands)
     except REDIS_ERRORS as error:
         return [error] * len(commands)
-    for node, positions in places.items():
+    for node, positions in places:
         replies = _send(client.get_redis_connection(node), [commands[position][1] for position in positions])
         for position, reply in zip(positions, replies, strict=True):
             answers[position] = reply
@@ -55,14 +60,14 @@ def send_each(client: "redis.Redis | RedisCluster", commands: Sequence[tuple[str
     ]
 
 
-def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> dict[ClusterNode, list[int]]:
-    places: dict[ClusterNode, list[int]] = {}
+def _by_node(client: RedisCluster, commands: Sequence[tuple[str, Command]]) -> list[tuple[ClusterNode, list[int]]]:
+    places: dict[object, tuple[ClusterNode, list[int]]] = {}
     for position, (key, _) in enumerate(commands):
         node = client.get_node_from_key(key)
         if node is None:
             raise SlotNotCoveredError(f"No node of the cluster holds the slot of {key!r}.")
-        places.setdefault(node, []).append(position)
-    return places
+        places.setdefault(node.name, (node, []))[1].append(position)
+    return [*places.values()]
 
 
 def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
@@ -161,7 +166,7 @@ def _without_number(word: str | bytes | float) -> str | bytes | int:
     return repr(word) if type(word) is int or isinstance(word, float) else word
 
 
-def _answer(connection: ConnectionInterface) -> Any:  # noqa: ANN401 - the answer of any command
+def _answer(connection: "ConnectionInterface") -> Any:  # noqa: ANN401 - the answer of any command
     try:
         return connection.read_response()
     except ResponseError as error:
@@ -174,7 +179,7 @@ def next_message(connection: redis.Connection, seconds: float) -> list[bytes] | 
     Raises what redis-py does. Its own subscriptions do much more between a message and whoever waits for it.
     """
     try:
-        message: list[bytes] = connection.read_response(timeout=seconds, disconnect_on_error=False)
+        message: list[bytes] = next_response(connection, seconds)
     except RedisTimeoutError:
         return None
     return message

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Full
 from threading import Lock, RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis import BlockingConnectionPool, Connection
-from redis.connection import ConnectionInterface
-from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MaxConnectionsError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from lowkiq_lambda.clock import at_most
+from lowkiq_lambda.store.server.client_releases import has_to_reopen, is_open, name_options, take_connection
+
+if TYPE_CHECKING:
+    from redis.connection import ConnectionInterface
 
 
 class Pool(BlockingConnectionPool):
@@ -35,12 +37,12 @@ class Pool(BlockingConnectionPool):
             self.pool.put_nowait(connection)
             raise
         self.pool.put_nowait(connection)
-        return super().get_connection()  # type: ignore[no-any-return, no-untyped-call]  # redis-py has no types here
+        return take_connection(super())
 
-    def release(self, connection: ConnectionInterface) -> None:
+    def release(self, connection: "ConnectionInterface") -> None:
         """As inherited."""
         self._checkpid()
-        if self.owns_connection(connection) and not connection.should_reconnect():  # type: ignore[arg-type]  # as above
+        if self.owns_connection(connection) and not has_to_reopen(connection):  # type: ignore[arg-type]  # redis-py has no types here
             self.pool.put_nowait(connection)
         else:
             super().release(connection)  # type: ignore[no-untyped-call]  # as above
@@ -49,7 +51,7 @@ class Pool(BlockingConnectionPool):
 def _is_ready(connection: Connection) -> bool:
     """Whether it is open, and nothing came on it unasked, such as that the other side closed it."""
     try:
-        return connection.is_connected and not connection.can_read()
+        return is_open(connection) and not connection.can_read()
     except (RedisConnectionError, RedisTimeoutError, OSError):
         return False
 
@@ -151,5 +153,5 @@ def socket_options(timeout: float) -> dict[str, Any]:
         # The older protocol: one handshake less, and nothing arrives unasked, so an idle connection that has
         # something to read is known to be broken.
         "protocol": 2,
-        "driver_info": DriverInfo(name="lowkiq_lambda", lib_version=None),
+        **name_options(),
     }

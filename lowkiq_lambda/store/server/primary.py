@@ -11,6 +11,7 @@ from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConn
 
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.store.server.address import Address
+from lowkiq_lambda.store.server.client_releases import tls_options
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 from lowkiq_lambda.store.server.pool import Pool, socket_options
 
@@ -22,13 +23,13 @@ _SENTINEL_TIMEOUT: Final = 1.0
 """Seconds at most that one Sentinel may take: the others can answer as well."""
 
 
-def primary(address: Address, retry: Retry, options: dict[str, Any], clock: Clock) -> redis.Redis:
+def primary(address: Address, options: dict[str, Any], clock: Clock) -> redis.Redis:
     """A client for the primary that the Sentinels name, with the options that all kinds of clients share."""
     sentinel = Sentinel(
         address.hosts,
         sentinel_kwargs={
             **socket_options(min(options["socket_timeout"], _SENTINEL_TIMEOUT)),
-            **({"ssl": True, **address.tls_options} if address.tls else {}),
+            **({"ssl": True, **tls_options(address.tls_options)} if address.tls else {}),
             "username": address.sentinel_username,
             "password": address.sentinel_password,
             "retry": Retry(NoBackoff(), 0),
@@ -40,7 +41,7 @@ def primary(address: Address, retry: Retry, options: dict[str, Any], clock: Cloc
         clock,
         connection_class=SentinelManagedSSLConnection if address.tls else SentinelManagedConnection,
         db=address.db,
-        retry=retry,
+        retry=Retry(NoBackoff(), 0),
         **options,
     )
     return redis.Redis.from_pool(pool)
@@ -70,6 +71,14 @@ class SentinelPool(SentinelConnectionPool, Pool):
             finally:
                 self._asking.release()
         return super().get_connection()
+
+    def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
+        """As inherited, where releases of redis-py before 7.1 can only close all."""
+        if inuse_connections:
+            super().disconnect()
+            return
+        for connection in [*filter(None, self.pool.queue)]:
+            connection.disconnect()
 
     def _ask(self) -> None:
         pause = ASKED_EVERY

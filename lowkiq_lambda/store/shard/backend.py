@@ -5,6 +5,7 @@ writes tells a repeated call from a new one: a push by its token, an acquisition
 their numbers (docs/lease.md).
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from lowkiq_lambda.store.server.faults import (
     REDIS_ERRORS,
     UnknownScript,
     backoff,
+    describe,
     is_damage,
     is_transient,
     translate,
@@ -39,6 +41,10 @@ Call: TypeAlias = tuple[str, ShardRef, Sequence[Argument]]
 ExtraCommand: TypeAlias = tuple[str, Sequence[Argument]]
 """A key, by which the node is found, and a command."""
 
+logger = logging.getLogger(__name__)
+
+TELL_AFTER: Final = 1.0
+"""Seconds of retries after which a process says that Redis has never answered it."""
 MENDINGS: Final = 3
 """How often a shard is mended for one call, at most: a script that met damage half-way may have left a little more."""
 
@@ -64,6 +70,8 @@ class Backend:
         self._in_use: dict[str, tuple[str, ...]] = {}
         self._piggyback: deque[ExtraCommand] = deque()
         self._mender: Mender | None = None
+        self._is_known = False
+        """Whether the server has answered, or it was told that it never did."""
 
     def now(self, shard: Keyed) -> float:
         """Unix seconds by the clock of the shard's node. Raises BackendError where it has to be asked and can't."""
@@ -172,13 +180,20 @@ class Backend:
 
         Raises BackendError. For calls that may reach the server twice.
         """
-        retry_until, attempt = self.clock.monotonic() + retry_for, 0
+        began_at, attempt = self.clock.monotonic(), 0
+        retry_until = began_at + retry_for
         while True:
             try:
-                return call()
+                answer = call()
             except REDIS_ERRORS as error:
+                if not self._is_known and self.clock.monotonic() >= began_at + TELL_AFTER:
+                    self._is_known = True
+                    logger.warning("Redis has not answered yet (%s); retrying for %g s", describe(error), retry_for)
                 if not (is_transient(error) and self.wait_to_retry(attempt, retry_until)):
                     raise translate(error) from error
+            else:
+                self._is_known = True
+                return answer
             attempt += 1
 
     def wait_to_retry(self, attempt: int, retry_until: float) -> bool:

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from lowkiq_lambda.errors import BackendUnavailable, LowkiqError, QueueMismatch, ShardClosed
-from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type
+from lowkiq_lambda.store.server.faults import REDIS_ERRORS, is_wrong_type, unless_error
+from lowkiq_lambda.store.server.pipelines import send_each
 from lowkiq_lambda.store.shard.backend import Backend
 from lowkiq_lambda.store.shard.keys import MARKS, TENANTS, ShardRef, declaration_key
 from lowkiq_lambda.store.shard.layout import Layout, QueueShards, settled
@@ -208,14 +209,33 @@ def read_registered(backend: Backend, queue_name: str, retry_for: float) -> Regi
     return None if stored is None else registered(stored)
 
 
+def read_each_registered(backend: Backend, queue_names: Sequence[str], retry_for: float) -> list[Registered | None]:
+    """The registered declaration of each queue, in one round trip for each node. Raises BackendError."""
+    keys = [declaration_key(name) for name in queue_names]
+    asked = [(key, ("GET", key)) for key in keys]
+
+    def once() -> list[Registered | None]:
+        return [registered_in(answer) for answer in send_each(backend.client, asked)]
+
+    return backend.retrying(retry_for, once)
+
+
+def registered_in(answer: object) -> Registered | None:
+    """The declaration in what the server answered to GET; None where there is none. Raises what redis-py does."""
+    stored = _unless_wrong_type(answer)
+    return None if stored is None else registered(stored)
+
+
 def _stored(backend: Backend, key: str) -> object:
     try:
         return backend.client.get(key)
     except REDIS_ERRORS as error:
-        if is_wrong_type(error):
-            # No version of this library wrote that: it is unreadable, too.
-            return b""
-        raise
+        return _unless_wrong_type(error)
+
+
+def _unless_wrong_type(answer: object) -> object:
+    # No version of this library wrote that: it is unreadable, too.
+    return b"" if is_wrong_type(answer) else unless_error(answer)
 
 
 def open_each(backend: Backend, shards: QueueShards, there: Registered, retry_for: float) -> bool:

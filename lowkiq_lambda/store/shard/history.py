@@ -69,7 +69,7 @@ def bounds(number: int) -> tuple[float, float]:
 class Slot:
     """What was settled in five seconds."""
 
-    done: int = 0
+    ended: int = 0
     failed: int = 0
     took: Counter[int] = field(default_factory=Counter)
     waited: Counter[int] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Recorder:
                 self._began_at = self._backend.clock.monotonic()
             slot = self._pending.setdefault(place, Slot())
             # What was refused has come to its end, and is no error.
-            slot.done += event.counts.get("done", 0) + event.counts.get("refused", 0)
+            slot.ended += event.counts.get("done", 0) + event.counts.get("refused", 0)
             slot.failed += event.counts.get("failed", 0)
             _sample(slot.took, event.took)
             _sample(slot.waited, event.waited)
@@ -138,7 +138,7 @@ def commands(pending: Mapping[tuple[str, int], Slot]) -> Iterator[ExtraCommand]:
 
 def _commands(queue_name: str, number: int, slot: Slot) -> Iterator[ExtraCommand]:
     at = number * SECONDS.step
-    counts = (slot.done, slot.failed)
+    counts = (slot.ended, slot.failed)
     for kind in (SECONDS, MINUTES):
         yield from _added(kind, queue_name, at, {2 * kind.slot(at) + which: n for which, n in enumerate(counts) if n})
     yield from _added(TIMES, queue_name, at, {**slot.took, **{BUCKETS + place: n for place, n in slot.waited.items()}})

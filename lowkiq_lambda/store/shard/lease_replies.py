@@ -57,6 +57,8 @@ class Acquired(msgspec.Struct, frozen=True):
     pace: str
     recovered_from: str = ""
     """The owner that left what was recovered, as it named itself."""
+    trimmed: int = 0
+    """Payloads that the morgue had no room for."""
     recovered_ids: Sequence[str] = ()
     """The first of them, and of each the beginning, for the log."""
 
@@ -88,6 +90,7 @@ class AcquireReply(ReplyShape, frozen=True):
     """As `read_window` reads it, or empty."""
     recovered_from: bytes = b""
     recovered_ids: Sequence[bytes] = ()
+    trimmed: int = 0
 
 
 class NotAcquiredReply(ReplyShape, frozen=True):
@@ -109,6 +112,8 @@ class SettleReply(ReplyShape, frozen=True):
     stop_request: bytes
     ended: Sequence[bytes] = ()
     """The tasks that have no open item left in the shard, of those whose items ended."""
+    trimmed: int = 0
+    """Payloads that the morgue had no room for."""
 
 
 class RenewReply(ReplyShape, frozen=True):
@@ -180,6 +185,7 @@ def read_acquired(reply: Reply) -> Acquired | NotAcquired:
         pace=_pace(acquired.pace),
         recovered_from=acquired.recovered_from.decode(errors="backslashreplace"),
         recovered_ids=[job_id.decode(errors="replace") for job_id in acquired.recovered_ids],
+        trimmed=acquired.trimmed,
     )
 
 
@@ -242,8 +248,8 @@ def _by_id(flat: Sequence[bytes]) -> dict[bytes, tuple[bytes, ...]]:
 def _pace(dumped: bytes) -> str:
     """As it was kept. Raises ValueError for what is none."""
     if dumped:
-        mean, slow = map(float, dumped.split(b" "))
-        if not (0 <= mean < math.inf and 0 <= slow < math.inf):
+        mean, slowest, usual, seen_at = map(float, dumped.split(b" "))
+        if not all(0 <= value < math.inf for value in (mean, slowest, usual, seen_at)):
             raise ValueError(dumped)
     return dumped.decode()
 

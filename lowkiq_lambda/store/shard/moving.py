@@ -16,10 +16,12 @@ from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
 TRAVELLING: Final = (TIMETABLE, RECEIPTS, TRACKING, HEADERS)
 """Features whose keys travel with the ids, and that a declaration does not tell of."""
-MARGIN: Final = 2**32
+MARGIN: Final = 2**31
 """How many more pushes than were told a group of shards may get until it is closed."""
+SLOT: Final = 2 * MARGIN
+"""How many pushes each shard that a move fills may get with numbers that no other of them gives."""
 MOST_ARRIVALS: Final = 2**47
-"""An arrival number has 48 bits."""
+"""Beyond this no move begins: an arrival number has 48 bits, and a move that has begun has room to turn round."""
 SLICE_RECORDS: Final = 1_000
 SLICE_BYTES: Final = 1024 * 1024
 """What one call carries."""
@@ -30,20 +32,42 @@ class Overtaken(LowkiqError):
 
 
 class Floors(NamedTuple):
-    """What later pushes and leases must not fall behind."""
+    """What later pushes and leases must not fall behind; what a shard holds has arrival numbers larger than `above`.
+
+    Shards of the same `kin` were filled by one move of a group, and no number is in two of them; empty where nobody
+    knows that.
+    """
 
     arrival: int
     last_score: bytes
     token: bytes
+    above: int
+    kin: bytes = b""
 
     @classmethod
     def over(cls, several: Sequence["Floors"], margin: int) -> "Floors":
         """Those of a shard that takes up the ids of several."""
         return cls(
-            sum(one.arrival for one in several) + margin,
+            max(one.arrival + base for one, base in zip(several, bases_of(several), strict=True)) + margin,
             max((one.last_score for one in several), key=float),
             max((one.token for one in several), key=int),
+            min(one.above for one in several),
         )
+
+
+def bases_of(several: Sequence[Floors]) -> list[int]:
+    """What is added to the arrival numbers of each shard, so that no number is in two of them.
+
+    Only what may meet is moved apart. A shard that holds nothing has no number, and those of one kin differ already.
+    """
+    kins = [one.kin or b"%d" % number for number, one in enumerate(several)]
+    bases: dict[bytes, int] = {}
+    last = 0
+    for kin in dict.fromkeys(kins):
+        held = [one for own, one in zip(kins, several, strict=True) if own == kin and one.arrival > one.above]
+        bases[kin] = max(0, last - min((one.above for one in held), default=last))
+        last = max((one.arrival + bases[kin] for one in held), default=last)
+    return [bases[kin] for kin in kins]
 
 
 class Told(NamedTuple):
@@ -87,6 +111,8 @@ class TellReply(ReplyShape, frozen=True):
     arrival: bytes
     last_score: bytes
     token: bytes
+    above: bytes
+    kin: bytes
     settings: list[bytes]
 
 
@@ -98,6 +124,8 @@ class SealReply(ReplyShape, frozen=True):
     arrival: bytes
     last_score: bytes
     token: bytes
+    above: bytes
+    kin: bytes
     counters: list[bytes]
 
 
@@ -144,12 +172,20 @@ class MovingShards:
 
     def tell(self, shards: Sequence[ShardRef], seconds: float = 0.0) -> list[Told]:
         """What the shards say; with `seconds` nobody takes them for so long, and their holders come to an end."""
-        return [_told(TellReply.of(reply)) for reply in self._each("still", shards, [seconds])]
+        return [_told(TellReply.of(reply)) for reply in self._each("still", shards, [self._backend.lease_ttl, seconds])]
 
-    def prepare(self, shards: Sequence[ShardRef], floors: Floors, settings: Mapping[bytes, bytes]) -> float:
-        """Make the shards receive; 0.0, or in how many seconds to try again, as they were closed just now."""
-        args: list[Argument] = [*floors, self._merge, msgspec.msgpack.encode(_texts(settings))]
-        replies = [PrepareReply.of(reply) for reply in self._each("prepare", shards, args)]
+    def prepare(self, shards: Sequence[ShardRef], floors: Floors, settings: Mapping[bytes, bytes], group: int) -> float:
+        """Make the shards receive; 0.0, or in how many seconds to try again, as they were closed just now.
+
+        Pushes to each of them get numbers of its own from then on.
+        """
+        packed, calls = msgspec.msgpack.encode(_texts(settings)), list[Call]()
+        for number, shard in enumerate(shards):
+            first = floors.arrival + number * SLOT
+            kin = f"{self._epoch} {group} {first}"
+            told = (first, floors.last_score, floors.token, floors.above, kin)
+            calls.append(("prepare", shard, [self._epoch, *told, self._merge, packed]))
+        replies = [PrepareReply.of(reply) for reply in self._all(calls)]
         if occupied := [shard for shard, reply in zip(shards, replies, strict=True) if reply.status == b"JOBS"]:
             names = ", ".join(f"{shard.index} of {shard.shards_count}" for shard in occupied)
             raise LowkiqError(f"Queue {shards[0].queue_name!r} cannot move to shards that are in use: {names}.")
@@ -158,13 +194,14 @@ class MovingShards:
     def seal(self, shard: ShardRef, burials: Burials) -> Sealed | None:
         """Close a shard that is still; None while somebody holds it."""
         dead_head = [] if burials.dead_head == "skip" else [burials.dead_head]
-        (reply,) = self._each("seal", [shard], [self._merge, *burials.limits, burials.crashed, *dead_head])
+        how = (self._merge, *burials.limits, burials.crashed, *dead_head)
+        (reply,) = self._each("seal", [shard], [self._backend.lease_ttl, *how])
         if reply[0] == b"HELD":
             return None
         if self._replicas:
             self._replicas.have([shard])
         sealed = SealReply.of(reply)
-        return Sealed(Floors(int(sealed.arrival), sealed.last_score, sealed.token), sealed.counters)
+        return Sealed(_floors(sealed, SLOT), sealed.counters)
 
     def carry(self, orders: Sequence[tuple[ShardRef, int, Sequence[Load]]]) -> list[Cargo]:
         """What comes next of each shard: what is added to its arrival numbers, and the rows that it may drop."""
@@ -230,7 +267,9 @@ def raise_floors(backend: Backend, shards: Sequence[ShardRef], floors: bytes, re
     del arrival
     settings = msgspec.msgpack.encode({})
     replies = [
-        backend.run("prepare", _with_all(shard), [epoch, 0, last_score, token, "", settings], retry_for=retry_for)
+        backend.run(
+            "prepare", _with_all(shard), [epoch, 0, last_score, token, 0, "", "", settings], retry_for=retry_for
+        )
         for shard in shards
     ]
     return all(PrepareReply.of(reply).status == b"OK" for reply in replies)
@@ -240,8 +279,15 @@ def _with_all(shard: ShardRef) -> ShardRef:
     return shard.using((*shard.features, *TRAVELLING))
 
 
+def _floors(reply: TellReply | SealReply, slot: int) -> Floors:
+    """As the shard says; its kin while its own numbers are within so many."""
+    arrival, (*move, first) = int(reply.arrival), reply.kin.split() or (b"",)
+    is_kin = bool(first) and int(first) <= arrival <= int(first) + slot
+    return Floors(arrival, reply.last_score, reply.token, int(reply.above), b" ".join(move) if is_kin else b"")
+
+
 def _told(reply: TellReply) -> Told:
-    floors = Floors(int(reply.arrival), reply.last_score, reply.token)
+    floors = _floors(reply, SLOT - MARGIN)
     settings = dict(zip(reply.settings[::2], reply.settings[1::2], strict=True))
     return Told(
         reply.status == b"SEALED", float(reply.held), floors, {name: value for name, value in settings.items() if value}

@@ -2,8 +2,12 @@
 
 The first lines of a file declare what it uses directly: `--! keys NAMES`, each a local that holds the key;
 `--! each NAMES` instead, in a script that is given several shards, whose keys these locals hold by turns, as
-`for _ in shards do` goes on; `--! needs NAMES`, includes; and `--! rarely NAMES`, includes whose functions are reached
+`for _ in shards do` goes on; `--! needs NAMES`, includes; `--! gives NAMES`, the locals of an include that other files
+use; and `--! rarely NAMES`, includes whose functions are reached
 through `rarely()`, as a function costs a script a microsecond each time that it is defined, and most calls need few.
+
+An include stands in a scope of its own, `local NAMES do ... end`, with the names that it gives: Lua has room for 200
+locals in a function, and what an include has for itself takes none of it.
 
 Keys of a feature that not every queue uses (`keys.FEATURES`) are declared like any other. A call whose shard does not
 use the feature passes none of them: there they are nil, `has_FEATURE` is false, and `--! with FEATURE NAMES` includes
@@ -35,7 +39,9 @@ Reply: TypeAlias = list[Any]
 _FOLDERS: Final = ("drain", "push", "operate", "move", "read", "duty", "schedule", "task", "process")
 """What has scripts, by who calls them; no two have the same name."""
 _MARK: Final = "--! "
-_RARELY: Final = re.compile(r"\brarely\(\)\.(\w+)")
+_RARELY: Final = re.compile(r"rarely\(\)\.(\w+)")
+_LOCALS: Final = re.compile(r"^local (?:function (\w+)|(\w+(?:, \w+)*)( =|$))", re.MULTILINE)
+"""What a file defines at its top: statements in blocks are indented."""
 
 
 class ReplyShape(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -95,6 +101,23 @@ class Part(NamedTuple):
             marks.setdefault(first, []).extend(names)
         return cls(text, marks)
 
+    def scoped(self) -> str:
+        """The text in a scope of its own, outside of which there are the statements that define what it gives."""
+        gives = frozenset(self.marks.get("gives", ()))
+        outside: list[str] = []
+
+        def assigned(local: re.Match[str]) -> str:
+            function, names, equals = local.groups()
+            if gives.isdisjoint(defined := [function] if function else names.split(", ")):
+                return local[0]
+            outside.extend(defined)
+            if function:
+                return f"function {function}"
+            return f"{names}{equals}" if equals else ""
+
+        body = _LOCALS.sub(assigned, self.text)
+        return "\n".join([f"local {', '.join(outside)}" if outside else "", "do", body, "end"])
+
     def own_keys(self) -> Sequence[str]:
         """The keys that it uses directly."""
         return [*self.marks.get("keys", ()), *self.marks.get("each", ())]
@@ -111,6 +134,7 @@ class Linker:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._parts: dict[str, Part] = {}
+        self._scoped: dict[str, str] = {}
 
     def script(self, name: str, features: tuple[str, ...] = ()) -> Script:
         """The script of that name, for shards that use these features."""
@@ -136,8 +160,8 @@ class Linker:
                 else "local lacking",
                 *_bound(keys, missing, by_turns="each" in part.marks),
                 *(["local rarely"] if late else []),
-                *(each.text for each in parts[: len(early)]),
-                *_library([each.text for each in parts[len(early) : -1]], parts, keys),
+                *map(self._in_scope, early),
+                *_library([*map(self._in_scope, late)], parts, keys),
                 part.text,
             ]
         )
@@ -150,6 +174,12 @@ class Linker:
         if name not in self._parts:
             self._parts[name] = Part.of((self._root / "include" / f"{name}.lua").read_text())
         return self._parts[name]
+
+    def _in_scope(self, name: str) -> str:
+        """The text of that include in a scope of its own; made once, as many scripts need it."""
+        if name not in self._scoped:
+            self._scoped[name] = self.include(name).scoped()
+        return self._scoped[name]
 
     def _in_order(self, names: Iterable[str], features: Iterable[str]) -> list[str]:
         """These includes and all that they need, each once and behind what it needs itself."""

@@ -1,7 +1,8 @@
 """The calls of a shard's holder: acquire, settle and claim, start, checkpoint, renew, abandon, survive.
 
-A lease session is named by a random nonce and its calls are numbered, so a call that reaches the server twice is
-applied once. The number goes up only when the answer is known.
+A lease session is named by a random nonce and the token of its `acquire`, and its calls are numbered: a call that
+reaches the server twice is applied once, and none behind another session. The number goes up only when the answer is
+known.
 """
 
 import os
@@ -105,6 +106,8 @@ class LeaseSession:
         """When the shard's next job is due, as the last settling told that let go, or claimed "more"; Unix seconds."""
         self.ended_tasks: Collection[bytes] = ()
         """Tasks whose items ended under this lease, and of which the shard had no open item left then."""
+        self.trimmed = 0
+        """Payloads that the shard's morgue lost under this lease, as it had no room."""
         self.stop_request: StopRequest | None = None
         """Whether the holder is to come to an end: as the last settling said that found no window, or a renewal."""
 
@@ -136,6 +139,7 @@ class LeaseSession:
         answer = read_acquired(reply)
         if isinstance(answer, Acquired):
             self.token = answer.token
+            self.trimmed += answer.trimmed
         return answer
 
     def settle(self, settlement: Settlement, limits: ClaimLimits, *, retry_for: float) -> Window | None:
@@ -168,6 +172,7 @@ class LeaseSession:
         self.stop_request = STOP_REQUESTS[settled.stop_request]
         if settled.ended:
             self.ended_tasks = {*self.ended_tasks, *settled.ended}
+        self.trimmed += settled.trimmed
         self.at_risk = None
         return read_window(settled.window)
 
@@ -208,6 +213,16 @@ class LeaseSession:
         reply = self._backend.run("abandon", self.shard, [self._nonce, seconds], retry_for=retry_for)
         _unless_lost(reply, self.shard)
 
+    def leave_as_dead(self, retry_for: float) -> None:
+        """What is in flight stays there, for the next holder to recover as after a death. No handler runs any more.
+
+        Where that cannot be said, it is so once the lease has ended.
+        """
+        # It would be taken back otherwise.
+        self.at_risk = None
+        end_child_of(self._pid)
+        self._backend.run("release_dead", self.shard, [self._nonce], retry_for=retry_for)
+
     def survive(self, retry_for: float) -> None:
         """After the visit: the handler of the lone suspect has ended, or never began, and the process lives."""
         self._backend.run("survive", self.shard, [self._nonce, self.at_risk or ""], retry_for=retry_for)
@@ -217,7 +232,7 @@ class LeaseSession:
         self, name: str, args: Sequence[Argument], retry_for: float, read: Callable[[Reply], Result]
     ) -> Result:
         end_child_of(self._pid)
-        call = [self._nonce, self._calls + 1, self._settings.ttl, *args]
+        call = [self._nonce, self.token, self._calls + 1, self._settings.ttl, *args]
 
         def run() -> Reply:
             return _unless_lost(self._backend.run(name, self.shard, call, retry_for=retry_for), self.shard)

@@ -175,6 +175,9 @@ def _state(backend: Backend, shard: ShardRef, reply: Reply, now: float) -> Probe
     if not math.isfinite(ttl):
         raise ValueError(reply)
     busy_until, resumes_at = times.held_until, times.paused_until or 0.0
+    if not state.ttl and busy_until > now + backend.lease_ttl + MISJUDGED:
+        # Nobody has held the shard: a hand wrote that.
+        raise ValueError(reply)
     if state.ttl and busy_until > now + ttl + MISJUDGED:
         # The server's clock was ahead when that was written: the next `acquire` sets it right.
         busy_until = now

@@ -19,6 +19,7 @@ class IngestFunction:
         self.app = app
         self.notes = Notes()
         self.worker = declare(app, queue_name, self.notes)
+        app.inbox("inbox-*")
         install(app)
 
     def __call__(self, event: object) -> dict[str, Any]:

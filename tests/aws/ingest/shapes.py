@@ -6,6 +6,7 @@ from typing import Any, Final
 
 QUEUE: Final = "arn:aws:sqs:eu-west-1:123456789012:orders"
 FIFO: Final = f"{QUEUE}.fifo"
+INBOX: Final = "arn:aws:sqs:eu-west-1:123456789012:inbox-of-the-shop"
 STREAM: Final = "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2026-11-22T00:00:00.000"
 SENT_AT: Final = 1_795_000_000.0
 """Unix seconds of a message without a number, of every event and of every object; message 7 is 7 ms younger."""

@@ -239,7 +239,7 @@ def test_the_function_calls_what_the_app_wants_called_before_it_answers(ingest: 
 
 def test_what_was_not_read_fails_its_message(ingest: IngestFunction) -> None:
     """A notification of a bucket that is not as S3 writes it is no reason for the others to come again."""
-    ingest.app.ingest(lambda record: [(ingest.worker, {"id": record.id})])
+    ingest.app.ingest(via="orders")(lambda record: [(ingest.worker, {"id": record.id})])
     broken = {"Records": [{"eventSource": "aws:s3"}]}
 
     answer = ingest(shapes.sqs(shapes.message(1, broken), shapes.message(2, shapes.s3("a.csv"))))

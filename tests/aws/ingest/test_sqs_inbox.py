@@ -192,6 +192,21 @@ def test_jobs_of_an_id_that_fit_into_no_message_follow_each_other(ingest: Ingest
     assert list("uvwxy") == [payload[0] for payload in ingest.payloads()["a"]]
 
 
+def test_jobs_of_an_id_that_are_too_many_for_one_message_follow_each_other(
+    ingest: IngestFunction, fifo: InboxQueue
+) -> None:
+    """P3: a message has a thousand jobs at most, so that none takes the time that others of its batch need."""
+    fifo.inbox.push(ingest.worker, [{"id": "a", "payload": number} for number in range(2_001)])
+
+    event = fifo.event()
+    answer = ingest(event)
+
+    assert [1_000, 1_000, 1] == [len(json.loads(record["body"])["jobs"]) for record in event["Records"]]
+    assert [] == shapes.failed(answer)
+    ingest.app.drain()
+    assert [*range(2_001)] == [payload for batch in ingest.notes.batches for payload in batch["a"]]
+
+
 def test_a_job_that_no_message_takes_is_refused(ingest: IngestFunction, fifo: InboxQueue) -> None:
     """By its position, before anything is sent; as overflow it is SQS that did not take it."""
     jobs = [{"id": "a"}, {"id": "b", "payload": "x" * MEBIBYTE}]
@@ -290,6 +305,7 @@ def test_a_queue_that_is_not_there_takes_nothing(ingest: IngestFunction, fifo: I
         ({"queue": "nobody's"}, "1", "is none of an inbox"),
         ("no JSON", "1", "is none of an inbox"),
         ({}, "2", "is of version 2, and this library reads 1"),
+        ({"queue": "any", "jobs": [{"id": "a"}] * 1_001}, "1", "has 1,001 jobs, and may have 1,000"),
     ],
 )
 def test_a_message_that_cannot_be_read_fails(  # noqa: PLR0913, PLR0917 - what it is, and what is said
@@ -305,7 +321,7 @@ def test_a_message_that_cannot_be_read_fails(  # noqa: PLR0913, PLR0917 - what i
     function = IngestFunction(install, make_app(), queue_name)
     attributes = {ATTRIBUTE: {"stringValue": version, "dataType": "String"}}
 
-    answer = function(shapes.sqs(shapes.message(1, body, attributes=attributes)))
+    answer = function(shapes.sqs(shapes.message(1, body, attributes=attributes, queue=shapes.INBOX)))
 
     assert [shapes.message_id(1)] == shapes.failed(answer)
     assert why in capsys.readouterr().out
@@ -316,7 +332,7 @@ def test_a_payload_of_a_codec_cannot_be_read_without_it(ingest: IngestFunction) 
     body = {"queue": ingest.worker.queue_name, "jobs": [{"id": "a", "dumped": "AAE="}]}
     attributes = {ATTRIBUTE: {"stringValue": "1", "dataType": "String"}}
 
-    answer = ingest(shapes.sqs(shapes.message(1, body, attributes=attributes)))
+    answer = ingest(shapes.sqs(shapes.message(1, body, attributes=attributes, queue=shapes.INBOX)))
 
     assert [shapes.message_id(1)] == shapes.failed(answer)
     assert {} == ingest.payloads()

@@ -11,6 +11,7 @@ import pytest
 from lowkiq_lambda.cli import main
 from tests.aws.schedules.command import CommandOutput, Run, WriteApp, without_aws, write_module
 from tests.aws.schedules.front import Front
+from tests.aws.schedules.outputs import StackSchedules
 from tests.aws.schedules.values import FUNCTION, ROLE
 from tests.kit.servers import Server
 from tests.kit.servers.cloud import LocalCloud
@@ -49,6 +50,12 @@ def aws(monkeypatch: pytest.MonkeyPatch, front: Front) -> Front:
     for name, value in front.environment.items():
         monkeypatch.setenv(name, value)
     return front
+
+
+@pytest.fixture
+def schedules(aws: Front, prefix: str, scheduler: Any) -> StackSchedules:
+    """Those of a stack that is called by the prefix."""
+    return StackSchedules(aws, prefix, scheduler)
 
 
 @pytest.fixture

@@ -6,13 +6,18 @@ denies, and loses answers; the front does so on command.
 
 import json
 import threading
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.kit.servers.cloud import LocalCloud
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.kit.servers.cloud import REGION, LocalCloud
 from tests.kit.servers.ports import HOST, free_port
 
 _PAGE: Final = 100
@@ -136,9 +141,12 @@ class _FrontRequest(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         lists = (self.command, parts.path) == ("GET", "/schedules")
         asked = {**query, "MaxResults": str(_EVERYTHING)} if lists else query
-        connection = HTTPConnection(HOST, self.server.front.cloud.port, timeout=30)
+        cloud, path = self.server.front.cloud, f"{parts.path}?{urlencode(asked)}"
+        connection = HTTPConnection(HOST, cloud.port, timeout=30)
         try:
-            connection.request(self.command, f"{parts.path}?{urlencode(asked)}", body, dict(self.headers))
+            connection.request(
+                self.command, path, body, signed(cloud, self.command, path, body, self._service, self._kept)
+            )
             response = connection.getresponse()
             answer = response.read()
         finally:
@@ -146,6 +154,16 @@ class _FrontRequest(BaseHTTPRequestHandler):
         headers = {"x-amzn-errortype": kind} if (kind := response.headers.get("x-amzn-errortype")) else {}
         page = _page(json.loads(answer), query) if lists and response.status == 200 else answer
         return response.status, headers, page
+
+    @property
+    def _service(self) -> str:
+        """That which the client has signed for."""
+        return self.headers["Authorization"].split("/")[3]
+
+    @property
+    def _kept(self) -> dict[str, str]:
+        """What says which action is meant."""
+        return {name: value for name in ("Content-Type", "X-Amz-Target") if (value := self.headers.get(name))}
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
@@ -157,6 +175,18 @@ class _FrontRequest(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as inherited
         """Say nothing."""
+
+
+def signed(  # noqa: PLR0913, PLR0917 - all that is signed
+    cloud: LocalCloud, method: str, path: str, body: bytes, service: str, kept: Mapping[str, str]
+) -> dict[str, str]:
+    """The headers of a request to the cloud: what the client has signed was for this front."""
+    headers = {"Host": f"{HOST}:{cloud.port}", **kept}
+    request = AWSRequest(method, f"{cloud.url}{path}", headers=headers, data=body)
+    own = cloud.environment
+    credentials = Credentials(own["AWS_ACCESS_KEY_ID"], own["AWS_SECRET_ACCESS_KEY"])
+    SigV4Auth(credentials, service, REGION).add_auth(request)
+    return dict(request.headers)
 
 
 def _page(listed: dict[str, Any], query: dict[str, str]) -> bytes:

@@ -1,14 +1,18 @@
 """`lowkiq doctor --stack`: shards that no schedule drains."""
 
-from typing import Any
+import json
+from collections.abc import Callable
 
 import pytest
 
+from lowkiq_lambda.aws.drain_schedules import coverage
 from lowkiq_lambda.cli import main
-from tests.aws.schedules.command import DONE, FAILED, Run, WriteApp
-from tests.aws.schedules.front import Front
-from tests.aws.schedules.outputs import OUTPUTS, make_stack
-from tests.aws.schedules.values import deployed
+from lowkiq_lambda.loading import load_app
+from tests.aws.schedules.command import DONE, FAILED, Run, WriteApp, push
+from tests.aws.schedules.outputs import StackSchedules
+from tests.kit.servers import Server
+
+NAMED = {"DrainFunctionName": "drain"}
 
 
 @pytest.fixture(autouse=True)
@@ -17,28 +21,97 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def test_shards_without_a_schedule_are_told(  # noqa: PLR0913, PLR0917 - its fixtures
-    run: Run, write_app: WriteApp, aws: Front, prefix: str, scheduler: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Those of the template count, and those of `lowkiq drain-schedules`, where they fire; AWS is asked on request."""
-    app, theirs = write_app({"Orders": 3}), f"{prefix}-shards"
-    run(app, "--yes")
-    there = deployed(scheduler, f"{prefix}-schedules")
-    for name in (f"{prefix}-shard-1", f"{prefix}-shard-2"):
-        scheduler.update_schedule(GroupName=f"{prefix}-schedules", **{**there[name], "Name": name, "State": "DISABLED"})
-    scheduler.create_schedule_group(Name=theirs)
-    scheduler.create_schedule(GroupName=theirs, **{**there[f"{prefix}-shard-0"], "Name": "shard-2"})
-    make_stack(aws, prefix, {**OUTPUTS, "ScheduleGroupName": theirs})
-    main(["doctor", app, "--stack", prefix])
-    missing = capfd.readouterr().out
-    name = f"{prefix}-shard-1"
-    scheduler.update_schedule(GroupName=f"{prefix}-schedules", **{**there[name], "Name": name, "State": "ENABLED"})
-    main(["doctor", app, "--stack", prefix])
-    complete = capfd.readouterr().out
+Told = Callable[..., str]
 
-    assert "drain schedules: no schedule that fires drains the shard indexes 1\n" in missing
-    assert f"-> Make them: lowkiq drain-schedules --stack {prefix}. A daemon needs none.\n" in missing
-    assert "drain schedules: each of the 3 shard indexes has a schedule that fires\n" in complete
+
+@pytest.fixture
+def told(own_server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Told:
+    """What the doctor says of the schedules of the stack, in a line."""
+    monkeypatch.setenv("LOWKIQ_REDIS_URL", own_server.url)
+
+    def tell(app: str) -> str:
+        main(["doctor", app, "--stack", prefix, "--json"])
+        findings = json.loads(capfd.readouterr().out)["findings"]
+        own = [one for one in findings if one["check"] == "drain schedules"]
+        return "; ".join(f"{one['mark']} {one['about']}: {one['says']}" for one in own)
+
+    return tell
+
+
+def test_shards_without_a_schedule_are_told(schedules: StackSchedules, told: Told, write_app: WriteApp) -> None:
+    """Those of the template count where they fire, and each queue names those that it has none for."""
+    app = write_app({"Orders": 3, "Items": 2})
+    schedules.add("minute", '{"tick": "only"}')
+    schedules.add("shard-0", '{"shard": 0}')
+    schedules.add("shard-1", '{"shard": 1}', "DISABLED")
+    schedules.add("orders", '{"queue": "Orders", "shard": 1}')
+    missing = told(app)
+    for index in (1, 2):
+        schedules.add(f"shard-{index}-again", f'{{"shard": {index}}}')
+
+    assert missing == "; ".join(
+        f"broken {each} has no schedule and FanOut is off" for each in ("Orders: shard 2", "Items: shard 1")
+    )
+    assert told(app) == "ok : each of the 5 shards is drained by a schedule that fires"
+
+
+@pytest.mark.parametrize("event", ["{}", '{"tick": true}'])
+def test_one_schedule_for_all_leaves_no_shard_out(
+    schedules: StackSchedules, told: Told, write_app: WriteApp, event: str
+) -> None:
+    """With `ShardSchedules=false` no shard has a schedule, and each is drained."""
+    schedules.add("minute", event)
+
+    assert told(write_app({"Orders": 7})) == "ok : each of the 7 shards is drained by a schedule that fires"
+
+
+def test_a_shard_that_a_move_has_made_is_told(schedules: StackSchedules, told: Told, write_app: WriteApp) -> None:
+    """The queue has more shards than its code declares; without the move that code is served whole."""
+    app = write_app({"Orders": 5})
+    for index in range(5):
+        schedules.add(f"shard-{index}", f'{{"shard": {index}}}')
+    push(app)
+    before = told(app)
+    loaded = load_app(app)
+    loaded.reshard(loaded.workers[0], to=8)
+
+    assert before == "ok : each of the 5 shards is drained by a schedule that fires"
+    assert told(write_app({"Orders": 5})) == "broken Orders: shards 5, 6, 7 have no schedule and FanOut is off"
+
+
+def test_ticks_that_fan_out_leave_no_shard_out(
+    schedules: StackSchedules, told: Told, write_app: WriteApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function says so, and which queues other functions drain; without a tick nothing fans out."""
+    variables = {"LOWKIQ_FAN_OUT": "true", "LOWKIQ_OTHER_QUEUES": "Items"}
+    monkeypatch.setattr(coverage, "function_environment", lambda _name: variables)
+    monkeypatch.setattr(coverage, "stack_outputs", lambda _name: {"ScheduleGroupName": schedules.group, **NAMED})
+    app = write_app({"Orders": 3, "Items": 2})
+    without_ticks = told(app)
+    schedules.add("minute", '{"tick": "only"}')
+
+    assert without_ticks == "broken Orders: shards 0, 1, 2 have no schedule and FanOut is off"
+    assert told(app) == "ok : each tick starts drains of the shards that have work (FanOut)"
+
+
+def test_a_move_names_the_shards_that_a_stack_would_not_drain(
+    schedules: StackSchedules, told: Told, write_app: WriteApp, prefix: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`lowkiq reshard --stack` asks AWS before anything has moved, and has nothing to tell where one drains all."""
+    app = write_app({"Orders": 5})
+    push(app)
+    for index in range(5):
+        schedules.add(f"shard-{index}", f'{{"shard": {index}}}')
+    command = ["reshard", "Orders", "--app", app, "--to", "6", "--dry-run", "--stack", prefix]
+
+    main(command)
+    missing = capfd.readouterr().err
+    schedules.add("drain", "{}")
+    main(command)
+
+    assert "note: Orders: shard 5 has no schedule and FanOut is off.\n" == missing
+    assert "" == capfd.readouterr().err
+    assert told(app).startswith("ok")
 
 
 def test_aws_that_refuses_hides_nothing(

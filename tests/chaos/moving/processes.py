@@ -131,7 +131,16 @@ class Movers:
     def _start(self, options: tuple[str, ...]) -> "subprocess.Popen[bytes]":
         with (self._folder / "movers").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "lowkiq_lambda.reshard", self._queue_name, *options, "--app", self._app],
+                [
+                    sys.executable,
+                    "-m",
+                    "lowkiq_lambda.reshard",
+                    self._queue_name,
+                    *options,
+                    "--yes",
+                    "--app",
+                    self._app,
+                ],
                 cwd=ROOT,
                 env={**clean_environment(), **self._environment},
                 stdin=subprocess.DEVNULL,

@@ -1,5 +1,5 @@
 --! keys suspects flight meta lease lanes
---! needs shard exists held free_memory_first earliest_due claim_limits claim lease let_go limited
+--! needs shard exists cut_lease free_memory_first earliest_due claim_limits claim lease let_go limited
 --! rarely window recover
 --! with tenants serve
 --! with journalling journalling
@@ -13,7 +13,7 @@
 -- ARGV[14]      error text of what crashed for the last time
 -- ARGV[15]      what becomes of an id then, where its rest does not go on: 'hold', 'drop' or 'latest'
 -- Returns {'OK', token, recovered, {id, entry, ...} buried, pace, window or ''} and, if anything was
---   recovered, the owner that left it and the ids that the log names; {'HELD', until}; {'PAUSED', until};
+--   recovered, the owner that left it and the ids that the log names, and how many payloads the morgue had no room for; {'HELD', until}; {'PAUSED', until};
 --   {'EMPTY', earliest due or ''}; {'LIMITED'} where the visit has to ask its queue for a place first; {'STALE'} for a nonce that has gone on since; or a refusal.
 local refused = refusal(ARGV[7])
 if refused then return refused end
@@ -36,16 +36,8 @@ end
 if paused_until and tonumber(paused_until) > now then return {'PAUSED', paused_until} end
 if still_until and tonumber(still_until) > now then return {'PAUSED', still_until} end
 if now < held_until or exists(lease) then
-  if now >= held_until and call('PTTL', lease) == -1 then error('DAMAGED lease: it has no end') end
-  local seconds, longest = held_for(held_until), longest_held(held_ttl)
-  if seconds > longest then
-    -- Only the server's own clock can show it.
-    if not measured then return {'SKEW', string.format('%.6f', held_until)} end
-    seconds = longest
-    free_memory_first()
-    call('HSET', meta, 'until', math.min(held_until, now + seconds), 'now', latest_now)
-    if call('PTTL', lease) > seconds * 1000 then call('PEXPIRE', lease, math.ceil(seconds * 1000)) end
-  end
+  local seconds = cut_lease(held_until, held_ttl, ttl)
+  if not seconds then return {'SKEW', string.format('%.6f', held_until)} end
   return {'HELD', string.format('%.6f', now + seconds)}
 end
 local earliest, left = earliest_due(), exists(flight)
@@ -55,11 +47,11 @@ end
 if lacks_place(limited, nonce) then return {'LIMITED'} end
 
 local dead = left and (call('HGET', meta, 'owner') or '') or nil
-local recovered, buried, named = 0, {}, nil
+local recovered, buried, named, trimmed = 0, {}, nil, nil
 if left then
   free_memory_first()
   -- Before anything tells of the new holder: where it meets damage, all is done again, under the dead one's nonce.
-  recovered, buried, named = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder, ARGV[15])
+  recovered, buried, named, trimmed = rarely().recover(merge, morgue_limits, ARGV[14], abandoned, holder, ARGV[15])
 end
 -- Redis lets a script write when memory is full only after a command that frees: this is the first, if none was.
 call('HDEL', meta, 'recovery', 'abandoned')
@@ -71,4 +63,4 @@ if lanes then note_ended(limits[6]) end
 local window = claim(merge, limits)
 if window then hold(token, ttl, held_until) else let_go() end
 if has_journalling then write_trace(token, 0) end
-return {'OK', token, recovered, buried, pace or '', window or '', dead, named}
+return {'OK', token, recovered, buried, pace or '', window or '', dead, named, trimmed}

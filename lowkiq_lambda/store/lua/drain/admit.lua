@@ -87,6 +87,13 @@ local function remember()
   if limit then call('HSET', limits, 'log', cmsgpack.pack(log)) end
 end
 
+-- Somebody asks, and the rate lets nobody begin: what waits by now waits for the rate.
+local function note_refusal()
+  if limit and want > 0 and left - offered < 1 then
+    call('HSET', limits, 'refused', string.format('%.6f', queue_now))
+  end
+end
+
 local function answer(granted)
   remember()
   return {'OK', limit and string.format('%d', granted) or '', waiting(), seconds_until(ids_at()), tostring(slack)}
@@ -94,6 +101,7 @@ end
 
 local function grant()
   local granted, at = 0, queue_now
+  note_refusal()
   if limit then
     granted = math.max(0, math.min(want, left - offered))
     if granted > 0 then at = spend(log, per, queue_now + slack, granted) end
@@ -114,6 +122,7 @@ local function enter()
     offer(shard)
   end
   if free() < 1 then
+    note_refusal()
     local come_at = math.max(ids_at(), taken >= most and first_end or 0)
     if come_at - queue_now <= patience then
       local last = call('ZRANGE', line, -1, -1, 'WITHSCORES')[2]

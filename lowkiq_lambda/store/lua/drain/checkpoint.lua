@@ -3,36 +3,37 @@
 --! rarely next_turn
 -- Saves how far a job in flight has come, and prolongs the lease.
 -- ARGV[4]   nonce
--- ARGV[5]   number of the call
--- ARGV[6]   ttl
--- ARGV[7]   id
--- ARGV[8]   progress
--- ARGV[9]   '1' for the first save that moves the cursor of a lone suspect's run: its holder's death leaves no strike
+-- ARGV[5]   token
+-- ARGV[6]   number of the call
+-- ARGV[7]   ttl
+-- ARGV[8]   id
+-- ARGV[9]   progress
+-- ARGV[10]  '1' for the first save that moves the cursor of a lone suspect's run: its holder's death leaves no strike
 --   any more, nor do those before
--- ARGV[10]  the oldest perform_in of what else is in flight, absent where the caller does not tell
+-- ARGV[11]  the oldest perform_in of what else is in flight, absent where the caller does not tell
 -- Returns {'OK', when the next other id is due or '', 'paused', 'limited', 'quiet' or ''}, {'LOST'}, or a refusal.
 local refused = refusal()
 if refused then return refused end
-local id, n = ARGV[7], ARGV[5]
-local verdict, token, held_until = turn(ARGV[4], tonumber(n))
+local token, n, id = ARGV[5], ARGV[6], ARGV[8]
+local verdict, held_until = turn(ARGV[4], token, tonumber(n))
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'NEXT' then
   free_memory_first()
   local record = call('HGET', flight, id)
-  if record then call('HSET', flight, id, with_progress(record, ARGV[8])) end
-  if ARGV[9] == '1' then
+  if record then call('HSET', flight, id, with_progress(record, ARGV[9])) end
+  if ARGV[10] == '1' then
     local t = read_trouble(id)
     t.at_risk, t.strikes, t.struck_payload = nil, nil, nil
     write_trouble(id, t)
   end
   -- A job that comes further is no lag: its shard must not starve the others.
-  if record and (ARGV[10] or call('HLEN', flight) == 1) then
-    local oldest = ARGV[10] and math.min(now, tonumber(ARGV[10])) or now_text
+  if record and (ARGV[11] or call('HLEN', flight) == 1) then
+    local oldest = ARGV[11] and math.min(now, tonumber(ARGV[11])) or now_text
     call('HSET', meta, 'call', n, 'flight_since', oldest)
   else
     call('HSET', meta, 'call', n)
   end
-  hold(token, tonumber(ARGV[6]), held_until)
+  hold(token, tonumber(ARGV[7]), held_until)
 end
 if lanes then return {'OK', rarely().next_turn({[id] = true}, 1), stop_request(token)} end
 local listed, other_due = call('ZRANGE', due, 0, 1, 'WITHSCORES'), ''

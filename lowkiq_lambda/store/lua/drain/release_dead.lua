@@ -1,8 +1,8 @@
 --! keys meta
 --! needs shard free_memory_first let_go
--- A process is surely gone, and so are the handlers of its holder: the shard is free at once. What it left in flight stays
+-- A process is surely gone, or a holder has met a fault of its own, and no handler of it runs: the shard is free at once. What it left in flight stays
 -- there for the next holder to recover, as after any death. What of its calls is still under way is refused.
--- ARGV[4]  prefix  what the nonces of that process begin with, and no others
+-- ARGV[4]  prefix  what the nonces of that process begin with, and no others; or the nonce of that holder
 -- Returns {'FREED'}, to a repeat too; {'GONE'} where no holder of that process has the shard; or a refusal.
 local refused = refusal()
 if refused then return refused end

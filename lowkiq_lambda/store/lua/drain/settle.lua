@@ -8,30 +8,32 @@
 --! with marks mark_done
 -- Writes what became of the ids in flight, renews the lease, and claims the next window or lets go.
 -- ARGV[4]       nonce
--- ARGV[5]       number of the call
--- ARGV[6]       ttl
--- ARGV[7]       merge
--- ARGV[8..10]   include/claim_limits.lua
--- ARGV[11..13]  morgue limits: entries, bytes, age
--- ARGV[14]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
+-- ARGV[5]       token
+-- ARGV[6]       number of the call
+-- ARGV[7]       ttl
+-- ARGV[8]       merge
+-- ARGV[9..11]   include/claim_limits.lua
+-- ARGV[12..14]  morgue limits: entries, bytes, age
+-- ARGV[15]      what next: 'claim', 'release', 'part' (ids that are not named stay in flight; otherwise they are done),
 --   or 'more' (they stay, and more are claimed beside them)
--- ARGV[15]      pace
--- ARGV[16]      payloads that were performed
--- ARGV[17]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
--- ARGV[18..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
+-- ARGV[16]      pace
+-- ARGV[17]      payloads that were performed
+-- ARGV[18]      outcomes, msgpack: a list of {id, outcome, ...} as include/outcomes.lua reads them
+-- ARGV[19..]    errors that they name by position; behind these, with 'more', the oldest perform_in of what stays in
 --   flight, or ''
 -- Returns {'OK', window or '', earliest due or '', 'paused', 'limited', 'quiet' or ''} (no window after a claim: nothing is due, or
 --   the holder is to come to an end, and the lease is let go), {'LOST'}, or a refusal. With 'more' the lease is kept;
 --   the window is what is new in flight, or to a repeat all that is there; and what is told is when the next id could
---   be claimed beside it. Where items of tasks ended, {task, ...} comes last: tasks that have no open item left here.
+--   be claimed beside it. Where items of tasks ended, {task, ...} comes next: tasks that have no open item left here; and
+--   where the morgue had no room, {} or these, and how many payloads it lost.
 local refused = refusal()
 if refused then return refused end
-local nonce, n, ttl, merge = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
-local limits = claim_limits(8)
-local morgue_limits = {tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])}
-local next_step, pace = ARGV[14], ARGV[15]
+local nonce, token, n, ttl, merge = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local limits = claim_limits(9)
+local morgue_limits = {tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])}
+local next_step, pace = ARGV[15], ARGV[16]
 
-local verdict, token, held_until = turn(nonce, n)
+local verdict, held_until = turn(nonce, token, n)
 if verdict == 'LOST' then return {'LOST'} end
 if verdict == 'AGAIN' then
   -- The first of them may have met damage after it had counted itself, so the last of it is done again.
@@ -43,8 +45,8 @@ if verdict == 'AGAIN' then
 end
 
 free_memory_first()
-local outcomes = cmsgpack.unpack(ARGV[17])
-if #outcomes > 0 then rarely().settle_named(merge, token, n, outcomes, morgue_limits) end
+local outcomes = cmsgpack.unpack(ARGV[18])
+local trimmed = #outcomes > 0 and rarely().settle_named(merge, token, n, outcomes, morgue_limits) or 0
 if next_step ~= 'part' and next_step ~= 'more' then
   -- Everything that is still in flight was done.
   local left = call('HLEN', flight)
@@ -59,19 +61,20 @@ if next_step ~= 'part' and next_step ~= 'more' then
   end
   if lanes then note_ended(limits[6]) end
 end
-local ended = has_tracking and ended_tasks() or nil
+local ended = has_tracking and ended_tasks() or trimmed > 0 and {} or nil
+trimmed = trimmed > 0 and trimmed or nil
 call('HSET', meta, 'call', n, 'pace', pace)
-call('HINCRBY', meta, 'payloads', ARGV[16])
+call('HINCRBY', meta, 'payloads', ARGV[17])
 if next_step == 'more' then
   local stopping = stop_request(token)
   if stopping ~= '' then limits[1] = 0 end
   local window, next_due = rarely().claim_beside(merge, limits, ARGV[#ARGV])
   if has_journalling then write_trace(token, n) end
   hold(token, ttl, held_until)
-  return {'OK', window or '', next_due, stopping, ended}
+  return {'OK', window or '', next_due, stopping, ended, trimmed}
 end
 local window
 if next_step == 'claim' and stop_request(token) == '' then window = claim(merge, limits) end
 if has_journalling then write_trace(token, n) end
 if window or next_step == 'part' then hold(token, ttl, held_until) else let_go() end
-return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token), ended}
+return {'OK', window or '', window and '' or earliest_due(), window and '' or stop_request(token), ended, trimmed}

@@ -16,7 +16,7 @@ local token, held_until, held_ttl, paused_until, woken_by, woken_until, woken_to
 token = token or ''
 if woken_by == nonce then return {'WOKEN'} end
 held_until = tonumber(held_until or 0)
-if (now < held_until or exists(lease)) and held_for(held_until) <= longest_held(held_ttl) then return {'HELD'} end
+if (now < held_until or exists(lease)) and held_for(held_until) <= longest_held(held_ttl or 0) then return {'HELD'} end
 if math.max(tonumber(paused_until or 0), tonumber(still_until or 0)) > now then return {'PAUSED'} end
 local earliest = earliest_due()
 if not ((earliest ~= '' and tonumber(earliest) <= due_by) or exists(flight)) then return {'EMPTY'} end

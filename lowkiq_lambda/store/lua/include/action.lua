@@ -1,5 +1,6 @@
 --! keys meta
 --! needs page put free_memory_first earliest_due shard
+--! gives token merge looked payloads_left bytes_left newer charge old_entries members_of act_on_each
 -- An operator's action on ids, in the order given, as far as one call may go. It changes only what the shard had
 -- when the operator looked: payloads with a larger arrival number came later.
 -- ARGV[4]  token of the call

@@ -1,5 +1,6 @@
 --! keys jobs box flight morgue_payloads
 --! needs put records started flight flown_arrivals
+--! gives arrivals_under
 -- The arrival numbers of all payloads of an id, wherever they lie, {arrival = true, ...}.
 local function note_arrivals(found, key, prefix)
   local from, to = box_range(prefix)

@@ -1,4 +1,5 @@
 --! needs records
+--! gives cargo_records cargo_bytes base cargo is_full load moved_arrival moved moved_all
 -- What one call carries: rows for the shards that their names belong to, as far as it may go.
 -- A row is {kind, name, drop, packed}: `name` is an id, or what tells the shard in another way, `drop` what the next call
 -- is told once the row has been received, `packed` what receive.lua reads.

@@ -1,5 +1,6 @@
 --! keys morgue morgue_errors morgue_payloads
 --! needs cargo carry_entries records put page texts failures bury
+--! gives drop_buried carry_buried
 -- What lies in the morgue. A row is a map of `id`; `at`, when the last of it was buried; `entries`; and, where there are any,
 -- `error`, `failures`, `started`, place and progress of a started job, and what carry_entries.lua adds.
 

@@ -1,5 +1,6 @@
 --! keys due jobs box since retry errors trouble suspects gathering
 --! needs cargo carry_entries records put wait page texts failures flight started reading_step retry_counts trouble suspicion forget_errors
+--! gives drop_waiting carry_waiting
 -- What waits: of each id what is known of it, and its payloads from the first on, in as many rows as it takes. A row is a
 -- map of `id`; `at`, when it is due; `touched`; `entries`; and, where there are any, `started`, what a started job was handed
 -- (records.lua); `counts`, {arrival number, retry_count, ...} of these payloads; `since`, `error`, `failures`, `trouble`,

@@ -5,6 +5,7 @@
 --! with headers tell_headers
 --! with journalling trace_claim
 --! rarely window slices retry_counts suspects
+--! gives take claim
 -- Claiming: what is due moves into flight, which is empty before, so no id is ever in flight twice.
 -- LIMITS as claim_limits.lua returns them; the first id always gets at least one payload.
 

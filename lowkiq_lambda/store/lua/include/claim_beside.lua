@@ -4,6 +4,7 @@
 --! with tracking flown_items
 --! with headers tell_headers
 --! with journalling trace_claim
+--! gives next_beside claim_beside
 -- Claiming beside what is in flight: what is due and not there yet. Suspects run with nothing beside them, so nothing is
 -- claimed while there are any, or while what is in flight was claimed as some.
 local function may_claim_beside()

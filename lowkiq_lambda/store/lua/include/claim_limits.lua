@@ -1,3 +1,4 @@
+--! gives claim_limits
 -- What one claim may carry, as ARGV has it from that position on: ids, payloads, bytes. Behind a slash: how many batches
 -- of the ids run side by side, and the most payloads of one id; behind the bytes what a tenant's rate allows, and in how
 -- many seconds. Most calls have none of these, and carry no byte for them.

@@ -2,121 +2,118 @@
 --! needs records put page bury put_back retry_counts trouble suspicion forget_errors keep_error texts wait shard far
 --! needs supersede journal
 --! with tracking mark_items
+--! gives followers hold_head follow_head end_rest
 -- What becomes of an id when its oldest payload has failed for the last time, where the worker does not let the others go
 -- on (`Worker.dead_head`): 'hold', which keeps it at the head of the id; 'drop', which buries with it all that waited
 -- then; 'latest', which supersedes all of that but the newest. A call touches SLICE payloads. The id of which there
 -- are more is a suspect: its troubles have `rest`, one of these two words, `upto`, the arrival number of the shard at that
 -- time, and `keep`, that of the newest; and claims hand it out, not to be run, until nothing of it is left.
-local followers, hold_head, follow_head, end_rest
-do
-  local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
+local SLICE, SLICE_BYTES, followed = 1000, 4 * 1024 * 1024, 0
 
-  -- Payloads that were buried here, beside heads.
-  function followers() return followed end
+-- Payloads that were buried here, beside heads.
+local function followers() return followed end
 
-  function hold_head(merge, id, t, entries, retry_count, progress)
-    enter('held', {id})
-    put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and HELD)
-    local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
-    write_trouble(id, {retry_counts = t.retry_counts, h = now, head = head})
+local function hold_head(merge, id, t, entries, retry_count, progress)
+  enter('held', {id})
+  put_back(merge, id, t, entries, FAR, retry_count + 1, progress, has_tracking and HELD)
+  local head = redis.sha1hex(entries[1]:sub(PLACE + 1))
+  write_trouble(id, {retry_counts = t.retry_counts, h = now, head = head})
+end
+
+local function bury_with_head(merge, id, entries, text)
+  if has_tracking then mark_items(arrivals_of(entries), 'x', WITH_HEAD) end
+  for _, entry in ipairs(entries) do
+    bury(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text, nil, 'dead')
   end
+  followed = followed + #entries
+end
 
-  local function bury_with_head(id, entries, text)
-    if has_tracking then mark_items(arrivals_of(entries), 'x', WITH_HEAD) end
+local function newest_waiting(id)
+  local record = call('HGET', jobs, id)
+  local kind = record and record:byte(1)
+  if not record then return nil end
+  if kind ~= SEVERAL and kind ~= STARTED then return number_of_arrival((read_single(record))) end
+  local prefix = box_prefix(id)
+  local from, to = box_range(prefix)
+  local last = call('ZRANGE', box, to, from, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
+  return last and number_of_arrival(last:sub(#prefix + 1))
+end
+
+-- Takes a slice of what waits and follows the head, {entry, ...}; and whether there may be more.
+local function take_followers(merge, id, t, most)
+  local taken, record = {}, call('HGET', jobs, id)
+  local function follows(entry)
+    local arrival = number_of_arrival(entry)
+    return arrival <= t.upto and arrival ~= t.keep
+  end
+  if not record then return taken, false end
+  local kind = record:byte(1)
+  if kind ~= SEVERAL and kind ~= STARTED then
+    local place, payload, touched = read_single(record)
+    if struct.unpack('>I6', touched) <= t.upto and follows(place) then
+      taken[1] = place .. payload
+      call('HDEL', jobs, id)
+    end
+    return taken, false
+  end
+  -- An equal payload was pushed since, to which of them nobody knows: all that is left goes on.
+  if struct.unpack('>I6', record:sub(2)) > t.upto then return taken, false end
+  local prefix, after, left = box_prefix(id), '', SLICE_BYTES
+  repeat
+    local entries, _, more = page(box, id, after, most - #taken, left)
     for _, entry in ipairs(entries) do
-      bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), text)
-      enter('dead', {id, entry:sub(1, PLACE)})
-    end
-    followed = followed + #entries
-  end
-
-  local function newest_waiting(id)
-    local record = call('HGET', jobs, id)
-    local kind = record and record:byte(1)
-    if not record then return nil end
-    if kind ~= SEVERAL and kind ~= STARTED then return number_of_arrival((read_single(record))) end
-    local prefix = box_prefix(id)
-    local from, to = box_range(prefix)
-    local last = call('ZRANGE', box, to, from, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
-    return last and number_of_arrival(last:sub(#prefix + 1))
-  end
-
-  -- Takes a slice of what waits and follows the head, {entry, ...}; and whether there may be more.
-  local function take_followers(merge, id, t, most)
-    local taken, record = {}, call('HGET', jobs, id)
-    local function follows(entry)
-      local arrival = number_of_arrival(entry)
-      return arrival <= t.upto and arrival ~= t.keep
-    end
-    if not record then return taken, false end
-    local kind = record:byte(1)
-    if kind ~= SEVERAL and kind ~= STARTED then
-      local place, payload, touched = read_single(record)
-      if struct.unpack('>I6', touched) <= t.upto and follows(place) then
-        taken[1] = place .. payload
-        call('HDEL', jobs, id)
+      if follows(entry) then
+        taken[#taken + 1], left = entry, left - #entry
+        box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1))
       end
-      return taken, false
     end
-    -- An equal payload was pushed since, to which of them nobody knows: all that is left goes on.
-    if struct.unpack('>I6', record:sub(2)) > t.upto then return taken, false end
-    local prefix, after, left = box_prefix(id), '', SLICE_BYTES
-    repeat
-      local entries, _, more = page(box, id, after, most - #taken, left)
-      for _, entry in ipairs(entries) do
-        if follows(entry) then
-          taken[#taken + 1], left = entry, left - #entry
-          box_remove(merge, prefix, entry:sub(1, PLACE), entry:sub(PLACE + 1))
-        end
-      end
-      after = more
-    until not after or #taken >= most or left < 1
-    if kind == SEVERAL and #page(box, id, '', 1, 1) == 0 then call('HDEL', jobs, id) end
-    return taken, after ~= nil
-  end
+    after = more
+  until not after or #taken >= most or left < 1
+  if kind == SEVERAL and #page(box, id, '', 1, 1) == 0 then call('HDEL', jobs, id) end
+  return taken, after ~= nil
+end
 
-  -- Nothing is left of it, or what came since, and the newest that is kept: that starts anew.
-  local function end_following(id, t)
-    drop_suspect(id)
-    call('ZREM', since, id)
-    if call('HEXISTS', jobs, id) == 0 then
-      wait_no_more(id)
-      call('ZREM', retry, id)
-      forget_errors({id})
-      return write_trouble(id, {})
-    end
-    local counts, kept = counts_of(id, t, true), {}
-    if t.keep then kept[t.keep] = counts[t.keep] else forget_errors({id}) end
-    local left = {}
-    note_counts(id, left, kept)
-    write_trouble(id, left)
-    wait(id, now)
+-- Nothing is left of it, or what came since, and the newest that is kept: that starts anew.
+local function end_following(id, t)
+  drop_suspect(id)
+  call('ZREM', since, id)
+  if call('HEXISTS', jobs, id) == 0 then
+    wait_no_more(id)
+    call('ZREM', retry, id)
+    forget_errors({id})
+    return write_trouble(id, {})
   end
+  local counts, kept = counts_of(id, t, true), {}
+  if t.keep then kept[t.keep] = counts[t.keep] else forget_errors({id}) end
+  local left = {}
+  note_counts(id, left, kept)
+  write_trouble(id, left)
+  wait(id, now)
+end
 
-  -- A slice of those that follow the head, of which `before` were taken in this call.
-  function follow_head(merge, id, t, before)
-    local text = error_of(errors, id) or ''
-    local taken, more = take_followers(merge, id, t, math.max(1, SLICE - before))
-    if t.rest == 'drop' then bury_with_head(id, taken, text) else supersede(id, taken) end
-    if not more then return end_following(id, t) end
-    wait(id, now)
-    call('ZREM', since, id)
-    suspect(id, t, now)
-  end
+-- A slice of those that follow the head, of which `before` were taken in this call.
+local function follow_head(merge, id, t, before)
+  local text = error_of(errors, id) or ''
+  local taken, more = take_followers(merge, id, t, math.max(1, SLICE - before))
+  if t.rest == 'drop' then bury_with_head(merge, id, taken, text) else supersede(id, taken) end
+  if not more then return end_following(id, t) end
+  wait(id, now)
+  call('ZREM', since, id)
+  suspect(id, t, now)
+end
 
-  -- Its head is buried; `entries` were delivered with that.
-  function end_rest(merge, id, t, entries, word, text)
-    local left = {rest = word, upto = tonumber(call('HGET', meta, 'arrival')), retry_counts = t.retry_counts}
-    local count = #entries
-    if word == 'drop' then
-      bury_with_head(id, entries, text)
-    else
-      local newest = table.remove(entries)
-      supersede(id, entries)
-      if newest then put_back(merge, id, left, {newest}, now, -1) end
-      left.keep = newest_waiting(id)
-    end
-    keep_error(errors, id, text)
-    follow_head(merge, id, left, count)
+-- Its head is buried; `entries` were delivered with that.
+local function end_rest(merge, id, t, entries, word, text)
+  local left = {rest = word, upto = tonumber(call('HGET', meta, 'arrival')), retry_counts = t.retry_counts}
+  local count = #entries
+  if word == 'drop' then
+    bury_with_head(merge, id, entries, text)
+  else
+    local newest = table.remove(entries)
+    supersede(id, entries)
+    if newest then put_back(merge, id, left, {newest}, now, -1) end
+    left.keep = newest_waiting(id)
   end
+  keep_error(errors, id, text)
+  follow_head(merge, id, left, count)
 end

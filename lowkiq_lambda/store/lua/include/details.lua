@@ -1,4 +1,5 @@
 --! keys due box since retry suspects flight morgue meta lease
+--! gives suspects_in_flight shard_details
 -- Suspects that are in flight: they are listed among those that run next until they are settled.
 local function suspects_in_flight()
   local found = {}

@@ -1,5 +1,6 @@
 --! keys headers_even headers_odd flight
 --! needs flown_arrivals
+--! gives drop_flown_headers
 -- What is done needs no headers any more.
 local DROPPED_AT_ONCE = 1000
 

@@ -1,4 +1,5 @@
 --! keys duties
+--! gives server_now state_of
 -- What the hash of an app's duties says of one of them. A text that is no number counts as not there: the duty is due.
 -- Fields, each after the duty's name and a colon: by (nonce of the last claim), until (its end, while nobody has said
 -- that the run is over), began, ended, failed (runs in a row), unfinished (so too), error, next (when its last run asked for

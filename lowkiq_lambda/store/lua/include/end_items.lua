@@ -1,5 +1,6 @@
 --! keys refs
 --! needs items mark_items in_use
+--! gives drop_refs finish_items
 -- These entries are there no more, or nobody tracks them any more.
 local function drop_refs(arrivals)
   if not is_tracked() then return end

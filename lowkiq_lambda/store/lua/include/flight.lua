@@ -1,4 +1,5 @@
 --! needs records progress
+--! gives handed flight_record read_handed read_flight
 -- A record in flight: perform_in and retry_count (two doubles), then what the id is handed: 's' place payload, or 'm' and
 -- for each payload its length (4 bytes) and place payload. Of a started job 'p', the length of its progress (4 bytes)
 -- and the progress come before that. The progress is its holder's: nothing here reads it.

@@ -1,3 +1,4 @@
+--! gives arrivals_in arrivals_flown
 -- Which entries records in flight have (flight.lua). Payloads are not copied: a window may have megabytes of them.
 local HEAD, STARTED_HEAD = 17, 5
 

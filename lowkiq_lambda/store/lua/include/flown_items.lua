@@ -1,4 +1,5 @@
 --! needs items mark_items flown_arrivals
+--! gives mark_flown
 -- The items of records in flight.
 
 -- Its items run. Returns the ids that have any, {id, ...}; nil without one.

@@ -1,5 +1,6 @@
 --! keys errors morgue failures
 --! needs keep_error exists
+--! gives forget_errors
 -- These ids' errors, with their failures; what lies in the morgue keeps those.
 local function forget_errors(ids)
   if drop_errors(errors, ids) == 0 then return end

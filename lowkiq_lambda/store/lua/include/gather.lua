@@ -1,5 +1,6 @@
 --! keys gathering
 --! needs shard gathering
+--! gives quiet_time begin_gathering put_off forget_gathering
 -- What a push does in a queue that gathers; include/gathering.lua says what is kept. By the latest time that was seen,
 -- as clients' clocks differ by a little.
 -- The last of ARGV  for how long an id waits for another push, and how long at most (two doubles)

@@ -1,5 +1,6 @@
 --! keys headers_even headers_odd
 --! needs shard
+--! gives MOST_HEADERS MOST_PUSHES write_headers
 -- The headers of jobs, what a push tells about itself to who performs it: arrival number to how many pushes the entry is
 -- of (2 bytes), and of the first MOST of these that have one the length of a header (2 bytes) and the header (msgpack).
 -- Two hashes take turns, a day each, and go by themselves a day after theirs: so nothing that is left here stays.

@@ -1,4 +1,5 @@
 --! keys meta
+--! gives uses note_use
 -- The features that the shard has begun to use, by name: whoever calls a script for one has to pass its keys.
 local in_use
 

@@ -1,5 +1,6 @@
 --! keys rows items
 --! needs in_use
+--! gives REF TASK is_tracked in_parts is_shared each_ref read_row change_rows
 -- The items of tasks. A job that was pushed for a task has a ref, the task (12 bytes) and the item's number (4 bytes):
 -- `refs` has those of an entry under its arrival number, one behind the other, with '*' before them where an equal
 -- payload joined in that nobody tracks. `rows` has of each ref the msgpack of `s`, its status; `i`, the id; `k`, the

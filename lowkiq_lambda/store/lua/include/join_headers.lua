@@ -1,5 +1,6 @@
 --! keys headers_even headers_odd
 --! needs headers
+--! gives join_headers
 -- Of two equal payloads that became one: the headers of both are those of the one that is kept.
 
 -- How many pushes it is of, and their headers one behind the other. What cannot be read is of none.

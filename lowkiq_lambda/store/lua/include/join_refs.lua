@@ -1,5 +1,6 @@
 --! keys refs
 --! needs items
+--! gives join_refs
 -- Of two equal payloads that became one: what was tracked of either is tracked of the one that is kept. Beyond MOST items
 -- of one payload, which each such push would write anew, an item ends by that.
 local MOST = 4096

@@ -1,5 +1,6 @@
 --! keys texts
 --! needs texts
+--! gives keep_error drop_errors
 -- Writes errors as texts.lua reads them.
 local SHORT, FIRST_LINE, as_kept = 64, 200, {}
 

@@ -1,5 +1,6 @@
 --! keys due lines lanes served
 --! needs shard
+--! gives lane_of lane_prefix time_bytes read_lane set_turn line_up
 -- Turns of tenants. What stands before the first colon of an id is its lane, '' where there is none.
 -- lines   the ids of due by lane: members are the length of the lane (4 bytes), lane, perform_in (8 bytes), id
 -- lanes   lane -> its turn: the later of its first perform_in and of what `served` says. A lane without ids is there

@@ -1,5 +1,6 @@
 --! keys due lines
 --! needs lanes
+--! gives leave_lines
 -- Before these ids leave due; the caller sees to the turns of their lanes.
 local function leave_lines(ids)
   local members = {}

@@ -1,5 +1,6 @@
 --! keys marks_even marks_odd
 --! needs comes_before
+--! gives larger marks_of
 -- Marks, in a queue with merge = "latest": of an id the largest score that was done, its 8 bytes as in a place. A mark
 -- never falls. Two hashes take turns, each for a day or for a hundred thousand ids (raise_marks.lua): the
 -- older one goes as a whole. So a mark is kept for a day, unless more ids than that are done in a day.

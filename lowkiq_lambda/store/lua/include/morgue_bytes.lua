@@ -1,4 +1,5 @@
 --! keys meta
+--! gives morgue_growth count_buried
 -- What the bytes of the morgue have grown by in this call.
 local morgue_growth = 0
 

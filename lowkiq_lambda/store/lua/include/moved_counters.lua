@@ -1,4 +1,5 @@
 --! keys meta
+--! gives counters_now drop_counters
 -- Counters that go with a shard's jobs, so that the sums over a queue stay.
 local MOVED_COUNTERS = {
   'done', 'retried', 'buried', 'refused', 'returned', 'checkpointed', 'suspected', 'recovered', 'trimmed', 'payloads',

@@ -1,5 +1,6 @@
 --! keys meta
 --! needs shard
+--! gives epoch OVER outdated is_sealed
 -- What the scripts of a move between shards begin with (docs/resharding.md). Each is of one move, and none of an earlier one
 -- has any effect: a shard's `generation` is that of the last declaration or move that gave it an order. Of a move's own
 -- orders meta also has `still_until`, until when nobody may take the shard; `closed`, the floors, and since when, `closed_at`;

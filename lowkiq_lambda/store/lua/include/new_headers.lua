@@ -1,4 +1,5 @@
 --! needs headers in_use
+--! gives read_header note_header keep_headers
 -- What a push does for jobs with headers. Of a packed job: the length (2 bytes), and the header.
 local new_headers = {}
 

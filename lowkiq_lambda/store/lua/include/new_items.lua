@@ -1,5 +1,6 @@
 --! keys rows refs items
 --! needs items in_use
+--! gives refs_with_rows read_item note_item keep_items
 -- What a push does for jobs of tasks. Of a packed job: the ref, the length of the label (1 byte), the label.
 local HAS_ITEM, new_rows, new_members, new_refs = 4, {}, {}, {}
 

@@ -1,5 +1,6 @@
 --! keys jobs box flight
 --! needs comes_before put records started flight
+--! gives newest_place
 -- The place of the newest payload that waits under an id, or is in flight; nil where there is none.
 local function newest_place(id)
   local newest

@@ -1,5 +1,6 @@
 --! keys lines lanes
 --! needs lanes
+--! gives next_turn
 -- When an id that is not among `flying`, {id = true, ...}, of which there are `beside`, can be claimed next, or ''.
 local function next_turn(flying, beside)
   local earliest = math.huge

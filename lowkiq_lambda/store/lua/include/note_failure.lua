@@ -1,5 +1,6 @@
 --! keys errors morgue_errors failures
 --! needs failures shard morgue_bytes
+--! gives note_failure
 local FAILURES = 5
 
 -- Before its error is written. The first failure has retry_count 0, as the id's own will be.

@@ -5,6 +5,7 @@
 --! with headers drop_headers
 --! with journalling journalling
 --! with marks mark_done
+--! gives clear settle_named
 -- What became of ids in flight. An outcome is one of
 --   {id, 'done'}
 --   {id, 'retried', retry_count, perform_in, error, signature, blamed, brief}   it failed and is tried again
@@ -22,7 +23,7 @@
 -- what the items of its payloads are told.
 -- where error, progress, reason, note and brief, which is kept for longer, are the positions of their texts among the arguments that
 -- follow the outcomes: texts may be any bytes.
-local GROUP, ERRORS = 3, 18
+local GROUP, ERRORS = 3, 19
 -- These words, or what they do, are in the journal whatever its level.
 local IN_ANY_CASE = {buried = true, held = true, refused = true}
 
@@ -88,8 +89,7 @@ function settle_one.buried(id, record, outcome, merge)
   local text, t = error_text(outcome[3]), read_trouble(id)
   note_failure(id, record, error_text(outcome[5]))
   if has_tracking then mark_items(arrivals_of({oldest}), 'x', error_text(outcome[5])) end
-  bury(id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil)
-  enter('dead', {id, oldest:sub(1, PLACE)})
+  bury(merge, id, oldest:sub(1, PLACE), oldest:sub(PLACE + 1), text, #entries == 0 and progress or nil, 'dead')
   if outcome[6] then
     clear_suspicion(id, t, outcome[4], text)
     return end_rest(merge, id, t, entries, outcome[6], text)
@@ -205,6 +205,7 @@ local function flown_of(ids)
   return window
 end
 
+-- Returns how many payloads the morgue had no room for.
 local function settle_named(merge, token, n, outcomes, morgue_limits)
   local groups_of_call, counts, done = token .. ':' .. n, {}, {}
   for _, outcome in ipairs(outcomes) do
@@ -232,6 +233,7 @@ local function settle_named(merge, token, n, outcomes, morgue_limits)
   end
   for word, n in pairs(counts) do call('HINCRBY', meta, word, n) end
   local buried = (counts.buried or 0) + followers()
-  if buried > 0 then trim_morgue(morgue_limits, buried) end
+  local trimmed = buried > 0 and trim_morgue(morgue_limits, buried) or 0
   write_journal(token, n)
+  return trimmed
 end

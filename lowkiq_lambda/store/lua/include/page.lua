@@ -1,4 +1,5 @@
 --! needs put reading_step
+--! gives page
 -- The payloads of an id in the box or in the morgue, a page of them: about `bytes`, and at least one.
 -- after: '', or the place (without the payload) from which to go on.
 -- Returns {entry, ...}, their bytes, and the place where there is more, or nil.

@@ -1,5 +1,6 @@
 --! keys places
 --! needs queue
+--! gives places_now
 -- The places of a queue: hash of nonce to msgpack of `shard`; `till`, when it ends by itself; `n`, the number of its last
 -- call; `granted`, ids by that call; `at`, until when these may begin. An offer stands under 'offer ' and the shard.
 

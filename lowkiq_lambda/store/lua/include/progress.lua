@@ -1,3 +1,4 @@
+--! gives HANDED read_progress with_progress
 -- The progress of a started job in its record (flight.lua), and where what the id is handed begins in one in flight.
 local HANDED = 17
 

@@ -3,6 +3,7 @@
 --! with tracking join_refs
 --! with headers join_headers
 --! with journalling journalling
+--! gives later arrival_of box_prefix box_range seen_field preferred box_add forget_seen box_remove read_single put
 -- Merging: one payload into what waits under its id.
 
 local function later(a, b) return comes_before(a, b) and b or a end

@@ -2,6 +2,7 @@
 --! needs wait retry_counts flight started
 --! with tracking mark_items
 --! with marks put_latest
+--! gives put_back give_back
 -- Puts delivered payloads back among what waits, due at a time, the oldest of them with a count that the caller
 -- decides; the caller writes the troubles. With `progress` they stay apart: they are what a started job goes on with.
 -- `message`: what their items are told.

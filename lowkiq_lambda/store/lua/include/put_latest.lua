@@ -1,5 +1,6 @@
 --! keys jobs box
 --! needs records put started flight comes_before supersede
+--! gives of_latest
 -- merge = "latest": of two payloads of an id the one with the larger place stays, and the other is superseded. So what
 -- waits is one payload, in `jobs`, or one started job. Only a repair puts payloads of such a queue into the box.
 local of_latest = {}

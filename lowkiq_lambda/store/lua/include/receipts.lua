@@ -1,5 +1,6 @@
 --! keys receipts meta
 --! needs shard
+--! gives has_receipt keep_receipts
 -- Receipts: the keys of jobs that were pushed. A job with a key that is still remembered is passed over.
 -- Of a packed job: a digest of its id and its key (12 bytes), and for how many seconds it is remembered (a double).
 local KEY_DIGEST, RECEIPT, MOST_RECEIPTS, FORGOTTEN = 12, 20, 100000, 10

@@ -3,6 +3,7 @@
 --! with tracking items
 --! with tenants lanes
 --! with marks mark_done
+--! gives receive_receipts receive_row receive_entry receive_lane receive_mark
 -- What a shard has beside its jobs, as carry_beside.lua has it; a second copy changes nothing.
 
 local function receive_receipts(_, row)

@@ -2,6 +2,7 @@
 --! needs in_use
 --! with tracking items
 --! with headers headers
+--! gives receive_rows receive_what_entries_have
 -- What comes with payloads, before these are put, as they may join others. A second copy must not join twice: of items
 -- their rows tell that they were received, of headers a field that no arrival number is.
 local RECEIVED = 'r'

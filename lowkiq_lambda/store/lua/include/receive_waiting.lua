@@ -1,6 +1,7 @@
 --! keys due jobs box since errors suspects failures gathering meta
---! needs receive_entries records put wait flight started keep_error trouble retry_counts
+--! needs receive_entries records put wait flight started keep_error trouble retry_counts shard
 --! with marks put_latest
+--! gives receive_waiting
 -- What waited elsewhere, as carry_waiting.lua has it, joins what was pushed here since; a second copy changes nothing. What
 -- is known of the id is that of the row, as what is here is fresh, and may meet it only as a push meets what waits.
 local LATEST_OF = '\255'
@@ -38,6 +39,9 @@ local function time_of(row)
     at = tonumber(given) < tonumber(row.gathers) and given or row.gathers
   end
   call('ZADD', gathering, at, row.id, row.gathers, LATEST_OF .. row.id)
+  -- As a push into the shard has it: a minute after the last of it is over.
+  local ends_in = math.ceil((math.max(now, tonumber(row.gathers)) - now + 60) * 1000)
+  if call('PTTL', gathering) < ends_in then call('PEXPIRE', gathering, string.format('%.0f', ends_in)) end
   return at
 end
 

@@ -1,3 +1,4 @@
+--! gives PLACE UNTOUCHED SEVERAL TOUCHED STARTED untouched
 -- What waits under an id. A place is score (8 bytes, order-preserving) and arrival number (6 bytes): its byte order is
 -- the order in which payloads are handed over. The record of a single payload is 's' place payload, or 't' touched
 -- place payload once an equal one was pushed again; that of several is 'm' touched, with the payloads in the box;

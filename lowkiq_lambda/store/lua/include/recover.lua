@@ -1,6 +1,7 @@
 --! keys jobs errors groups flight meta
 --! needs note_failure bury records suspicion put_back shard keep_error trouble flight dead_heads journal
 --! with tracking mark_items
+--! gives recover
 -- Recovery: what a dead holder left in flight goes back to where it was claimed from, as suspects.
 -- Only a lone suspect that was at risk gets a strike, under its holder's nonce, as that may be alive and say
 -- so later (survive.lua); the third of a single payload buries it.
@@ -23,8 +24,7 @@ local function bury_crashed(merge, id, t, record, entry, crashed, progress, dead
     return keep_error(errors, id, crashed)
   end
   if has_tracking then mark_items(arrivals_of({entry}), 'x', crashed) end
-  bury(id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress)
-  enter('dead', {id, entry:sub(1, PLACE)})
+  bury(merge, id, entry:sub(1, PLACE), entry:sub(PLACE + 1), crashed, progress, 'dead')
   drop_suspect(id)
   if dead_head then return end_rest(merge, id, t, {}, dead_head, crashed) end
   local rest = {retry_counts = t.retry_counts}
@@ -69,11 +69,12 @@ local function strike(merge, id, record, t, crashed, holder, dead_head)
 end
 
 -- `abandoned`: the holder itself gave up. `holder`: its nonce. Returns how many ids were recovered, {id, entry, ...}
--- of what was buried (or held, where `dead_head` is 'hold'), and the ids that the log names.
+-- of what was buried (or held, where `dead_head` is 'hold'), the ids that the log names, and how many payloads the morgue
+-- had no room for.
 local function recover(merge, limits, crashed, abandoned, holder, dead_head)
   local kind, left, buried, named = call('HGET', meta, 'window_kind'), call('HGETALL', flight), {}, {}
   local token, n, owner, since = unpack(call('HMGET', meta, 'token', 'call', 'owner', 'acquired_at'))
-  local ids, struck, dead = {}, {}, {}
+  local ids, struck, dead, trimmed = {}, {}, {}, 0
   for i = 1, #left, 2 do
     local id, record = left[i], left[i + 1]
     local t = read_trouble(id)
@@ -99,7 +100,7 @@ local function recover(merge, limits, crashed, abandoned, holder, dead_head)
   call('HDEL', meta, 'flight_since')
   if #buried > 0 then
     local held = dead_head == 'hold'
-    if not held then trim_morgue(limits, #buried / 2 + followers()) end
+    if not held then trimmed = trim_morgue(limits, #buried / 2 + followers()) end
     call('HINCRBY', meta, held and 'held' or 'buried', #buried / 2)
   end
   call('HINCRBY', meta, 'recovered', #left / 2)
@@ -108,5 +109,5 @@ local function recover(merge, limits, crashed, abandoned, holder, dead_head)
     struck = struck, buried = dead,
   })
   write_journal(token, n)
-  return #left / 2, buried, named
+  return #left / 2, buried, named, trimmed
 end

@@ -3,6 +3,7 @@
 --! with tracking mark_items revive_items
 --! with headers join_headers
 --! with marks marks
+--! gives at_place behind_all not_overtaken take_progress
 -- Where buried payloads come that do not come where they were.
 
 -- The payload there, with all that is known of it.

@@ -1,6 +1,8 @@
 --! keys jobs box retry trouble flight
 --! needs records put trouble flight exists started
 --! with marks put_latest
+--! gives number_of_arrival counts_of note_counts unite put_counted take_counts keep_counts take_count try_pushed
+--! gives put_pushed
 -- How often payloads have failed. A retry_count is that of the payload which was the oldest of its id when it failed,
 -- so that each has equal chances (P7). `retry` keeps the largest of those that wait, and a record in flight that of its
 -- oldest payload. Whose it is has to be noted only where it is not that of the oldest which waits: then `retry_counts` among the

@@ -1,5 +1,6 @@
 --! keys rows refs
 --! needs items mark_items
+--! gives revive_items move_refs
 -- Items that were dead wait again. Their task may have looked complete: how often that has happened is counted for it,
 -- under 'v' and the task, which no ref is.
 local function revive_items(arrivals)

@@ -1,5 +1,6 @@
 --! keys served
 --! needs shard lanes spend
+--! gives BEGUN serve note_ended
 -- What a claim and a settling note of lanes. An id that was claimed begins before it is settled. So it goes into the log of
 -- its lane at the time of its settling, or of its recovery, which is never too early; until then it is `begun`, and
 -- BEGUN lists the lanes that have such ids.
@@ -42,7 +43,8 @@ local function note_ended(rate)
     local known = read_lane(lane)
     if rate then
       known.log = known.log or {}
-      if known.begun then spend(known.log, rate[2], now, known.begun) end
+      -- Later than it can be by any caller's clock: each knows the server's time by half a round trip.
+      if known.begun then spend(known.log, rate[2], tonumber(latest_now) + NEAR, known.begun) end
       known.begun = nil
       note_rest(known, rate)
     else

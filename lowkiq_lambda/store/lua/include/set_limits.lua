@@ -1,4 +1,5 @@
 --! keys limits
+--! gives limits_set limits_that_count
 -- What an operator has set of the limits: msgpack of a map with `most`, places, and `rate`, {ids, seconds}, each absent
 -- where what code declares counts, and false for no limit.
 local function limits_set()

@@ -1,4 +1,5 @@
 --! keys meta
+--! gives now_text measured now latest_now due_by lacks_keys refusal NEAR
 -- What every script begins with that writes, or goes by the time.
 -- ARGV[1]  version   of the caller's contract
 -- ARGV[2]  now       Unix seconds

@@ -1,5 +1,6 @@
 --! keys meta damaged
 --! needs shard
+--! gives LARGEST found notes put_right set_aside
 -- What was set aside, and what was put right, in the shard's list `damaged`, bounded; a note of each for the log.
 -- An item is {number, time, key, id or field or '', why, bytes, how many there were}, packed.
 local MOST_ITEMS, MOST_BYTES, LARGEST, MOST_NOTES = 1000, 32 * 1024 * 1024, 17 * 1024 * 1024, 100

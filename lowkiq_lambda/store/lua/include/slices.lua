@@ -1,6 +1,7 @@
 --! keys box since retry
 --! needs wait put reading_step records shard trouble retry_counts flight started
 --! with marks put_latest
+--! gives leave_rest take_several take_started
 -- Of an id with several payloads a claim takes a slice: the first of them.
 
 -- The first payloads of an id in the box that fit, {entry, ...}, their bytes, and whether there are more.

@@ -1,4 +1,6 @@
 --! needs records started
+--! gives finite whole is_utf8 is_record parts_of handed_in flown started_in table_in is_any is_number is_trouble
+--! gives is_group are_failures is_answer
 -- What a sound shard holds, for those who look for what is not. None of it raises an error.
 local SINGLE = ('s'):byte()
 

@@ -1,6 +1,7 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors meta
 --! keys pushes_even pushes_odd failures texts
 --! needs wait far records keep_error shelf sound shard retry_counts trouble flight failures started
+--! gives longest_payload take_away CHECKS
 -- What is known of ids, key by key: CHECKS[key](id or field or member, value or score).
 local longest = 0
 
@@ -143,7 +144,9 @@ end
 
 -- Places of payloads, by which equal ones are found: one that is not there is not merged with.
 function CHECKS.seen(field, place)
-  if #place == PLACE and #field >= 4 and is_utf8(field:sub(5, 4 + struct.unpack('>I4', field))) then return end
+  -- Of what lies in the morgue, behind what is no id.
+  local named = field:sub(1, 1) == '\255' and field:sub(2) or field
+  if #place == PLACE and #named >= 4 and is_utf8(named:sub(5, 4 + struct.unpack('>I4', named))) then return end
   take_away('seen', seen, field, place, 'no place of a payload')
 end
 
@@ -219,17 +222,37 @@ function CHECKS.flight(id, record)
   if not why then put_right('flight', id, 'its time or retry_count was no number') end
 end
 
+-- As bury.lua notes how many payloads an id has that has several.
+local function size_member(id, size) return '\255' .. struct.pack('>I4', size) .. id end
+
+local function size_there(id)
+  local prefix = struct.pack('>I4', #id) .. id
+  return call('ZLEXCOUNT', morgue_payloads, '[' .. prefix, '(' .. prefix .. '\255')
+end
+
 function CHECKS.morgue(id, score, recounts)
   if not is_utf8(id) or #members(morgue_payloads, id) == 0 then
     take_away('morgue', morgue, id, score, is_utf8(id) and NO_PAYLOADS or NO_TEXT)
     return drop_errors(morgue_errors, {id, '\255' .. id})
   end
   check_time('morgue', morgue, id, score)
+  local size = size_there(id)
+  if size > 1 and call('ZADD', morgue_payloads, 0, size_member(id, size)) == 1 then
+    put_right('morgue', id, 'how many payloads the id has was not noted')
+  end
   local noted = call('HGET', failures, id)
   if noted and are_failures(noted) then recount(recounts, failures_size(cmsgpack.unpack(noted))) end
 end
 
 function CHECKS.morgue_payloads(member, score, recounts)
+  local noted = member:sub(1, 1) == '\255' and #member > 4 and member:sub(6)
+  if noted then
+    local size = size_there(noted)
+    if size > 1 and member == size_member(noted, size) and tonumber(score) == 0 then return end
+    call('ZREM', morgue_payloads, member)
+    if size > 1 then call('ZADD', morgue_payloads, 0, size_member(noted, size)) end
+    return put_right('morgue_payloads', noted, 'how many payloads the id has was another number')
+  end
   local id, entry = parts_of(member)
   if not id then
     if not recounts then call('HINCRBY', meta, 'morgue_bytes', -#member) end

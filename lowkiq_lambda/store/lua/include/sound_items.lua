@@ -1,5 +1,6 @@
 --! keys refs rows items
 --! needs items in_use arrivals_under shelf sound sound_ids sound_meta
+--! gives look_at_items
 -- The items of tasks, as the rest of the shard has them. An item whose payload was set aside, or is gone, is lost; one whose
 -- ref is gone as well is found by the look of its task (operate/task_verify.lua).
 local STATUSES, there = 'erdfxcsml', {}

@@ -1,5 +1,6 @@
 --! keys due lines lanes served
 --! needs sound sound_ids sound_meta shelf lanes serve wait
+--! gives look_at_lanes
 -- The lanes of tenants. All but what `served` notes follows from due.
 local function line_of(id, at) return lane_prefix(lane_of(id)) .. time_bytes(at) .. id end
 

@@ -1,5 +1,6 @@
 --! keys marks_even marks_odd
 --! needs sound sound_ids sound_meta
+--! gives look_at_marks
 -- Marks: of each id 8 bytes of a score. One that is set aside accepts any score again.
 for name, key in pairs({marks_even = marks_even, marks_odd = marks_odd}) do
   CHECKS[name] = function(id, score)

@@ -1,6 +1,7 @@
 --! keys due jobs box seen since retry errors trouble suspects groups flight morgue morgue_payloads morgue_errors
 --! keys meta lease pushes_even pushes_odd failures texts journal damaged
---! needs shelf shard sound exists
+--! needs shelf shard sound exists held
+--! gives KEYS_OF_A_SHARD take_other_types keep check_meta check_lease
 -- The fields of meta, the types of all keys, and the lease: what is no value of theirs is set aside, and derived anew
 -- where the shard needs one.
 -- {name, key, type, as TYPE has it}
@@ -20,7 +21,7 @@ local TIMES = {
 local COUNTS = {
   'token', 'call', 'arrival', 'least_version', 'morgue_bytes', 'generation', 'push_minute', 'push_turns', 'done', 'retried',
   'buried', 'refused', 'returned', 'suspected', 'checkpointed', 'recovered', 'trimmed', 'payloads', 'damaged', 'damaged_bytes', 'limited',
-  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving', 'marks_turns',
+  'receipts_trimmed', 'held', 'superseded', 'journal_seq', 'receiving', 'marks_turns', 'above',
 }
 local ELEMENTS, ARRIVALS_A_SECOND, FOREVER = 1000, 10000, '253402300799'
 
@@ -66,8 +67,8 @@ end
 
 -- Nobody may take the shard before its holder, if there is one, has stopped.
 local function hold_off(ttl)
-  local left = call('PTTL', lease)
-  call('HSET', meta, 'until', string.format('%.6f', now + (left > 0 and left / 1000 or ttl)))
+  local left = call('PTTL', lease) / 1000
+  call('HSET', meta, 'until', string.format('%.6f', now + (left > 0 and math.min(left, longest_held(ttl)) or ttl)))
 end
 
 -- After all keys can be written.
@@ -121,7 +122,8 @@ local function check_meta(ttl)
     local told = table_in(value)
     return told and type(told[1]) == 'string' and type(told[2]) == 'table'
   end, ttl)
-  check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d*$') end, ttl)
+  check_field('kin', function(value) return value:find('^%d+ %d+ %d+$') end, ttl)
+  check_field('pace', function(value) return value:find('^%d+%.?%d* %d+%.?%d* %d+%.?%d* %d+%.?%d*$') end, ttl)
   local kind, token, nonce, held_until = unpack(call('HMGET', meta, 'window_kind', 'token', 'nonce', 'until'))
   if exists(flight) and not WINDOW_KINDS[kind or ''] then
     call('HSET', meta, 'window_kind', 'DUE')
@@ -132,8 +134,14 @@ local function check_meta(ttl)
   return recounts
 end
 
+-- What says that a shard is held longer than anybody can, where nobody has held it: `acquire` cuts the leases of holders.
 local function check_lease(ttl)
-  if call('PTTL', lease) ~= -1 then return end
-  call('PEXPIRE', lease, math.ceil(ttl * 1000))
-  put_right('lease', '', 'the key had no time to live')
+  local is_known, left = call('HEXISTS', meta, 'ttl') == 1, call('PTTL', lease)
+  if left == -1 or not is_known and left > longest_held(ttl) * 1000 then
+    call('PEXPIRE', lease, math.ceil(ttl * 1000))
+    put_right('lease', '', left == -1 and 'the key had no time to live' or 'the key had too long a time to live')
+  end
+  if not is_known then
+    check_field('until', function(value) return tonumber(value) - now <= longest_held(ttl) end, ttl)
+  end
 end

@@ -1,5 +1,6 @@
 --! keys timetable
 --! needs sound sound_ids
+--! gives check_entry_record
 -- Records of schedule entries: one that no script can read is set aside, and an entry of code is new again.
 -- Two times, and a text after them where it says so; then perhaps a number.
 local function are_times(times, has_text)

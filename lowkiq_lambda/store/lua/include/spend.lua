@@ -1,3 +1,4 @@
+--! gives left_of free_at spend
 -- At most `limit` in any `per` seconds. A log is {time, count, ...}, oldest first. Its times are the latest moments at which
 -- what was granted may begin, so it forgets nothing too early. Grants whose times lie in the same part of `per` are one
 -- chunk, at the latest of these times, so a log stays short and errs to fewer only.

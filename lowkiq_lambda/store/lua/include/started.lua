@@ -1,5 +1,6 @@
 --! keys jobs box meta
 --! needs records put flight
+--! gives LONGEST_ID started_prefix started_of keep_started drop_started
 -- Started jobs: they have saved progress, and have not ended. Their progress is true of the very payloads that they were
 -- handed, so both are one record, in flight (flight.lua) and while the id waits: then it is a member of the box, behind a
 -- prefix that no payload has. What is pushed meanwhile waits in the box as ever, and is not merged with it.

@@ -1,5 +1,6 @@
 --! keys meta
 --! needs shard limited
+--! gives stop_request
 -- Why the holder of this token, whose nonce is ARGV[4], is to come to an end before its time, as `settle` and `renew` tell
 -- it: 'paused' where an operator has paused the shard, or its ids are about to move, 'limited' where one has set limits of the queue and this holder has
 -- no place, 'quiet' where one has asked this holder to let go, else ''.

@@ -1,6 +1,7 @@
 --! keys meta headers_even headers_odd
 --! with tracking mark_items end_items
 --! with journalling journalling
+--! gives supersede
 -- Entries of an id that never run, as a newer one stands for them: {entry or place, ...}.
 local function supersede(id, entries)
   if #entries == 0 then return end

@@ -1,5 +1,6 @@
 --! keys suspects groups
 --! needs trouble claim
+--! gives claim_suspects
 -- Suspects go first, each alone; those of a group that proved systemic go together, to be charged and not run. Where
 -- batches run side by side, what a first crash left goes together too, on probation: most crashes are nobody's fault,
 -- and one by one as many as ran side by side would take long. Of an id whose others follow its dead head, one payload is

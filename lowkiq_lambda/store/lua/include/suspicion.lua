@@ -1,5 +1,6 @@
 --! keys suspects groups
 --! needs exists trouble
+--! gives drop_suspect suspect
 -- Groups are of use while any suspect is left.
 local function drop_suspect(id)
   if call('ZREM', suspects, id) == 1 and not exists(suspects) then call('DEL', groups) end

@@ -1,5 +1,6 @@
 --! keys due lines lanes
 --! needs shard lanes spend
+--! gives take_turns
 -- The ids of a claim, by the turns of their lanes: of each lane whose turn has come as many as makes it even, then more,
 -- from the first lane on, while there is room; of a lane no more than its rate allows. `flying`: {id = true, ...} of
 -- what stays in flight, and how many these are. Returns {id, ...}, {time, ...}.

@@ -1,5 +1,6 @@
 --! keys headers_even headers_odd
 --! needs flown_arrivals in_use
+--! gives with_headers
 -- The headers of what was claimed.
 local HEADERS_AT_ONCE = 1000
 

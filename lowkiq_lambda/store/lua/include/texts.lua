@@ -1,4 +1,5 @@
 --! keys errors texts
+--! gives DIGEST REFERENCE name_of text_of error_of
 -- Texts of errors: a long one is kept once for all ids that have it. `errors` and `morgue_errors` hold for an id 's'
 -- text, or 'r' digest beginning (its first line, with the line feed, unless that is long). The rest then lies in
 -- `texts` under a letter for the hash and the digest; '#' before these counts the ids that refer to it. The hashes

@@ -1,5 +1,6 @@
 --! keys timetable
 --! needs shard
+--! gives read_entry write_entry floor_of seen_at note
 -- What a shard knows of its entries, by their names: msgpack of `id`; `last`, the newest planned time that was decided;
 -- `known`, {digest of a declaration in code = {since, seen}}; `off`, since when it is switched off; `on`, when it was
 -- switched on again; `history`, {{planned, at, outcome, let go}, ...}, newest first, with how many earlier planned times

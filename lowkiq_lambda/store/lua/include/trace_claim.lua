@@ -1,4 +1,5 @@
 --! needs records journalling
+--! gives trace_claim
 -- What a claim delivered: id, first and last place, how many payloads, and 1 if they are those of a started job. Payloads
 -- are not copied, as in flown_arrivals.lua.
 local BEHIND_TIMES = 17

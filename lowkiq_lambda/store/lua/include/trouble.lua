@@ -1,4 +1,5 @@
 --! keys trouble
+--! gives read_trouble write_trouble
 -- What an id's troubles are, kept only while it has any:
 -- `group` of suspects, '' where a crash made it one; `strikes`, and the `struck_payload` that has them (its SHA-1);
 -- `slice_limit`, the most payloads of its next slice, and the `halvings` that led to it; `blamed` alone for its last

@@ -1,3 +1,4 @@
+--! gives unspend
 -- So many of those granted did not begin. They are taken from the oldest: what stays is then never older than what began.
 local function unspend(log, count)
   for i = 2, #log, 2 do

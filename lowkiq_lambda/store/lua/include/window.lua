@@ -2,6 +2,7 @@
 --! needs exists texts
 --! with tracking flown_items
 --! with headers tell_headers
+--! gives numbers_of window_reply window_again
 -- The window as it is told to the holder.
 local function numbers_of(key, command, ids)
   if not exists(key) then return {} end

@@ -1,5 +1,6 @@
 --! keys jobs box since retry trouble flight
 --! needs wait action trouble retry_counts forget_errors suspicion make_due put records page started flight
+--! gives forget_waiting begin_anew withdraw
 -- Takes away what waits under an id; what is in flight stays, and so does what is known of it.
 local function touched_since(touched) return struct.unpack('>I6', touched) > looked end
 

@@ -4,12 +4,14 @@
 -- larger floors, also once the shard is open.
 -- ARGV[4]   epoch
 -- ARGV[5..7]  floors: arrival number, default score, token
--- ARGV[8]   merge; or '' where only the floors are raised, of a shard that this move or a later one has given an order
--- ARGV[9]   msgpack of fields of meta that operators have set, to their values
+-- ARGV[8]   the number above which all are that come
+-- ARGV[9]   kin: epoch and group of the move, and the first of the numbers that pushes get here
+-- ARGV[10]  merge; or '' where only the floors are raised, of a shard that this move or a later one has given an order
+-- ARGV[11]  msgpack of fields of meta that operators have set, to their values
 -- Returns {'OK'}; {'SOON', seconds} where the shard was closed too short a time ago; {'JOBS'} where it has any; {'OVER'};
 --   or a refusal.
 local REST = 120
-local merge = ARGV[8]
+local merge = ARGV[10]
 local refused, last = outdated()
 if refused == OVER and merge == '' then
   -- Who pushes may be several moves behind; a push that is no more welcome here is told so itself.
@@ -34,11 +36,11 @@ free_memory_first()
 raise_floors(ARGV[5], ARGV[6], ARGV[7])
 if last ~= epoch then
   call('HDEL', meta, 'closed', 'closed_at', 'refused_at', 'still_until', 'in_use', 'action', 'quiet', 'recovery')
-  call('HSET', meta, 'receiving', ARGV[4], 'generation', ARGV[4], 'merge', merge)
+  call('HSET', meta, 'receiving', ARGV[4], 'generation', ARGV[4], 'merge', merge, 'above', ARGV[8], 'kin', ARGV[9])
 elseif merge == '' or call('HEXISTS', meta, 'receiving') == 0 then
   return {'OK'}
 end
-local set = cmsgpack.unpack(ARGV[9])
+local set = cmsgpack.unpack(ARGV[11])
 if set.journal_until then
   note_use('journalling', true)
   -- What has an arrival number up to this one is brought by the move.

@@ -16,8 +16,7 @@ local reply = act_on_each(15, function(id, after, again)
   local error = of_failed and (error_of(errors, id) or '') or ARGV[14]
   return withdraw(id, after, again, of_failed, function(_, place, payload, progress)
     if has_tracking then mark_items(arrivals_of({place}), 'x', KILLED) end
-    bury(id, place, payload, error, progress)
-    enter('killed', {id, place})
+    bury(merge, id, place, payload, error, progress, 'killed')
     buried = buried + 1
   end)
 end)

@@ -6,37 +6,32 @@
 --   'skip' to send it to the morgue; [11..13] morgue limits: entries, bytes, age, [14..] ids. Or a refusal.
 local refused = refusal(ARGV[5])
 if refused then return refused end
-local skips, buried, bury_head = ARGV[10] == 'skip', 0, nil
+local skips, buried = ARGV[10] == 'skip', 0
+-- What a started job was handed waits one by one, without its progress, once its first payload is gone.
+local function take_from_started(id, record, head)
+  local given = started_of(id)
+  local entries, progress = {}, nil
+  if given then entries, progress = read_handed(given, 1) end
+  if entries[1] ~= head then return false end
+  charge(#entries, #given)
+  drop_started(id, record, given)
+  for i = 2, #entries do put(merge, id, entries[i]:sub(1, PLACE), entries[i]:sub(PLACE + 1)) end
+  return true, #entries == 1 and progress or nil
+end
 
--- A script has room for 200 names.
-do
-  -- What a started job was handed waits one by one, without its progress, once its first payload is gone.
-  local function take_from_started(id, record, head)
-    local given = started_of(id)
-    local entries, progress = {}, nil
-    if given then entries, progress = read_handed(given, 1) end
-    if entries[1] ~= head then return false end
-    charge(#entries, #given)
-    drop_started(id, record, given)
-    for i = 2, #entries do put(merge, id, entries[i]:sub(1, PLACE), entries[i]:sub(PLACE + 1)) end
-    return true, #entries == 1 and progress or nil
-  end
-
-  -- Returns whether nothing waits any more.
-  function bury_head(id, head)
-    local record, place, payload = call('HGET', jobs, id), head:sub(1, PLACE), head:sub(PLACE + 1)
-    local kind = record:byte(1)
-    local several, was_started, progress = kind == SEVERAL or kind == STARTED, false, nil
-    if kind == STARTED then was_started, progress = take_from_started(id, record, head) end
-    if has_tracking then mark_items(arrivals_of({head}), 'x') end
-    bury(id, place, payload, error_of(errors, id) or '', progress)
-    enter('dead', {id, place})
-    buried = buried + 1
-    if several and not was_started then box_remove(merge, box_prefix(id), place, payload) end
-    if several and #page(box, id, '', 1, 1) > 0 then return false end
-    forget_waiting(id)
-    return true
-  end
+-- Returns whether nothing waits any more.
+local function bury_head(id, head)
+  local record, place, payload = call('HGET', jobs, id), head:sub(1, PLACE), head:sub(PLACE + 1)
+  local kind = record:byte(1)
+  local several, was_started, progress = kind == SEVERAL or kind == STARTED, false, nil
+  if kind == STARTED then was_started, progress = take_from_started(id, record, head) end
+  if has_tracking then mark_items(arrivals_of({head}), 'x') end
+  bury(merge, id, place, payload, error_of(errors, id) or '', progress, 'dead')
+  buried = buried + 1
+  if several and not was_started then box_remove(merge, box_prefix(id), place, payload) end
+  if several and #page(box, id, '', 1, 1) > 0 then return false end
+  forget_waiting(id)
+  return true
 end
 
 local reply = act_on_each(14, function(id)

@@ -32,6 +32,9 @@ if has_headers then
   KEYS_OF_A_SHARD[#KEYS_OF_A_SHARD + 1] = {'headers_odd', headers_odd, 'hash'}
 end
 
+-- Of a lease only the server's own clock can show that it is none.
+if part == '' and not measured then return {'SKEW', now_text} end
+
 -- What a step puts right is told once, so that it must be known before the first of them.
 local used = lacking and redis.pcall('HGET', meta, 'in_use')
 local unknown = type(used) == 'string' and lacks_keys(used)

@@ -1,9 +1,10 @@
 --! keys errors morgue_errors
---! needs failures texts
--- Last errors of ids, in no order, a step of them, each text once, read only.
+--! needs error_part failures
+-- Last errors of ids, in no order, a step of them, each part of a text once, read only.
 -- ARGV[4]  which: waiting or morgue
 -- ARGV[5]  cursor, '0' at first
 -- ARGV[6]  about how many are looked at
+-- ARGV[7]  what is told of a text: 'line' or 'text'
 -- Returns {cursor, '0' at the end, errors read, {{text, {newest, oldest, newest, oldest, ...}}, ...}}: the times of
 --   each id's newest and oldest failure that is kept, Unix seconds as texts, 0 if none is.
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors
@@ -14,7 +15,7 @@ for i = 1, #found, 2 do
   -- Behind the byte 255 is no error.
   if id:byte(1) ~= 255 then
     read = read + 1
-    local text = text_of(kept, found[i + 1])
+    local text = part_of(kept, found[i + 1], ARGV[7])
     local group = by_text[text]
     if not group then
       group = {text, {}}

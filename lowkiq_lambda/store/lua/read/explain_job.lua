@@ -1,5 +1,5 @@
---! keys due jobs since retry trouble suspects flight morgue meta gathering lines lanes
---! needs details progress records started
+--! keys due jobs since retry trouble suspects flight morgue morgue_errors errors meta gathering lines lanes
+--! needs details failures progress records started
 --! with gathering gathering
 --! with tenants lanes
 -- What decides when an id runs, read only.
@@ -8,7 +8,8 @@
 --   alone those that come before it or '' where it is none, its trouble (msgpack) or '', '1' if it is in flight, else
 --   '', time of its last burial or '', '1' if the shard is closed, else '', least version or '', its progress or '',
 --   the latest time up to which it waits for more pushes or '', '1' where an operator has set limits of its queue, else '',
---   {}, or of its tenant {its turn, tenants whose turns come first, ids of it that come before, what `served` notes of it}}.
+--   {}, or of its tenant {its turn, tenants whose turns come first, ids of it that come before, what `served` notes of it},
+--   {{time, retry_count, the error in brief}, ...} of its last failures, the newest first}.
 local id = ARGV[4]
 local closed, least_version, limited = unpack(call('HMGET', meta, 'closed', 'least_version', 'limited'))
 local perform_in, rank, ahead = call('ZSCORE', due, id), call('ZRANK', suspects, id), 0
@@ -30,6 +31,14 @@ if lines and perform_in then
   local before = call('ZLEXCOUNT', lines, '[' .. prefix, '(' .. prefix .. time_bytes(tonumber(perform_in)) .. id)
   of_tenant = {turn or '', turn and call('ZCOUNT', lanes, '-inf', '(' .. turn) or 0, before, cmsgpack.pack(read_lane(lane))}
 end
+local failed, brief = {}, ''
+-- What is noted of an id without an error counts no more: include/failures.lua.
+if call('HEXISTS', errors, id) + call('HEXISTS', morgue_errors, id) > 0 then
+  for i, noted in ipairs(failures_of(id)) do
+    brief = noted[3] or brief
+    failed[i] = {string.format('%.17g', noted[1]), string.format('%.17g', noted[2]), brief}
+  end
+end
 return {
   shard_details(),
   perform_in or '', call('ZSCORE', since, id) or '', ahead,
@@ -38,4 +47,5 @@ return {
   closed and '1' or '', least_version or '', progress or '', latest and string.format('%.17g', latest) or '',
   limited and '1' or '',
   of_tenant,
+  failed,
 }

@@ -1,5 +1,5 @@
 --! keys retry errors morgue_errors
---! needs comes_before texts
+--! needs comes_before error_part texts
 -- Those of these ids that a search wants, read only.
 -- ARGV[4]     'waiting' or 'morgue'
 -- ARGV[5]     lower bound of the retry_count: a number, behind '(' or not, or ''
@@ -8,9 +8,10 @@
 -- ARGV[8]     upper bound of the id
 -- ARGV[9]     what the id begins with
 -- ARGV[10]    what its last error contains, in small letters, or ''
--- ARGV[11..]  ids
--- Returns {{id, ...}}.
-local least, most, first, last, prefix, part = unpack(ARGV, 5, 10)
+-- ARGV[11]    what is told of their last errors: 'line', 'text', or '' for nothing; of an id without one, no id
+-- ARGV[12..]  ids
+-- Returns {{id, ...}, {error, ...}}: as many errors as ids, or none.
+local least, most, first, last, prefix, searched, told = unpack(ARGV, 5, 11)
 local kept = ARGV[4] == 'morgue' and morgue_errors or errors
 
 -- Whether the first comes before the bound, or is it, where that is left out.
@@ -33,13 +34,18 @@ local function wanted(id)
     if low and outside(count, least, low, less) then return false end
     if high and outside(count, most, high, more) then return false end
   end
-  if part == '' then return true end
-  local text = error_of(kept, id)
-  return text and text:lower():find(part, 1, true) ~= nil
+  return true
 end
 
-local found = {}
-for i = 11, #ARGV do
-  if wanted(ARGV[i]) then found[#found + 1] = ARGV[i] end
+local by_error, found, told_errors = searched ~= '' or told ~= '', {}, {}
+for i = 12, #ARGV do
+  local id = ARGV[i]
+  local stored = by_error and wanted(id) and call('HGET', kept, id)
+  if stored and (searched == '' or text_of(kept, stored):lower():find(searched, 1, true)) then
+    found[#found + 1] = id
+    if told ~= '' then told_errors[#found] = part_of(kept, stored, told) end
+  elseif not by_error and wanted(id) then
+    found[#found + 1] = id
+  end
 end
-return {found}
+return {found, told_errors}

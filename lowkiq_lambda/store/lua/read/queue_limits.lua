@@ -4,7 +4,8 @@
 -- ARGV[4]  most places that code declares, or ''
 -- ARGV[5]  ids that may begin in any ARGV[6] seconds, as code declares it, or ''
 -- Returns {'OK', now, most places or '', ids or '', seconds or '', '1' where an operator has set any of that, else '',
---   {{shard, until, 1 for an offer, else 0}, ...}, {shard in line, ...}, ids left or '', when another id may begin or ''};
+--   {{shard, until, 1 for an offer, else 0}, ...}, {shard in line, ...}, ids left or '', when another id may begin or '',
+--   until when the last id was let begin, where the rate was used up then, else when it last let none begin, or ''};
 --   or {'SKEW', time}.
 local refused = skew()
 if refused then return refused end
@@ -15,17 +16,20 @@ for _, place in pairs((places_now())) do
   if place.offer then offered = offered + 1 end
   taken[#taken + 1] = {tostring(place.shard), text(place.till), place.offer and 1 or 0}
 end
-local left, next_at = '', ''
+local left, next_at, last = '', '', ''
 if limit then
   local packed = call('HGET', limits, 'log')
   local is_sound, log = pcall(cmsgpack.unpack, packed or cmsgpack.pack({}))
   if not is_sound or type(log) ~= 'table' then log = {queue_now, limit} end
   for i = 1, #log, 2 do log[i] = log[i] - ahead end
+  local newest, begun = log[#log - 1], 0
+  for i = 1, #log, 2 do begun = begun + (log[i] > newest - per and log[i + 1] or 0) end
+  last = begun >= limit and text(newest) or call('HGET', limits, 'refused') or ''
   local ids = left_of(log, limit, per, queue_now)
   left = math.max(0, ids - offered)
   next_at = text(ids < 1 and free_at(log, ids, per) or queue_now)
 end
 return {
   'OK', text(queue_now), most < math.huge and text(most) or '', limit and text(limit) or '', limit and text(per) or '',
-  limits_set() and '1' or '', taken, call('ZRANGE', line, 0, -1), left, next_at,
+  limits_set() and '1' or '', taken, call('ZRANGE', line, 0, -1), left, next_at, last,
 }

@@ -1,1 +1,0 @@
-"""The bundled demo: replays a git repository's history into a table and compares it with git's own end."""

@@ -1,0 +1,148 @@
+"""Every command that changes what others work with says what it touches, and asks."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+
+from lowkiq_lambda.cli.catalog import COMMANDS, lowkiq
+from lowkiq_lambda.pulse import Pulse
+from lowkiq_lambda.store.inspect.past_actions import past_actions
+from tests.cli.conftest import ShopOfCommands, Type
+from tests.kit.workers import jobs_of
+
+ASK: Final[Mapping[str, Callable[[str, str], list[list[str]]]]] = {
+    "requeue": lambda queue, _: [["requeue", queue, "bad 1"], ["requeue", queue, "--all"]],
+    "redrive": lambda queue, _: [["redrive", queue, "--ids", "bad 1"], ["redrive", queue, "--filter", "all"]],
+    "expedite": lambda queue, _: [["expedite", queue, "--all"]],
+    "delete": lambda queue, _: [["delete", queue, "--all"], ["delete", queue, "--morgue", "bad 1"]],
+    "pause": lambda queue, _: [["pause", queue]],
+    "resume": lambda queue, _: [["resume", queue]],
+    "reshard": lambda queue, _: [
+        ["reshard", queue, "--to", "6"],
+        ["reshard", queue, "--to", "6", "--announce"],
+        ["reshard", queue, "--forget", "9"],
+    ],
+    "processes": lambda _, process: [["processes", "--stop", process], ["processes", "--quiet", process]],
+}
+"""Commands that change what others work with."""
+ASK_ELSEWHERE: Final = {"reset", "drain-schedules"}
+"""As these: tests of their own have what they need, an embedded server and an AWS."""
+LOOK: Final = {
+    *("doctor", "show", "why", "stats", "audit", "dashboard", "redis", "completion", "schedules", "costs"),
+}
+ARE_THE_ACT: Final = {"run", "drain", "push", "invoke", "new", "upgrade", "cloud", "build"}
+"""Perform or push jobs, or write files of one's own: nobody calls them for anything else."""
+
+
+@pytest.fixture
+def process(shop: ShopOfCommands) -> Iterator[str]:
+    """One that drains, as far as is known."""
+    pulse = Pulse(shop.app.drainer, "daemon", 5, print)
+    pulse.beats.beat(pulse.told())
+    yield pulse.id
+    assert "" == pulse.beats.beat(pulse.told()), "it was given no order"
+
+
+def orders(shop: ShopOfCommands, process: str) -> list[list[str]]:
+    """All that can be asked for, where there is something to change."""
+    shop.worker.perform_async([*jobs_of(["bad 1", "bad 2"]), {"id": "later", "delay": 600}])
+    shop.app.drain()
+    shop.app.resharding(shop.worker).accept(9)
+    return [words for made in ASK.values() for words in made(shop.queue, process)]
+
+
+def state(shop: ShopOfCommands) -> Any:
+    """What an order would change."""
+    layout = shop.app.resharding(shop.worker).layout
+    overview = shop.app.queries(shop.worker)
+    ids = ["bad 1", "bad 2", "later"]
+    past = past_actions(shop.app.backend, 0.0, [shop.queue], 10)
+    return layout, overview.fetch(ids), overview.morgue_fetch(ids), past
+
+
+def test_the_catalog_has_no_command_of_which_this_does_not_know() -> None:
+    """A new command either asks, or it is told here why it need not; and all that ask take --yes."""
+    known = {*ASK, *ASK_ELSEWHERE, *LOOK, *ARE_THE_ACT}
+    listed = {name for commands in COMMANDS.values() for name in commands}
+    asking = {*ASK, *ASK_ELSEWHERE}
+    program = lowkiq(*listed)
+
+    assert known == listed
+    assert asking == {name for name in listed if "--yes" in options_of(program[name])}
+
+
+def options_of(command: Any) -> set[str]:
+    """The options of a command."""
+    arguments = command.assemble_argument_collection() if command.default_command else ()
+    return {name for argument in arguments for name in argument.names}
+
+
+def test_without_a_terminal_and_without_yes_every_change_is_refused(shop: ShopOfCommands, process: str) -> None:
+    """The exit code is 2, the error says what would have been touched and at which server, and nothing is changed."""
+    wanted = orders(shop, process)
+    before = state(shop)
+    ended = [shop.run(*words) for words in wanted]
+
+    assert [(2, "")] * len(wanted) == [(code, out) for code, out, _ in ended]
+    for words, (_, _, told) in zip(wanted, ended, strict=True):
+        assert f" at {shop.app.redis_url}" in told, words
+        assert told.endswith("There is no terminal to ask at: give --yes.\n"), words
+    assert before == state(shop)
+
+
+def test_an_answer_that_is_not_yes_changes_nothing(shop: ShopOfCommands, process: str, type_in: Type) -> None:
+    """The exit code is 1 then, as that of a dry run."""
+    wanted = orders(shop, process)
+    before = state(shop)
+    ended = []
+    for words in wanted:
+        type_in("y\n")
+        ended.append(shop.run(*words))
+
+    assert [1] * len(wanted) == [code for code, _, _ in ended]
+    assert all(not told or told.startswith("note: shards 3 to 5 are new") for _, _, told in ended)
+    assert all(out.endswith("Only 'yes' will do: Nothing was changed.\n") for _, out, _ in ended)
+    assert before == state(shop)
+
+
+def test_a_look_asks_nothing(shop: ShopOfCommands, process: str) -> None:
+    """Dry runs, lists, and orders that would find all as they want it need neither a terminal nor --yes."""
+    orders(shop, process)
+
+    codes = [
+        shop.run(*words)[0]
+        for words in (
+            ["redrive", shop.queue, "--filter", "all", "--dry-run"],
+            ["reshard", shop.queue, "--to", "6", "--dry-run"],
+            ["reshard", shop.queue],
+            ["reshard", shop.queue, "--to", "3"],
+            ["reshard", shop.queue, "--abort"],
+            ["processes"],
+        )
+    ]
+
+    assert [1, 1, 0, 0, 0, 0] == codes
+
+
+def test_a_redrive_begins_when_the_answer_is_given(
+    shop: ShopOfCommands, type_in: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time in which somebody thinks does not make more ids due at once than --rate says."""
+    orders(shop, "")
+    type_in("yes\n")
+    answer, answered = sys.stdin.readline, []
+
+    def think() -> str:
+        answered.append(shop.app.backend.now(shop.app.drainer.shards()[0]))
+        return answer()
+
+    monkeypatch.setattr(sys.stdin, "readline", think)
+
+    code, out, _ = shop.run("redrive", shop.queue, "--filter", "all", "--rate", "1")
+
+    first = min(job.perform_in for job in shop.app.queries(shop.worker).fetch(["bad 1", "bad 2"]))
+    assert 0 == code
+    assert "Redrive 2 ids in the morgue of " in out
+    assert answered[0] <= first

@@ -1,0 +1,1 @@
+"""The example applications, as anybody would run them, and piece by piece."""

@@ -1,0 +1,70 @@
+"""One call that hangs costs itself: what its queue gets done later is as if it had never been."""
+
+import asyncio
+from collections import Counter
+
+from lowkiq_lambda import Batch, Lowkiq, Rate
+from lowkiq_lambda.aws.telemetry import summary
+from lowkiq_lambda.engine.budget import Budget
+from lowkiq_lambda.engine.drain import Drain
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.beside import TIMEOUT
+from tests.kit.coroutines import declare_async
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+
+SECONDS = 20.0
+
+
+def test_a_call_that_hung_slows_down_no_later_drain(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """P5: 50 at once, twenty a second, one hangs until the deadline: each later invocation does what its rate lets."""
+
+    async def handle(batch: Batch) -> None:
+        done.update(batch.keys())
+        if "hung" in batch:
+            # So that others have ended before.
+            await asyncio.sleep(0)
+            clock.advance(SECONDS)
+            await asyncio.sleep(TIMEOUT)
+        clock.advance(0.05)
+
+    done = Counter[str]()
+    worker = declare_async(app, queue_name, handle, concurrency=50, rate=Rate(20, per=1))
+    worker.perform_async([{"id": "first"}])
+    app.drain()
+    worker.perform_async([{"id": f"{number}"} for number in range(10)])
+    worker.perform_async([{"id": "hung"}])
+    found = []
+    for _ in range(7):
+        done.clear()
+        budget = Budget(clock, SECONDS)
+        budget.is_hard = True
+        drain = Drain(app.drainer, lambda: app.queue_of(worker).shards).run(budget)
+        found.append((drain.reason, sum(done.values())))
+        app.actions(worker).delete(["hung"])
+        worker.perform_async([{"id": f"{number}"} for number in range(300)])
+        clock.advance(40)
+
+    assert ("out of time", True) == (found[0][0], found[0][1] <= 11)
+    assert all(performed >= 190 for _, performed in found[1:]), found
+
+
+def test_the_end_of_a_drain_names_its_prediction(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Where no further batch is predicted to fit the answer and the line of the log tell for how long one would run."""
+    notes = Notes(lambda _batch: clock.advance(8))
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("abc"))
+    drain = Drain(app.drainer, lambda: app.queue_of(worker).shards).run(Budget(clock, 10.0))
+
+    assert ("out of time", {queue_name: 8.0}) == (drain.reason, drain.predictions)
+    assert 8.0 == summary(drain)["queues"][queue_name]["predicted"]
+
+
+def test_a_drain_that_ends_otherwise_names_none(app: Lowkiq, queue_name: str) -> None:
+    """What is predicted is told where it decided."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(jobs_of("abc"))
+    drain = Drain(app.drainer, lambda: app.queue_of(worker).shards).run(Budget(app.drainer.clock, 10.0))
+
+    assert {} == drain.predictions
+    assert "predicted" not in summary(drain)["queues"][queue_name]

@@ -1,0 +1,109 @@
+"""`why` tells why: of what has failed the error and the next retry, of what is dead the cause."""
+
+import zlib
+from typing import Any
+
+from lowkiq_lambda import Batch, Lowkiq
+from lowkiq_lambda.presentation.diagnosis import Diagnosis
+from lowkiq_lambda.presentation.jobs import why
+from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
+from tests.kit.deaths import Mortal, outlive
+from tests.kit.handlers import Notes
+from tests.kit.workers import declare, jobs_of
+
+
+def handler(batch: Batch) -> None:
+    """Its ids are broken."""
+    for job_id in batch:
+        batch.fail(job_id, ValueError(f"{job_id} is broken"))
+
+
+def told(app: Lowkiq, worker: Any, job_id: str = "a") -> Diagnosis:
+    """The answer for the id."""
+    return why(app, worker, app.queries(worker).explain(job_id))
+
+
+def test_a_failed_job_tells_its_error_and_its_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Which error, how long ago, which retry of how many, and when."""
+    worker = declare(app, queue_name, handler, max_retry_count=3)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+    clock.advance(4.0)
+    first = told(app, worker).sentence
+    clock.advance(6.0)
+    due = told(app, worker)
+    app.drain()
+    clock.advance(5.0)
+
+    assert "It failed once (with a is broken, 4.0 s ago) and will be retried in 6.0 s: retry 1 of 3." == first
+    assert "It failed once (with a is broken, 10 s ago); this is retry 1 of 3." in due.more
+    assert (
+        "It failed twice (the last time with a is broken, 5.0 s ago) and will be retried in 15 s: retry 2 of 3."
+        == told(app, worker).sentence
+    )
+
+
+def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """All of its tries are counted, and the last error is named."""
+    worker = declare(app, queue_name, handler, max_retry_count=2)
+    worker.perform_async(jobs_of("a"))
+    for wait in (10.0, 20.0, 29.0):
+        app.drain()
+        clock.advance(wait)
+
+    assert (
+        "It has been in the morgue for 29 s: all 3 tries failed, the last one with "
+        "a is broken. It runs again only if an operator requeues it." == told(app, worker).sentence
+    )
+
+
+def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """With the error that it had before, if it had one."""
+    worker = declare(app, queue_name, handler)
+    worker.perform_async([*jobs_of("a"), {"id": "b", "delay": 60}])
+    app.drain()
+    clock.advance(1.0)
+    app.actions(worker).kill_all_failed_jobs()
+    app.actions(worker).bury(["b"], error="not wanted")
+
+    assert "an operator buried it; before, it had failed with a is broken." in told(app, worker).sentence
+    assert "an operator buried it before it had ever failed." in told(app, worker, "b").sentence
+
+
+def test_a_job_that_ended_its_process_tells_so(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Neither an error of its own nor an operator: its process died."""
+    mortal, notes = Mortal(app), Notes()
+    notes.then = lambda _batch: mortal.die()
+    worker = declare(app, queue_name, notes)
+    worker.perform_async(jobs_of("a"))
+    while mortal.drain() is None:
+        outlive(app, clock, worker)
+
+    assert ": the process died each time this job ran alone. It runs" in told(app, worker).sentence
+
+
+def test_a_later_failure_of_the_id_is_not_told_as_the_cause(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Where another payload of a dead id has failed since, both are told, each in its place."""
+    worker = declare(app, queue_name, handler, max_retry_count=1)
+    worker.perform_async([{"id": "a", "payload": 1}, {"id": "a", "payload": 2}])
+    for _ in range(2):
+        app.drain()
+        clock.advance(10.0)
+
+    answer = told(app, worker)
+
+    assert "this is retry 1 of 1." in " ".join(answer.more)
+    assert "Other payloads of this id were buried" in " ".join(answer.more)
+
+
+def test_an_error_is_read_by_the_codec_of_the_app(make_app: MakeApp, queue_name: str) -> None:
+    """As it is on each other page."""
+    app = make_app(
+        dump_error=lambda text: zlib.compress(text.encode()), load_error=lambda kept: zlib.decompress(kept).decode()
+    )
+    worker = declare(app, queue_name, handler)
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+
+    assert "with a is broken" in told(app, worker).sentence
