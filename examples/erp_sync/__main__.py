@@ -40,7 +40,10 @@ def _knobs(words: Sequence[str]) -> Knobs:
         else:
             text = f"{HELP[knob.name]} (default {knob.default})"
             parser.add_argument(name, type=type(knob.default), default=knob.default, help=text)
-    return Knobs(**vars(parser.parse_args(words)))
+    try:
+        return Knobs(**vars(parser.parse_args(words)))
+    except ValueError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -20,13 +20,25 @@ class Knobs:
     log: str = "build/erp_sync.log"
     serve: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse a run that could not begin or never end."""
+        if not 0 <= self.failures <= 1 / 2:
+            raise ValueError(f"--failures is a share from 0 to 0.5, and not {self.failures}")
+        for name in ("rate", "seconds", "orders", "products", "erp_rate"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"--{name.replace('_', '-')} must be above 0, and is {getattr(self, name)}")
+        for name in ("poison", "kills", "port"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"--{name} must be 0 or more, and is {getattr(self, name)}")
+
 
 HELP = {
     "rate": "changes a second in the shop",
     "seconds": "how long the shop goes on changing",
     "orders": "how many orders there are",
     "products": "how many products there are",
-    "failures": "share of the ERP's answers that fail, of those that are slow, and of order webhooks that are lost",
+    "failures": "share of the ERP's answers that fail, of those that are slow, of those that other users' requests "
+    "throttle, and of order webhooks that are lost",
     "erp_rate": "requests a second that the ERP serves; it answers 429 to more",
     "poison": "orders that the ERP can never take",
     "kills": "how often the web app is killed, with its daemon, and started again",

@@ -69,6 +69,18 @@ def test_a_seed_plans_the_same_changes_again() -> None:
     assert any(len(change.sent_at) > 1 for change in first)
 
 
+@pytest.mark.parametrize(
+    "knob", ["--failures=0.6", "--failures=-0.1", "--failures=nan", "--erp-rate=0", "--rate=0", "--poison=-1"]
+)
+def test_a_run_that_could_never_end_is_refused(tmp_path: Path, knob: str) -> None:
+    """With the knob's name, before anything starts."""
+    process = started(tmp_path, knob)
+    out, errors = process.communicate(timeout=60)
+
+    assert (2, "") == (process.returncode, out)
+    assert f"error: {knob.partition('=')[0]} " in errors
+
+
 def report(shop: Shop, erp: Erp, *morgue: dict[str, str]) -> Report:
     """What it says of them."""
     return Report(shop, erp, [order_id(0)], morgue, kills=0)
