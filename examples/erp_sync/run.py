@@ -72,7 +72,10 @@ class WebApp:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         with self._log.open("ab") as log:
-            return subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+            # In a session of its own: a signal to the whole group would end it before it stops its embedded server.
+            return subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=log, start_new_session=True
+            )
 
 
 def run(knobs: Knobs, stop: Event, say: Callable[[str], object]) -> Report:

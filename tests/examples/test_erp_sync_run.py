@@ -1,5 +1,6 @@
 """The example as one command: what a person sees who runs it."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from examples.erp_sync.report import Report
 from examples.erp_sync.shop import Shop, order_id, plan
 from tests.kit.daemons import ROOT, clean_environment
 from tests.kit.waiting import eventually
+from tests.local.children import lives
 
 SHORT = ("--port=0", "--seconds=2", "--rate=30", "--orders=30", "--products=11")
 
@@ -45,16 +47,19 @@ def test_the_erp_ends_with_what_the_shop_has(tmp_path: Path, kills: int) -> None
 
 
 def test_a_signal_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
-    """Neither the web app nor the embedded server goes on, and no file is left."""
+    """Also if the whole group gets it: neither the web app nor the embedded server goes on, and no file is left."""
     process = started(tmp_path, "--serve")
     try:
         eventually(lambda: list(tmp_path.glob("erp-sync-*/server.pid")), 60, "the embedded server")
-        process.send_signal(signal.SIGTERM)
+        (pid_file,) = tmp_path.glob("erp-sync-*/server.pid")
+        server = int(pid_file.read_text())
+        os.killpg(process.pid, signal.SIGTERM)
         process.communicate(timeout=60)
     finally:
         process.kill()
 
     assert 130 == process.returncode
+    assert not lives(server)
     assert [tmp_path / "log"] == list(tmp_path.iterdir())
 
 
