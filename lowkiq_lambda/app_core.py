@@ -80,6 +80,8 @@ class AppCore:
     def redis_url(self) -> str:
         """The URL of the server that the app uses; an embedded one runs from then on, until the process ends.
 
+        Of a client of one's own it says where that one connects to, without a password.
+
         Raises ConfigError, and EmbeddedServerError where that server does not start.
         """
         return self._parts.url

@@ -28,6 +28,7 @@ from lowkiq_lambda.protocols import (
     OnBuffered,
     OnLost,
     Overflow,
+    RedisPlug,
     StartDrain,
 )
 
@@ -190,6 +191,8 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     on_lost: OnLost = do_nothing
     """Called with jobs that were kept and then given up: as newer ones took their place, or the process ends."""
 
+    redis: RedisPlug | None = None
+    """A client of redis-py with `protocol=2`, or a function that makes one, in place of `redis_url`."""
     credentials: Credentials | None = None
     """Called for user and password whenever a connection signs in, in place of those in `redis_url`."""
 
@@ -241,6 +244,10 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
             value = getattr(self, field.name)
             if field.name in self.kinds() or value is field.default or callable(value):
                 continue
+            if field.name == "redis":
+                if hasattr(value, "execute_command"):
+                    continue
+                raise _refused("redis", value, "expected a client of redis-py, or a function that makes one")
             if field.name not in _EVENTS:
                 raise _refused(field.name, value, "expected something that can be called")
             if not isinstance(value, list | tuple) or not all(map(callable, value)):
@@ -248,6 +255,9 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         self._check_together()
 
     def _check_together(self) -> None:
+        if self.redis is not None and (self.redis_url is not None or self.credentials is not None):
+            also = "credentials" if self.redis_url is None else "redis_url"
+            raise _refused("redis", self.redis, f"it knows its server, and {also} is given too: take one away")
         if self.node_number >= self.number_of_nodes:
             nodes = f"nodes count from 0 to number_of_nodes - 1, and number_of_nodes={self.number_of_nodes}"
             raise _refused("node_number", self.node_number, nodes)
@@ -265,6 +275,8 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
     @classmethod
     def from_env(cls, environ: Mapping[str, str], **overrides: Any) -> Self:  # noqa: ANN401 - any setting
         """The settings of `LOWKIQ_…` variables, with `overrides` before them; `REDIS_URL` serves for the URL too."""
+        if overrides.get("redis") is not None:
+            overrides.setdefault("redis_url", None)
         url = environ.get("REDIS_URL")
         if url and "redis_url" not in overrides and not environ.get("LOWKIQ_REDIS_URL", "").strip():
             logger.info("Redis is that of REDIS_URL, as LOWKIQ_REDIS_URL is not set")
@@ -272,8 +284,17 @@ class Config(PlainSettings, frozen=True, kw_only=True, eq=False):
         return super().from_env(environ, **overrides)
 
     def evolve(self, **changes: Any) -> Self:  # noqa: ANN401 - any setting
-        """The same settings with some changed, checked again."""
+        """The same settings with some changed, checked again; a server that is named anew replaces the one before."""
+        if changes.get("redis") is not None:
+            changes = {"redis_url": None, "credentials": None, **changes}
+        elif changes.get("redis_url") is not None:
+            changes = {"redis": None, **changes}
         return msgspec.structs.replace(self, **changes)
+
+    @property
+    def names_server(self) -> bool:
+        """Whether they say which Redis is used."""
+        return self.redis_url is not None or self.redis is not None
 
     @property
     def lease_timeout(self) -> float:
@@ -330,7 +351,7 @@ def _refused(name: str, value: object, why: str, shown_name: str | None = None) 
 def _shown(name: str, value: object) -> str:
     if name == "redis_url":
         return repr(without_password(value)) if isinstance(value, str) else f"<{type(value).__name__}>"
-    if name == "credentials":
+    if name in {"credentials", "redis"}:
         return f"<{type(value).__name__}>"
     if name.endswith(_SECRET) or (isinstance(value, str) and _MAY_BE_SECRET.search(value)):
         return "***"

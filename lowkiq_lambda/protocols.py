@@ -58,6 +58,17 @@ class Scheduler(Protocol):
         ...
 
 
+class RedisClient(Protocol):
+    """A client of redis-py: `redis.Redis`, also one that a `Sentinel` made, or `redis.cluster.RedisCluster`."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as redis-py has it
+        """Send a command, and wait for its answer."""
+        ...
+
+
+RedisPlug: TypeAlias = RedisClient | Callable[[], RedisClient]
+"""A client, or what makes one: up to three times in a process, as pushes, drains and notifications have one each."""
+
 Credentials: TypeAlias = Callable[[], tuple[str, str]]
 """User and password, asked for whenever a connection to the server signs in; the user may be empty.
 

@@ -88,7 +88,7 @@ class Parts:
         with self._lock:
             if self._url is None:
                 # Found once: the folder of an embedded server may depend on the current one.
-                self._url = _server_url(self.config)
+                self._url = _server_url(self.config) if self.config.redis is None else self._given_place()
             return self._url
 
     @property
@@ -168,7 +168,8 @@ class Parts:
         if self.redelivery:
             self.redelivery.give_up()
         self.drop_drainer()
-        for backend in self.opened:
+        # A client of one's own may have other users.
+        for backend in self.opened if self.config.redis is None else ():
             backend.client.close()
 
     @property
@@ -180,6 +181,11 @@ class Parts:
 
                 self._inspector = Inspector(self.backend, self.config)
             return self._inspector
+
+    def _given_place(self) -> str:
+        from lowkiq_lambda.store.server.given_client import place_of  # noqa: PLC0415 - imported lazily: a plug
+
+        return place_of(self.backend.client)
 
     def _new_push_client(self, name: str, queue: Queue) -> "PushClient":
         from lowkiq_lambda.push.client import PushClient  # noqa: PLC0415 - drains that push nothing start without it
@@ -217,12 +223,13 @@ class Parts:
         """So many connections at most, whose calls wait `timeout` seconds for an answer."""
         config, clock = self.config, self.clock
         client = connect(
-            self.url,
+            self.url if config.redis is None else "",
             max_connections=connections,
             timeout=timeout,
             pool_timeout=config.pool_timeout,
             credentials=config.credentials,
             clock=clock,
+            given=config.redis,
         )
         # Spreads attempts in time, protects nothing.
         rng = Random()  # noqa: S311 - as said above

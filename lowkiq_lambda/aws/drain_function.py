@@ -142,7 +142,11 @@ def _run(warm: Environment, drain: Drain, budget: Budget) -> None:
 
     config = warm.app.config
     subscription = Notifications(
-        warm.app.redis_url, drain.shards, timeout=config.redis_timeout, credentials=config.credentials
+        warm.app.redis_url,
+        drain.shards,
+        timeout=config.redis_timeout,
+        credentials=config.credentials,
+        given=config.redis,
     )
     Linger(subscription).run(drain, budget)
 

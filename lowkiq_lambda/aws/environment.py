@@ -94,10 +94,15 @@ def _warn_of_unknown_variables() -> None:
 def find_redis(app: Lowkiq, settings: Settings) -> None:
     """Tell the app where its Redis is, and how to sign in, as the settings say. Raises ConfigError."""
     # An app without settings of its own has read them there, with the rest of the environment.
-    if (settings.redis_secret_arn or settings.redis_iam_user) and not app.reads_environment:
+    if (
+        (settings.redis_secret_arn or settings.redis_iam_user)
+        and app.config.redis is None
+        and not app.reads_environment
+    ):
         from lowkiq_lambda.aws.redis_server import redis_settings  # noqa: PLC0415 - only where it is asked for
 
         app.configure(**redis_settings(settings))
-    if app.config.redis_url is None:
+    if not app.config.names_server:
         raise ConfigError("No Redis is named: set LOWKIQ_REDIS_URL or LOWKIQ_REDIS_SECRET_ARN.", setting="redis_url")
-    _ = app.redis_url  # refused here where it is for development
+    if app.config.redis is None:
+        _ = app.redis_url  # refused here where it is for development

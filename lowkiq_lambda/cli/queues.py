@@ -56,7 +56,7 @@ class NamedQueue(NamedTuple):
 def app_of(named: str | None) -> Lowkiq:
     """The app that is named, on the embedded server where it names none, as `lowkiq run` has it. Raises LowkiqError."""
     app = load_app(app_spec(named, os.environ))
-    if app.config.redis_url is None:
+    if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
         app.configure(redis_url=EMBEDDED)
     if is_embedded(app.config.redis_url):

@@ -117,7 +117,7 @@ def _run_app(spec: str, options: RunOptions) -> int:
     folder = server_for(app, options.data_dir, Path(tempfile.gettempdir()))
     config = app.config
     with dashboard:
-        if named is None:
+        if named is None and config.redis is None:
             logger.warning("no Redis is named; other programs use this server after: export %s", _variable_for(folder))
         logger.info(
             "daemon",

@@ -59,7 +59,8 @@ def check_up(app: Lowkiq, more: Iterable[Finding] = ()) -> CheckUp:
 
 def _source(app: Lowkiq, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Where the address comes from, if it is from a variable that other programs read, too."""
-    if app.config.redis_url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
+    url = app.config.redis_url
+    if url and url == environ.get("REDIS_URL") and not environ.get(variable_of("redis_url"), "").strip():
         says = "the server is that of REDIS_URL, which may be the cache of other programs"
         advice = f"If it is, set {variable_of('redis_url')}."
         yield Finding(section="server", check="address", mark="ok", says=says, advice=advice)

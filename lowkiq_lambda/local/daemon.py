@@ -229,7 +229,11 @@ class Daemon:
                 drainer=self._app.drainer,
                 boards=boards,
                 subscription=Notifications(
-                    self._app.redis_url, shards, timeout=config.redis_timeout, credentials=config.credentials
+                    self._app.redis_url,
+                    shards,
+                    timeout=config.redis_timeout,
+                    credentials=config.credentials,
+                    given=config.redis,
                 ),
                 outage=outage,
                 poll_interval=config.poll_interval,

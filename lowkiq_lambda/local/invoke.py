@@ -61,8 +61,9 @@ def play(spec: str, function: Function, event: object, timeout: float, data_dir:
     if not any(os.environ.get(name) for name in _SECRETS):
         app = load_app(spec)
         server_for(app, data_dir, Path(tempfile.gettempdir()))
-        # Found before this plays Lambda, where the embedded server is refused.
-        os.environ["LOWKIQ_REDIS_URL"] = app.redis_url
+        if app.config.redis is None:
+            # Found before this plays Lambda, where the embedded server is refused.
+            os.environ["LOWKIQ_REDIS_URL"] = app.redis_url
     os.environ.setdefault("AWS_LAMBDA_FUNCTION_NAME", f"lowkiq-{function}")
     return _invoke(function, event, timeout)
 

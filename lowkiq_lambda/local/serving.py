@@ -15,10 +15,10 @@ def server_for(app: Lowkiq, data_dir: Path | None, default: Path) -> Path:
     Raises ConfigError and EmbeddedServerError.
     """
     url = app.config.redis_url
-    if url is None:
+    if not app.config.names_server:
         refuse_in_deployment("No Redis is named", os.environ)
         app.configure(redis_url=EMBEDDED)
-    if data_dir is not None and (url is None or is_embedded(url)):
+    if data_dir is not None and app.config.redis is None and (url is None or is_embedded(url)):
         app.configure(data_dir=str(data_dir.absolute()))
-    embedded = attached(app.redis_url)
+    embedded = attached(app.redis_url) if app.config.redis is None else None
     return embedded.data_dir if embedded else data_dir or default

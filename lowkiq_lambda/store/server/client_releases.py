@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import redis.connection
 from redis import BlockingConnectionPool, Connection
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -25,6 +26,12 @@ _WAITS_FOR_RESPONSES: Final = "timeout" in (Connection.read_response.__kwdefault
 _COUNTS_BY_RETRY: Final = hasattr(Retry, "get_retries")  # since 6.0
 # Until 5.3 it wants a name, of which nothing comes; since then it wants none, and says so by a decorator.
 _NOTHING: Final = () if hasattr(BlockingConnectionPool.get_connection, "__wrapped__") else ("",)
+
+
+def protocol_of(options: Mapping[str, Any]) -> int:
+    """The version of the protocol that a connection with these options speaks: by default 3 since 8.0."""
+    chosen: Any = options.get("protocol") or getattr(redis.connection, "DEFAULT_RESP_VERSION", 2)
+    return int(chosen)
 
 
 def name_options() -> dict[str, Any]:

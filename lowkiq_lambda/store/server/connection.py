@@ -7,6 +7,7 @@ What redis-py does before it sends stays: an idle connection that the other side
 import os
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ from redis.retry import Retry
 
 from lowkiq_lambda.clock import Clock, SystemClock
 from lowkiq_lambda.errors import ConfigError
-from lowkiq_lambda.protocols import Credentials
+from lowkiq_lambda.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.address import Address, parse_address
 from lowkiq_lambda.store.server.client_releases import (
     pools_with,
@@ -33,7 +34,19 @@ from lowkiq_lambda.store.server.pool import FreeConnections, Pool, socket_option
 SingleClient: TypeAlias = redis.Redis
 ClusterClient: TypeAlias = RedisCluster
 Client: TypeAlias = SingleClient | ClusterClient
-Subscription: TypeAlias = Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A connection that hears messages, and nothing else, until it is ended."""
+
+    connection: Connection
+    pool: redis.ConnectionPool
+
+    def end(self) -> None:
+        """Close it, and give its place in the pool back."""
+        self.connection.disconnect()
+        self.pool.release(self.connection)
 
 
 def connect(  # noqa: PLR0913 - all of it by keyword
@@ -45,8 +58,9 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     client_name: str | None = None,
     credentials: Credentials | None = None,
     clock: Clock | None = None,
+    given: RedisPlug | None = None,
 ) -> Client:
-    """A client for the URL's server, to be shared by threads.
+    """A client for the URL's server, to be shared by threads; or the `given` one, where nothing but these limits count.
 
     A call waits at most `timeout` for its answer, and before that `pool_timeout` for one of
     `max_connections` (to each node, in a cluster). A server or Sentinel is connected to at the first call; a
@@ -57,6 +71,10 @@ def connect(  # noqa: PLR0913 - all of it by keyword
     password to each connection, also when it is opened anew, which happens before it is twelve hours old by the
     `clock`; those of Sentinels stand in the URL.
     """
+    if given is not None:
+        from lowkiq_lambda.store.server.given_client import given_client  # noqa: PLC0415 - imported lazily: a plug
+
+        return given_client(given, connections=max_connections, timeout=timeout)
     address = parse_address(url)
     _check_files(address)
     options = {
@@ -88,9 +106,15 @@ def subscribe(client: Client, channels: Iterable[bytes]) -> Subscription:
     if isinstance(client, ClusterClient):
         # Spreads load, protects nothing.
         client = client.get_redis_connection(random.choice(client.get_primaries()))  # noqa: S311 - as said above
-    connection = take_connection(client.connection_pool)
-    connection.send_command("SUBSCRIBE", *channels)
-    return connection
+    subscription = Subscription(take_connection(client.connection_pool), client.connection_pool)
+    # What a client of one's own may ask for: a PING whose answer would be taken for a message.
+    subscription.connection.health_check_interval = 0
+    try:
+        subscription.connection.send_command("SUBSCRIBE", *channels)
+    except BaseException:
+        subscription.end()
+        raise
+    return subscription
 
 
 def _login(address: Address, credentials: Credentials | None, clock: Clock) -> dict[str, Any]:

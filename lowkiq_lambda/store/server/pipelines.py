@@ -15,7 +15,7 @@ from redis.exceptions import AskError, ClusterDownError, ResponseError, SlotNotC
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from lowkiq_lambda.store.server.client_releases import next_response
+from lowkiq_lambda.store.server.client_releases import next_response, take_connection
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def stream(client: redis.Redis, commands: Iterable[Command]) -> Generator[Any]:
 
     try:
         # In here: what interrupts this right after (a signal) must not take the connection from the pool for good.
-        connection = client.connection_pool.get_connection()
+        connection = take_connection(client.connection_pool)
         # The client's own ways to pack and send commands, or a pipeline, take several times as long.
         connection.send_packed_command(parts())
         while left:
@@ -108,7 +108,7 @@ def ask(client: redis.Redis, command: Command) -> Any:  # noqa: ANN401 - the ans
     connection: redis.Connection | None = None
     try:
         # In here, as in `stream`.
-        connection = client.connection_pool.get_connection()
+        connection = take_connection(client.connection_pool)
         connection.send_packed_command((_packed(command),))
         return _answer(connection)
     except BaseException:

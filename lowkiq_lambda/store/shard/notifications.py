@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from lowkiq_lambda.clock import at_most
 from lowkiq_lambda.errors import BackendUnavailable
-from lowkiq_lambda.protocols import Credentials
+from lowkiq_lambda.protocols import Credentials, RedisPlug
 from lowkiq_lambda.store.server.connection import Client, Subscription, connect, subscribe
 from lowkiq_lambda.store.server.faults import REDIS_ERRORS, translate, translated
 from lowkiq_lambda.store.server.pipelines import next_message
@@ -36,9 +36,16 @@ class Notifications:
     """Subscribes to the channels of these shards' queues. For one thread."""
 
     def __init__(
-        self, url: str, shards: Iterable[ShardRef], *, timeout: float, credentials: Credentials | None = None
+        self,
+        url: str,
+        shards: Iterable[ShardRef],
+        *,
+        timeout: float,
+        credentials: Credentials | None = None,
+        given: RedisPlug | None = None,
     ) -> None:
         self._url = url
+        self._given = given
         self._timeout = timeout
         self._credentials = credentials
         self._shards = _by_channel(shards)
@@ -61,6 +68,7 @@ class Notifications:
             timeout=self._timeout,
             pool_timeout=self._timeout,
             credentials=self._credentials,
+            given=self._given,
         )
         with translated():
             self._subscription = subscribe(self._client, self._shards)
@@ -85,8 +93,8 @@ class Notifications:
     def close(self) -> None:
         """Let the connection go; `open` makes another."""
         if self._subscription is not None:
-            self._subscription.disconnect()
-        if self._client is not None:
+            self._subscription.end()
+        if self._client is not None and self._given is None:
             self._client.close()
         self._subscription = self._client = None
 
@@ -101,7 +109,7 @@ class Notifications:
     def _next(self, seconds: float) -> list[bytes] | None:
         if self._subscription is None:
             raise BackendUnavailable("The subscription is not open.")
-        message = next_message(self._subscription, at_most(seconds))
+        message = next_message(self._subscription.connection, at_most(seconds))
         if message is not None:
             self._heard_at, self._asked_at = monotonic(), None
         return message
@@ -128,7 +136,7 @@ class Notifications:
                 raise BackendUnavailable("The server does not answer on the connection of notifications.")
         elif monotonic() - self._heard_at > SILENCE:
             self._asked_at = monotonic()
-            self._subscription.send_command("PING")
+            self._subscription.connection.send_command("PING")
 
 
 def _by_channel(shards: Iterable[ShardRef]) -> dict[bytes, dict[int, ShardRef]]:
