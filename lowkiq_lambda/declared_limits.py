@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lowkiq_lambda.errors import DeclarationError
 from lowkiq_lambda.job import is_number
 from lowkiq_lambda.rate import Rate
-from lowkiq_lambda.worker import HOME
+from lowkiq_lambda.worker import HOME, queues_before
 
 if TYPE_CHECKING:
     from lowkiq_lambda.worker import Worker
@@ -24,7 +24,9 @@ def check_limits(worker: "type[Worker[Any]]") -> None:
         check_max_running(f"{name}.max_running", worker.max_running)
     if worker.rate is not None:
         check_rate(f"{name}.rate", worker.rate)
-    _check_names(name, worker.waits_for)
+    _check_names(f"{name}.waits_for", worker.waits_for)
+    if worker.block_except is not None:
+        _check_names(f"{name}.block_except", worker.block_except)
     weight: object = worker.weight
     if not is_number(weight) or not LEAST_WEIGHT <= worker.weight <= MOST_WEIGHT:
         raise DeclarationError(
@@ -60,28 +62,31 @@ def check_rate(where: str, value: object) -> None:
 
 def check_waits(worker: "type[Worker[Any]]", others: "Iterable[type[Worker[Any]]]") -> None:
     """Refuses, with DeclarationError, a worker that would wait for itself, directly or by way of other workers."""
-    waits = {other.queue_name: other.waits_for for other in (*others, worker)}
+    workers = [*others, worker]
+    waits = {other.queue_name: queues_before(other, workers) for other in workers}
     if cycle := _cycle_through(worker.queue_name, waits):
         path = " waits for ".join(repr(name) for name in cycle)
-        raise DeclarationError(f"{worker.__name__}.waits_for would never let it run: {path}.")
+        field = "waits_for" if all(other.block_except is None for other in workers) else "waits_for and block_except"
+        raise DeclarationError(f"{worker.__name__}.{field} would never let it run: {path}.")
 
 
 def check_waited_for(workers: "Iterable[type[Worker[Any]]]") -> None:
     """Refuses, with DeclarationError, a wait for a queue that the app does not declare."""
     declared = {worker.queue_name: worker for worker in workers}
     for worker in declared.values():
-        if unknown := [name for name in worker.waits_for if name not in declared]:
-            raise DeclarationError(
-                f"{worker.__name__}.waits_for names {unknown[0]!r}, and the app declares no such queue: it has "
-                f"{', '.join(declared)}."
-            )
+        for field, names in (("waits_for", worker.waits_for), ("block_except", worker.block_except or ())):
+            if unknown := [name for name in names if name not in declared]:
+                raise DeclarationError(
+                    f"{worker.__name__}.{field} names {unknown[0]!r}, and the app declares no such queue: it has "
+                    f"{', '.join(declared)}."
+                )
 
 
-def _check_names(name: str, names: object) -> None:
+def _check_names(where: str, names: object) -> None:
     if isinstance(names, str):
-        raise DeclarationError(f"{name}.waits_for must be a tuple of queue names: write ({names!r},).")
+        raise DeclarationError(f"{where} must be a tuple of queue names: write ({names!r},).")
     if not isinstance(names, tuple) or not all(isinstance(one, str) and one for one in names):
-        raise DeclarationError(f"{name}.waits_for must be a tuple of queue names, not {names!r}.")
+        raise DeclarationError(f"{where} must be a tuple of queue names, not {names!r}.")
 
 
 def _cycle_through(queue_name: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:

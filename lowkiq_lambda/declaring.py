@@ -117,7 +117,7 @@ def _check_among(worker: type[Worker[Any]], others: Sequence[type[Worker[Any]]])
                 f"{worker.__name__} and {other.__name__} are both declared for the queue {worker.queue_name!r}: "
                 "give one of them another queue_name."
             )
-    if worker.waits_for:
+    if worker.waits_for or any(one.block_except is not None for one in (worker, *others)):
         from lowkiq_lambda.declared_limits import check_waits  # noqa: PLC0415 - imported lazily: cold start
 
         check_waits(worker, others)
@@ -125,7 +125,7 @@ def _check_among(worker: type[Worker[Any]], others: Sequence[type[Worker[Any]]])
 
 def check_together(workers: Sequence[type[Worker[Any]]]) -> None:
     """Refuses, with DeclarationError, what the workers of an app say about each other and cannot be."""
-    if any(worker.waits_for for worker in workers):
+    if any(worker.waits_for or worker.block_except for worker in workers):
         from lowkiq_lambda.declared_limits import check_waited_for  # noqa: PLC0415 - imported lazily: cold start
 
         check_waited_for(workers)

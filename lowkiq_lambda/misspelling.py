@@ -23,6 +23,7 @@ _OPTIONS: Final[Mapping[str, type]] = {
     "max_running": int,
     "rate": Rate,
     "waits_for": tuple,
+    "block_except": tuple,
     "weight": float,
     "tenants": str,
     "tenant_rate": Rate,

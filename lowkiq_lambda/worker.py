@@ -97,6 +97,9 @@ class Worker(Generic[Q]):
     """How many ids may begin in any so many seconds, by all processes together; None for no such limit."""
     waits_for: ClassVar[tuple[str, ...]] = ()
     """Names of queues: while a shard of one of them is visited, no visit of this queue begins."""
+    block_except: ClassVar[tuple[str, ...] | None] = None
+    """While a shard of this queue is visited, no visit of any other queue of the app begins, but for these; None blocks
+    nothing."""
     weight: ClassVar[float] = 1.0
     """How much the lag of its shards counts where shards of several queues have work; 0.001 to 1,000."""
     tenants: ClassVar[Literal["spread", "home"] | None] = None
@@ -336,6 +339,7 @@ class WorkerOptions(TypedDict, total=False):
     max_running: int | None
     rate: "Rate | None"
     waits_for: tuple[str, ...]
+    block_except: tuple[str, ...] | None
     weight: float
     tenants: Literal["spread", "home"] | None
     tenant_rate: "Rate | None"
@@ -345,13 +349,27 @@ class WorkerOptions(TypedDict, total=False):
 
 HOME: Final = "home"
 LATEST: Final = "latest"
-LIMITS: Final = ("max_running", "rate", "waits_for", "weight", "tenants", "tenant_rate")
+LIMITS: Final = ("max_running", "rate", "waits_for", "block_except", "weight", "tenants", "tenant_rate")
 """The fields that limit a queue, or rank it among others."""
 
 
 def has_limits(worker: type[Worker[Any]]) -> bool:
     """Whether it declares anything about limits."""
     return any(getattr(worker, field) is not getattr(Worker, field) for field in LIMITS)
+
+
+def queues_before(worker: type[Worker[Any]], others: "Iterable[type[Worker[Any]]] | None" = None) -> tuple[str, ...]:
+    """The queues that it waits for: those that it names, and those of `others`, or of its app, that block it."""
+    if others is None:
+        others = worker.app.workers if worker.app else ()
+    name, named = worker.queue_name, worker.waits_for
+    blocking = (other.queue_name for other in others if blocks(other, name) and other.queue_name not in named)
+    return (*named, *blocking)
+
+
+def blocks(worker: type[Worker[Any]], queue_name: str) -> bool:
+    """Whether that queue waits while the worker's is visited, as the worker says."""
+    return worker.block_except is not None and queue_name not in (worker.queue_name, *worker.block_except)
 
 
 def worker_of(declared: "type[Worker[Any]] | FunctionWorker[Any]") -> type[Worker[Any]]:

@@ -13,6 +13,7 @@ from lowkiq_lambda.process_views import Process
 from lowkiq_lambda.store.inspect.looking import LookingBackend
 from lowkiq_lambda.store.inspect.processes import Processes
 from lowkiq_lambda.store.shard.state import ProbeResult, probe_each
+from lowkiq_lambda.worker import queues_before
 
 BEATS: Final = 3.0
 """So many beats may be missing."""
@@ -69,7 +70,8 @@ def _waiting(app: Lowkiq, backend: LookingBackend) -> list[ProbeResult]:
     shards = [
         shard
         for name, queue in app.queues.items()
-        if not (queue.worker.max_running or queue.worker.rate or queue.worker.waits_for or queue.worker.tenant_rate)
+        if not (queue.worker.max_running or queue.worker.rate or queue.worker.tenant_rate)
+        and not queues_before(queue.worker)
         for shard in app.queues[name].shards
     ]
     probed = probe_each(backend, shards, RETRY_FOR) if shards else []

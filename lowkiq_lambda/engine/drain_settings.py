@@ -19,7 +19,7 @@ from lowkiq_lambda.engine.survivors import CRASHED
 from lowkiq_lambda.protocols import LoadPayload, ServerMiddleware, SettledEvent, compose
 from lowkiq_lambda.store.shard.codec import load_json
 from lowkiq_lambda.store.shard.session import LeaseSettings, MorgueLimits
-from lowkiq_lambda.worker import Worker, is_coroutine
+from lowkiq_lambda.worker import Worker, is_coroutine, queues_before
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.slot_pool import SlotPool
@@ -97,8 +97,9 @@ class DrainSettingsFactory:
 
     def _limits_for(self, worker: type[Worker[Any]]) -> "Limits | None":
         # Where others wait for the queue its visits have places, so that they are seen.
-        is_awaited = any(worker.queue_name in queue.worker.waits_for for queue in self._queues.values())
-        if worker.max_running is None and worker.rate is None and not (worker.waits_for or is_awaited):
+        workers = [queue.worker for queue in self._queues.values()]
+        is_awaited = any(worker.queue_name in queues_before(other, workers) for other in workers)
+        if worker.max_running is None and worker.rate is None and not (queues_before(worker, workers) or is_awaited):
             return None
         from lowkiq_lambda.engine.admission import limits_of  # noqa: PLC0415 - only limited queues have a use for it
 

@@ -28,7 +28,7 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.store.shard.state import ProbeResult, probe, probe_each
-from lowkiq_lambda.worker import is_coroutine
+from lowkiq_lambda.worker import is_coroutine, queues_before
 
 if TYPE_CHECKING:
     from lowkiq_lambda.engine.admission import Admission
@@ -288,7 +288,7 @@ class Drainer:
 
         ttl = settings.lease.ttl
         place = PlaceSession(self._backend, shard, nonce, settings.limits or NO_LIMITS, ttl)
-        return Admission(place, budget, ttl, settings.ids_in, settings.worker.waits_for)
+        return Admission(place, budget, ttl, settings.ids_in, queues_before(settings.worker))
 
     def _tell_settled(self, event: SettledEvent) -> None:
         self.history.note(event)

@@ -8,7 +8,7 @@ from lowkiq_lambda.limit_views import LimitsView
 from lowkiq_lambda.presentation.formatting import duration, exact
 from lowkiq_lambda.rate import Rate
 from lowkiq_lambda.views import JobExplanation
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.worker import Worker, queues_before
 
 _NAMED: Final = 10
 """So many shards are named, and of the others their number is said."""
@@ -25,7 +25,7 @@ class Limited(NamedTuple):
 
 def limits_of(app: AppOperations, worker: type[Worker[Any]], situation: JobExplanation) -> LimitsView | None:
     """The limits of the job's queue; None if neither code nor an operator has set any."""
-    if worker.max_running is None and worker.rate is None and not worker.waits_for and not situation.limited:
+    if worker.max_running is None and worker.rate is None and not queues_before(worker) and not situation.limited:
         return None
     return app.limits(worker).explain()
 

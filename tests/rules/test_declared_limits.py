@@ -7,6 +7,7 @@ import pytest
 
 import lowkiq_lambda
 from lowkiq_lambda import DeclarationError, Lowkiq, Rate, Worker
+from lowkiq_lambda.worker import queues_before
 
 
 def declare(app: Lowkiq, name: str = "Odd", **body: Any) -> type[Worker]:
@@ -33,6 +34,8 @@ def refusal(app: Lowkiq, **body: Any) -> str:
         ("waits_for", "Imports", "Odd.waits_for must be a tuple of queue names: write ('Imports',)."),
         ("waits_for", ["Imports"], "Odd.waits_for must be a tuple of queue names, not ['Imports']."),
         ("waits_for", (1,), "Odd.waits_for must be a tuple of queue names, not (1,)."),
+        ("block_except", "Imports", "Odd.block_except must be a tuple of queue names: write ('Imports',)."),
+        ("block_except", True, "Odd.block_except must be a tuple of queue names, not True."),
         ("weight", 0, "Odd.weight must be a number from 0.001 to 1,000, not 0."),
         ("weight", math.inf, "Odd.weight must be a number from 0.001 to 1,000, not inf."),
         ("weight", math.nan, "Odd.weight must be a number from 0.001 to 1,000, not nan."),
@@ -97,6 +100,7 @@ def test_limits_are_taken(app: Lowkiq) -> None:
         ("max_runing", 3, "max_running"),
         ("rates", Rate(1, per=1), "rate"),
         ("wait_for", ("Imports",), "waits_for"),
+        ("blocks_except", ("Imports",), "block_except"),
         ("weights", 2.0, "weight"),
         ("tenant", "home", "tenants"),
         ("tenants_rate", Rate(1, per=1), "tenant_rate"),
@@ -115,6 +119,29 @@ def test_x32_nothing_waits_for_itself(app: Lowkiq) -> None:
     declare(app, "C", waits_for=("D",))
 
     assert "'D' waits for 'A' waits for 'C' waits for 'D'." in refusal(app, queue_name="D", waits_for=("E", "A"))
+
+
+def test_x32_of_two_queues_that_block_each_other_one_has_to_except_the_other(app: Lowkiq) -> None:
+    """X-32: else none would ever run; those that name each other are a group for which all the rest waits."""
+    declare(app, "A", block_except=("B",))
+
+    why = refusal(app, queue_name="C", block_except=())
+    assert "Odd.waits_for and block_except would never let it run: 'C' waits for 'A' waits for 'C'." == why
+    assert "'C' waits for 'A' waits for 'C'." in refusal(app, queue_name="C", block_except=("B",))
+    declare(app, "B", block_except=("A",))
+    declare(app, "D")
+    assert [("A", ()), ("B", ()), ("D", ("A", "B"))] == [
+        (worker.queue_name, queues_before(worker)) for worker in app.workers
+    ]
+
+
+def test_x32_an_unknown_exception_is_refused(app: Lowkiq) -> None:
+    """X-32: a misspelt one would wait, and nobody would be told."""
+    declare(app, "B", block_except=("Aa",))
+    declare(app, "A")
+
+    with pytest.raises(DeclarationError, match=r"B\.block_except names 'Aa', and the app declares no such queue"):
+        app.drain()
 
 
 def test_x32_a_wait_for_an_unknown_queue_is_refused(app: Lowkiq) -> None:

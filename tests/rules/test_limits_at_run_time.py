@@ -175,6 +175,37 @@ def test_x32_nothing_begins_while_the_queue_before_it_is_visited(app: Lowkiq, qu
     }
 
 
+@pytest.mark.parametrize("order", ["the blocking one first", "the blocking one last"])
+def test_x32_all_queues_but_its_exceptions_wait_for_one_that_blocks(app: Lowkiq, queue_name: str, order: str) -> None:
+    """X-32: whichever is declared first; what is excepted runs meanwhile, and the others when nobody visits it."""
+    seen: dict[str, list[str]] = {"payments": [], "alerts": [], "mails": []}
+    told: list[tuple[str, str, list[str]]] = []
+
+    def paying(batch: Batch) -> None:
+        seen["payments"] += batch
+        told.extend((name, visit(app, workers[name]).reason, [*seen[name]]) for name in ("alerts", "mails"))
+
+    fields: dict[str, Any] = {
+        "payments": (paying, {"block_except": (f"{queue_name}-alerts",), "shards_count": 1, "batch_size": 3}),
+        "alerts": (seen["alerts"].extend, {"shards_count": 1, "batch_size": 3}),
+        "mails": (seen["mails"].extend, {"shards_count": 1, "batch_size": 3}),
+    }
+    names = [*fields] if order == "the blocking one first" else [*reversed(fields)]
+    workers = {name: declare(app, f"{queue_name}-{name}", fields[name][0], **fields[name][1]) for name in names}
+    for worker in workers.values():
+        worker.perform_async(jobs_of("abc"))
+    visit(app, workers["payments"])
+    views = {name: app.limits(worker).explain() for name, worker in workers.items()}
+    waits = {name: [wait.queue_name for wait in view.waits_for] for name, view in views.items()}
+    drain(app)
+
+    (alerts, mails) = told
+    assert ("alerts", ["a", "b", "c"]) == (alerts[0], sorted(alerts[2]))
+    assert ("mails", "limited", []) == mails
+    assert {"payments": [], "alerts": [], "mails": [f"{queue_name}-payments"]} == waits
+    assert {name: ["a", "b", "c"] for name in fields} == {name: sorted(ids) for name, ids in seen.items()}
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_x32_a_visit_that_runs_makes_way_for_the_queue_before_it(
     app: Lowkiq, clock: ManualClock, queue_name: str, concurrency: int

@@ -8,7 +8,7 @@ import msgspec
 from lowkiq_lambda.store.inspect.limits import QueueLimits
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics, QueueMetrics
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.worker import Worker, queues_before
 
 Counted = TypeVar("Counted", bound=Metrics)
 
@@ -33,7 +33,7 @@ def apart(
 def _may_wait(worker: type[Worker[Any]] | None, metrics: Metrics) -> bool:
     if worker is None or not metrics.lag:
         return False
-    return bool(metrics.limited or worker.max_running is not None or worker.rate is not None or worker.waits_for)
+    return bool(metrics.limited or worker.max_running is not None or worker.rate is not None or queues_before(worker))
 
 
 def _told(reader: ShardReader, worker: type[Worker[Any]] | None, metrics: Counted) -> Counted:

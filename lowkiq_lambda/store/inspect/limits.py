@@ -14,7 +14,7 @@ from lowkiq_lambda.store.shard.admitting import visits_running
 from lowkiq_lambda.store.shard.keys import LIMITS, QueueRef, notification_channel
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.store.shard.scripts import Argument, ReplyShape, StatusReply, script
-from lowkiq_lambda.worker import Worker
+from lowkiq_lambda.worker import Worker, queues_before
 
 _AS_BEFORE: Final[Any] = object()
 """For a limit that a call does not name."""
@@ -115,7 +115,7 @@ class QueueLimits:
             line=tuple(map(int, reply.line)),
             ids_left=int(reply.left) if reply.left != b"" else None,
             next_id_at=float(reply.next_at) if reply.next_at and not reply.left else None,
-            waits_for=tuple(map(self._wait, self._worker.waits_for)),
+            waits_for=tuple(map(self._wait, queues_before(self._worker))),
             undone=tuple(index for index, is_marked in enumerate(marks) if is_marked != bool(reply.is_set)),
         )
 
@@ -130,7 +130,7 @@ class QueueLimits:
         reply = self._reply()
         if reply.most and len(reply.taken) >= float(reply.most):
             return 0.0
-        if reply.left == 0 or any(wait.running for wait in map(self._wait, self._worker.waits_for)):
+        if reply.left == 0 or any(wait.running for wait in map(self._wait, queues_before(self._worker))):
             return 0.0
         return max(0.0, float(reply.now) - float(reply.last)) if reply.last else None
 
