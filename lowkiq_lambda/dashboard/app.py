@@ -149,7 +149,7 @@ def _pages(site: Site) -> list[BaseRoute]:
         post(site, "/actions/limits", _page("limits", "act")),
         get(site, "/actions/tenant", knowing("queue tenant do seconds length", _page("tenants", "ask"))),
         post(site, "/actions/tenant", _page("tenants", "act")),
-        get(site, "/actions/schedule", knowing("queue name do", _page("actions_schedule", "ask"))),
+        get(site, "/actions/schedule", knowing("queue name names do", _page("actions_schedule", "ask"))),
         post(site, "/actions/schedule", _page("actions_schedule", "act")),
         get(site, "/actions/task", knowing("id", _page("tasks", "ask"))),
         post(site, "/actions/task", _page("tasks", "act")),

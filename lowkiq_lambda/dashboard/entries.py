@@ -16,6 +16,8 @@ from lowkiq_lambda.worker import Worker
 
 UPCOMING: Final = 10
 """Planned times that one entry is shown with."""
+_NAMED: Final = 10
+"""Entries that the audit log names where several are switched."""
 UNATTENDED: Final = 180.0
 """Seconds without a look after which pages warn: looks come once a minute."""
 NOTED_EVERY: Final = 300.0
@@ -51,12 +53,17 @@ def planned_times(context: RequestContext, view: ScheduleView) -> Sequence[Plann
     return with_remarks(view.entry.times, planned, min(context.site.now(), planned[0] - 1))
 
 
-def switch_all(context: RequestContext, worker: type[Worker[Any]], *, on: bool) -> None:
-    """Switch all entries of the queue, and note in the audit log how many that changed. Raises BackendError."""
+def switch_all(
+    context: RequestContext, worker: type[Worker[Any]], names: Sequence[str] | None = None, *, on: bool
+) -> None:
+    """Switch all entries of the queue, or those of the names, and note in the audit log how many that changed.
+
+    Raises BackendError, and NoSuchEntry before any is switched.
+    """
     schedules = context.app.schedules
-    changed = sum(view.is_on != on for view in schedules.all(worker))
-    (schedules.enable_all if on else schedules.disable_all)(worker)
-    audit.note(context, "enable" if on else "disable", worker.queue_name, "all schedule entries", changed)
+    changed = sum(view.is_on != on for view in schedules.all(worker) if names is None or view.name in names)
+    (schedules.enable_all if on else schedules.disable_all)(worker, names)
+    audit.note(context, "enable" if on else "disable", worker.queue_name, targets(names), changed)
 
 
 def unattended(context: RequestContext, found: Sequence[ScheduleView] | None = None) -> float | None:
@@ -107,6 +114,14 @@ def payload_of(context: RequestContext, entry: ScheduleEntry) -> object:
 def target(name: str) -> str:
     """What the audit log calls an entry."""
     return f"schedule entry {name!r}"
+
+
+def targets(names: Sequence[str] | None) -> str:
+    """What the audit log calls several of them, or all."""
+    if names is None:
+        return "all schedule entries"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"schedule entries {', '.join(map(repr, names[:_NAMED]))}{more}"
 
 
 def problem_of(context: RequestContext, view: ScheduleView) -> str | None:

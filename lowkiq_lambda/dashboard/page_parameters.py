@@ -27,6 +27,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "length": "a duration, such as 90m",
     "list": "waiting, morgue or processing",
     "name": "the name of an entry",
+    "names": "the names of entries",
     "next": "the page to go to",
     "order": "turn or waiting",
     "per": "seconds of a window",
@@ -44,6 +45,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "value": "the bound of the range",
     "way": "asc or desc",
 }
+_SEVERAL: Final = frozenset({"names"})
+"""Parameters that a page may be given several times."""
 
 
 def knowing(names: str, handler: Handler) -> Handler:
@@ -54,7 +57,7 @@ def knowing(names: str, handler: Handler) -> Handler:
 def _checked(known: Mapping[str, str], handler: Handler, context: RequestContext) -> Response:
     query = context.request.query_params
     unknown = sorted({*query} - {*known})
-    repeated = sorted(name for name in known if len(query.getlist(name)) > 1)
+    repeated = sorted(name for name in {*known} - _SEVERAL if len(query.getlist(name)) > 1)
     if not (unknown or repeated):
         return handler(context)
     sentence = f"This page does not know {_quoted(unknown)}." if unknown else f"{_quoted(repeated)} is there twice."

@@ -83,13 +83,19 @@ class RunTimeEntries:
         if not any(known):
             raise _no_such(queue, name)
 
-    def switch_all(self, queue: "Queue", *, on: bool) -> None:
-        """Switch all entries of the queue."""
+    def switch_all(self, queue: "Queue", names: "Iterable[str] | None" = None, *, on: bool) -> None:
+        """Switch all entries of the queue, or those of the names. Raises NoSuchEntry before any is switched."""
         declared = [entry for entry in self._timetable if entry.queue_name == queue.worker.queue_name]
         known = [(row.shard, row.name) for row in self._rows([queue])]
         own = [(self._shard_of(queue, entry), entry.name) for entry in declared]
-        for place in dict.fromkeys([*known, *own]):
-            self._store.switch(*place, on=on, is_declared=place in own)
+        places = dict.fromkeys([*known, *own])
+        chosen = {name for _, name in places} if names is None else dict.fromkeys(names)
+        for name in chosen:
+            if all(name != one for _, one in places):
+                raise _no_such(queue, name)
+        for place in places:
+            if place[1] in chosen:
+                self._store.switch(*place, on=on, is_declared=place in own)
 
     def run_now(self, queue: "Queue", name: str) -> Pushed:
         """Push the entry's job, and note that. Raises NoSuchEntry, and what a push raises.

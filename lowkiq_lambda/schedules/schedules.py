@@ -4,7 +4,7 @@ A process that only drains declares entries and does nothing else here, so the r
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -164,13 +164,16 @@ class Schedules:
         """Switch an entry off, for every process at once, until it is switched on again. Raises NoSuchEntry."""
         self._at_run_time.switch(self._queue_of(worker), name, on=False)
 
-    def enable_all(self, worker: AnyWorker) -> None:
-        """Switch all entries of a worker on."""
-        self._at_run_time.switch_all(self._queue_of(worker), on=True)
+    def enable_all(self, worker: AnyWorker, names: Iterable[str] | None = None) -> None:
+        """Switch all entries of a worker on, or those of these names.
 
-    def disable_all(self, worker: AnyWorker) -> None:
-        """Switch all entries of a worker off: those of code, and those made at run time."""
-        self._at_run_time.switch_all(self._queue_of(worker), on=False)
+        Raises NoSuchEntry for a name that nobody knows, before any is switched.
+        """
+        self._at_run_time.switch_all(self._queue_of(worker), names, on=True)
+
+    def disable_all(self, worker: AnyWorker, names: Iterable[str] | None = None) -> None:
+        """The same to switch them off: those of code, and those made at run time."""
+        self._at_run_time.switch_all(self._queue_of(worker), names, on=False)
 
     def run_now(self, worker: AnyWorker, name: str) -> Pushed:
         """Push an entry's job now, through the client middlewares; its planned times stay as they are.

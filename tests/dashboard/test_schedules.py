@@ -261,6 +261,33 @@ def test_x9_all_entries_of_a_queue_are_switched_at_once(
     assert 404 == asked(browser, "unknown", "", "disable_all").status
 
 
+def test_x9_ticked_entries_of_a_queue_are_switched_at_once(
+    app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """X-9: asked first, by their names, whatever is in them; where none is ticked, nothing is done."""
+    caplog.set_level(logging.INFO, AUDIT)
+    odd = 'a "b" %41'
+    app.schedules.put(odd, polling, every=MINUTE, id="9")
+    assert 'name="names" form="entries-1" value="a &#34;b&#34; %41"' in browser.get("/schedules").text
+    ticked = {"queue": queue_name, "do": "disable_ticked", "names": [odd, "made"]}
+    question = browser.get(f"/actions/schedule?{urlencode(ticked, doseq=True)}")
+    assert f"2 of 2 entries of {queue_name}. a" in question.words
+    assert "made None fires until" in question.words
+    assert 'value="a &#34;b&#34; %41"' in question.text
+    browser.follow(browser.send("/actions/schedule", ticked))
+    assert {"poll"} == {view.name for view in app.schedules.all(polling) if view.is_on}
+    browser.follow(browser.send("/actions/schedule", {**ticked, "do": "enable_ticked", "names": ["made"]}))
+    assert {"poll", "made"} == {view.name for view in app.schedules.all(polling) if view.is_on}
+    assert [("disable", 2, f"schedule entries {odd!r}, 'made'"), ("enable", 1, "schedule entries 'made'")] == [
+        tuple(record.__dict__[name] for name in ("action", "changed", "target")) for record in caplog.records
+    ]
+    assert [400, 400, 404] == [
+        asked(browser, queue_name, "", "disable_ticked").status,
+        order(browser, queue_name, "", "disable_ticked").status,
+        browser.send("/actions/schedule", {**ticked, "names": ["unknown"]}).status,
+    ]
+
+
 def test_an_entry_is_switched_and_run_from_its_page(
     app: Lowkiq, polling: Any, browser: Browser, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -329,6 +356,12 @@ def test_x24_the_api_switches_runs_and_removes(app: Lowkiq, robot: Browser, poll
     assert ({"is_on": True}, [True, True]) == (act(robot, "schedule/enable", **poll).json, on())
     assert ({"is_on": False}, [False, False]) == (act(robot, "schedules/disable_all", queue=queue_name).json, on())
     assert ({"is_on": True}, [True, True]) == (act(robot, "schedules/enable_all", queue=queue_name).json, on())
+    several = {"queue": queue_name, "names": ["poll", "made"]}
+    assert ({"is_on": False}, [False, False]) == (act(robot, "schedules/disable_all", **several).json, on())
+    assert 404 == act(robot, "schedules/enable_all", queue=queue_name, names=["poll", "unknown"]).status
+    assert 400 == act(robot, "schedules/enable_all", queue=queue_name, names=[]).status
+    assert [False, False] == on()
+    assert ({"is_on": True}, [True, True]) == (act(robot, "schedules/enable_all", **several).json, on())
     ran = act(robot, "schedule/run_now", **poll).json
     assert ("7", True) == (ran["id"], ran["merged"])
     assert {"removed": True} == act(robot, "schedule/remove", queue=queue_name, name="made").json

@@ -95,6 +95,28 @@ def test_x9_all_entries_of_a_worker_are_switched_together(app: Lowkiq, clock: Ma
     assert [("code", 120.0, "pushed"), ("made", 120.0, "pushed")] == sorted(fired(app.schedules.tick()))
 
 
+def test_x9_several_entries_are_switched_together(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """X-9: those that are named, of code and made at run time; where one of them is unknown, none."""
+    worker = declare(app, queue_name, Notes(), shards_count=3)
+    at_noon(clock)
+    app.every(MINUTE, worker, id="code")
+    app.every(MINUTE, worker, id="other")
+    app.schedules.put("made", worker, every=MINUTE, id="7")
+
+    def on() -> set[str]:
+        return {view.name for view in app.schedules.all() if view.is_on}
+
+    with pytest.raises(NoSuchEntry, match="has no schedule entry 'missing'"):
+        app.schedules.disable_all(worker, ["code", "missing"])
+    assert {"code", "other", "made"} == on()
+    app.schedules.disable_all(worker, names=["code", "made"])
+    assert {"other"} == on()
+    app.schedules.disable_all(worker, names=[])
+    assert {"other"} == on()
+    app.schedules.enable_all(worker, names=["made"])
+    assert {"other", "made"} == on()
+
+
 def test_x9_a_switch_of_all_reads_each_shard_once(own_server: Server, clock: ManualClock, queue_name: str) -> None:
     """X-9: a thousand entries would be read a thousand times else."""
     app = Lowkiq(Config(redis_url=own_server.url), clock=clock)

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from lowkiq_lambda.dashboard import audit
-from lowkiq_lambda.dashboard.api.actions import WholeQueue
 from lowkiq_lambda.dashboard.api.operations import ApiError
 from lowkiq_lambda.dashboard.api.requests import QueueName, worker_named
 from lowkiq_lambda.dashboard.context import RequestContext
@@ -41,6 +40,13 @@ class OneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     queue: QueueName
     name: EntryName
+
+
+class SeveralEntries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All schedule entries of a queue, or those of the `names`."""
+
+    queue: QueueName
+    names: Annotated[list[EntryName], Meta(min_length=1, max_length=1_000)] | UnsetType = UNSET
 
 
 class FiringResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,16 +139,14 @@ def disable(context: RequestContext, params: OneEntry) -> Switched:
     return _switch(context, params, on=False)
 
 
-def enable_all(context: RequestContext, params: WholeQueue) -> Switched:
-    """Switch all entries of a queue on."""
-    switch_all(context, worker_named(context, params.queue), on=True)
-    return Switched(is_on=True)
+def enable_all(context: RequestContext, params: SeveralEntries) -> Switched:
+    """Switch all entries of a queue on, or those of some names. With a name that is unknown none is switched."""
+    return _switch_several(context, params, on=True)
 
 
-def disable_all(context: RequestContext, params: WholeQueue) -> Switched:
-    """Switch all entries of a queue off."""
-    switch_all(context, worker_named(context, params.queue), on=False)
-    return Switched(is_on=False)
+def disable_all(context: RequestContext, params: SeveralEntries) -> Switched:
+    """Switch all entries of a queue off, or those of some names. With a name that is unknown none is switched."""
+    return _switch_several(context, params, on=False)
 
 
 def run_now(context: RequestContext, params: OneEntry) -> RanNow:
@@ -196,6 +200,13 @@ def _switch(context: RequestContext, params: OneEntry, *, on: bool) -> Switched:
     with _known():
         change(worker_named(context, params.queue), params.name)
     audit.note(context, "enable" if on else "disable", params.queue, target(params.name), 1)
+    return Switched(is_on=on)
+
+
+def _switch_several(context: RequestContext, params: SeveralEntries, *, on: bool) -> Switched:
+    names = None if isinstance(params.names, UnsetType) else params.names
+    with _known():
+        switch_all(context, worker_named(context, params.queue), names, on=on)
     return Switched(is_on=on)
 
 

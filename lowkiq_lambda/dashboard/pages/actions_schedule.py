@@ -1,4 +1,4 @@
-"""Actions on one schedule entry, or on all of a queue."""
+"""Actions on one schedule entry, on several, or on all of a queue."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,13 +18,14 @@ NOT_MADE: Final = "Code declares this entry, so only code removes it. Switched o
 
 
 class EntryWords(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts of an action. `of_all`: whether it is one on all entries of a queue."""
+    """The texts of an action. `of_all`: whether it is one on all entries of a queue; `of_ticked`: on those ticked."""
 
     title: str
     button: str
     effect: str
     is_danger: bool = False
     of_all: bool = False
+    of_ticked: bool = False
 
 
 ACTIONS: Final[Mapping[str, EntryWords]] = {
@@ -61,7 +62,21 @@ ACTIONS: Final[Mapping[str, EntryWords]] = {
         effect="None fires until it is switched on again. Jobs that they have pushed stay.",
         of_all=True,
     ),
+    "enable_ticked": EntryWords(
+        title="Switch the selected entries on",
+        button="Switch on",
+        effect="Each fires at its next planned time. Planned times that came while an entry was off never fire.",
+        of_ticked=True,
+    ),
+    "disable_ticked": EntryWords(
+        title="Switch the selected entries off",
+        button="Switch off",
+        effect="None fires until it is switched on again. Jobs that they have pushed stay.",
+        of_ticked=True,
+    ),
 }
+_ON: Final = frozenset({"enable_all", "enable_ticked"})
+NONE_TICKED: Final = "No entry is selected: tick some, then choose what to do."
 
 
 def ask(context: RequestContext) -> Response:
@@ -70,18 +85,14 @@ def ask(context: RequestContext) -> Response:
     words, worker = ACTIONS.get(do), context.worker_named(queue)
     if worker is None or words is None:
         return context.refuse(404, NO_QUEUE) if words else context.refuse(400, NO_ACTION)
-    if words.of_all:
-        found = context.app.schedules.all(worker)
-        changing = sum(view.is_on == (do == "disable_all") for view in found)
-        return context.render(
-            "actions_schedule.html", view=None, queue=queue, do=do, words=words, changing=changing, count=len(found)
-        )
+    if words.of_all or words.of_ticked:
+        return _ask_for_several(context, worker, do, words)
     view = named_view(context, worker, name)
     if view is None:
         return context.refuse(404, NO_ENTRY)
     if do == "remove" and view.source != "run time":
         return context.refuse(400, NOT_MADE)
-    return context.render("actions_schedule.html", view=view, queue=queue, do=do, words=words)
+    return context.render("actions_schedule.html", view=view, queue=queue, do=do, words=words, names=[])
 
 
 def act(context: RequestContext) -> Response:
@@ -90,15 +101,36 @@ def act(context: RequestContext) -> Response:
     words, worker = ACTIONS.get(do), context.worker_named(queue)
     if worker is None or words is None:
         return context.refuse(404, NO_QUEUE) if words else context.refuse(400, NO_ACTION)
-    if words.of_all:
-        switch_all(context, worker, on=do == "enable_all")
-        return context.redirect("schedules")
     try:
+        if words.of_all or words.of_ticked:
+            names = None if words.of_all else context.form.getlist("names")
+            if names == []:
+                return context.refuse(400, NONE_TICKED)
+            switch_all(context, worker, names, on=do in _ON)
+            return context.redirect("schedules")
         _run(context, worker, name, do)
     except NoSuchEntry as error:
         return context.refuse(404, str(error))
     audit.note(context, do.replace("_", " "), queue, target(name), 1)
     return context.redirect("schedules") if do == "remove" else context.redirect("schedule", queue=queue, name=name)
+
+
+def _ask_for_several(context: RequestContext, worker: type[Worker[Any]], do: str, words: EntryWords) -> Response:
+    names = context.request.query_params.getlist("names")
+    found = [view for view in context.app.schedules.all(worker) if words.of_all or view.name in names]
+    if not found and words.of_ticked:
+        return context.refuse(400, NONE_TICKED)
+    changing = sum(view.is_on != (do in _ON) for view in found)
+    return context.render(
+        "actions_schedule.html",
+        view=None,
+        queue=worker.queue_name,
+        do=do,
+        words=words,
+        changing=changing,
+        count=len(found),
+        names=[view.name for view in found] if words.of_ticked else [],
+    )
 
 
 def _run(context: RequestContext, worker: type[Worker[Any]], name: str, do: str) -> None:
