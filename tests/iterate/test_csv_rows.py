@@ -1,13 +1,16 @@
 """CSV files."""
 
+import ast
 import csv
 from io import BytesIO, StringIO
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import lowkiq_lambda
 from lowkiq_lambda import CursorError
 from lowkiq_lambda.iterate import csv_rows
 from tests.iterate.resuming import in_one_go, interrupted
@@ -166,3 +169,20 @@ def test_a_file_may_grow() -> None:
     *_, (_, cursor) = csv_rows(BytesIO(rows_of("sku,text", 0)))
 
     assert [{"sku": "a050", "text": "050"}] == [row for row, _ in csv_rows(BytesIO(rows_of("sku,text", 0, 51)), cursor)]
+
+
+_SHELLS: Final = frozenset({"os.system", "os.popen", "subprocess.getoutput", "asyncio.create_subprocess_shell"})
+
+
+def shells_in(code: str) -> list[str]:
+    """What in the code would have a shell read a text."""
+    calls = [ast.unparse(node) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [call for call in calls if call.partition("(")[0] in _SHELLS or "shell=True" in call]
+
+
+def test_j46_no_name_of_a_file_comes_to_a_shell() -> None:
+    """J-46: rows come of an open file, never of a name, and nothing in the library has a shell read a text."""
+    folder = Path(lowkiq_lambda.__file__).parent
+
+    assert ["os.system(name)", "run(name, shell=True)"] == shells_in("os.system(name)\nrun(name, shell=True)")
+    assert {} == {path.name: found for path in folder.rglob("*.py") if (found := shells_in(path.read_text()))}
