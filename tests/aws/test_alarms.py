@@ -138,6 +138,22 @@ def test_jobs_that_die_ring_each_time(alarms: Alarms, minutes: Minutes, make_app
     assert {"DeadAlarm": ["OK", "ALARM", "OK", "ALARM", "OK"]} == told(alarms, minutes)
 
 
+def test_p9_a_morgue_that_loses_payloads_rings(
+    alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
+) -> None:
+    """P9: each loss comes with a death, so the alarm of deaths tells of both."""
+    app = make_app(morgue_max_entries=1)
+    worker = declare(app, queue_name, failing("a", "b", "c"), max_retry_count=0, shards_count=1)
+    minutes.install(app)
+    minutes.go_on(7)
+    for job_id in "abc":
+        worker.perform_async(jobs_of(job_id))
+        minutes.go_on(10)
+
+    assert 2 == app.metrics()[queue_name].trimmed
+    assert ["OK", "ALARM", "OK", "ALARM", "OK", "ALARM", "OK"] == told(alarms, minutes)["DeadAlarm"]
+
+
 def test_jobs_that_fail_and_are_done_later_ring_nothing(
     alarms: Alarms, minutes: Minutes, make_app: MakeApp, queue_name: str
 ) -> None:
