@@ -17,6 +17,7 @@ from redis.cluster import RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from tests.kit.process_states import lives
 from tests.kit.servers import Cluster, FaultProxy, MakeServer, SentinelSetup, Server, TlsProxy
 from tests.kit.waiting import eventually
 
@@ -34,17 +35,6 @@ def client(fault_proxy: FaultProxy) -> Iterator[redis.Redis]:
     """A client behind the fault proxy that sends everything once and waits half a second for each answer."""
     with redis.Redis(port=fault_proxy.port, retry=ONCE, socket_timeout=0.5) as connected:
         yield connected
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process that is no child of ours runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # In a container without an init that reaps, the killed stay as zombies.
-    stat = Path(f"/proc/{pid}/stat")
-    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_a_started_server_answers(server: Server, key: str) -> None:
@@ -141,10 +131,10 @@ def test_servers_end_with_a_killed_test_process() -> None:
     ) as process:
         assert process.stdout is not None
         pid, folder = process.stdout.readline().split(maxsplit=1)
-        assert is_alive(int(pid))
+        assert lives(int(pid))
         process.send_signal(signal.SIGKILL)
 
-    eventually(lambda: not is_alive(int(pid)), what="the end of the server")
+    eventually(lambda: not lives(int(pid)), what="the end of the server")
     eventually(lambda: not Path(folder.strip()).exists(), what="the removal of the folder")
 
 

@@ -6,7 +6,6 @@ import queue
 import signal
 import threading
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,6 +14,7 @@ import msgspec
 from tests.chaos import child
 from tests.chaos.child import ChildLine, Orders
 from tests.chaos.scenario import Ended
+from tests.kit.process_states import state_of
 from tests.kit.waiting import eventually
 
 TIMEOUT: Final = 30.0
@@ -70,7 +70,7 @@ class Child:
     def freeze(self) -> None:
         """SIGSTOP; returns when it stands still."""
         os.kill(self.pid, signal.SIGSTOP)
-        eventually(lambda: _state_of(self.pid) == "T", what="the process's standing still")
+        eventually(lambda: state_of(self.pid) == "T", what="the process's standing still")
 
     def thaw(self) -> None:
         """SIGCONT."""
@@ -91,8 +91,3 @@ class Child:
         with suppress(EOFError, OSError):
             while True:
                 self._told.put(msgspec.json.decode(self._wire.recv_bytes(), type=ChildLine))
-
-
-def _state_of(pid: int) -> str:
-    """The letter that the system tells of a process: "T" where it is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]

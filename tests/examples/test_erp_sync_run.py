@@ -13,8 +13,8 @@ from examples.erp_sync.knobs import Knobs
 from examples.erp_sync.report import Report
 from examples.erp_sync.shop import Shop, order_id, plan
 from tests.kit.daemons import ROOT, clean_environment
+from tests.kit.process_states import lives
 from tests.kit.waiting import eventually
-from tests.local.children import lives
 
 SHORT = ("--port=0", "--seconds=2", "--rate=30", "--orders=30", "--products=11")
 

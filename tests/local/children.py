@@ -9,6 +9,7 @@ from typing import Final
 from lowkiq_lambda.job import shard_for
 from tests.kit.daemons import DaemonProcess
 from tests.kit.order import is_in_order
+from tests.kit.process_states import state_of
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
 
@@ -23,22 +24,10 @@ def children(daemon: DaemonProcess, number: int | None = None) -> list[int]:
     return [int(pid) for child, pid in _STARTED.findall(daemon.log) if number in {None, int(child)}]
 
 
-def lives(pid: int) -> bool:
-    """Whether that process has not ended; one that waits to be reaped has."""
-    try:
-        return _state(Path(f"/proc/{pid}")) != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def freeze(pid: int) -> None:
     """Stop a process in its tracks; returns when each of its threads stands still."""
     os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: {"T"} == {_state(thread) for thread in Path(f"/proc/{pid}/task").iterdir()}, TIMEOUT)
-
-
-def _state(of: Path) -> str:
-    return (of / "stat").read_text().rpartition(")")[2].split()[0]
+    eventually(lambda: {"T"} == {state_of(int(thread.name)) for thread in Path(f"/proc/{pid}/task").iterdir()}, TIMEOUT)
 
 
 def await_start(stage: Stage, daemon: DaemonProcess) -> list[int]:

@@ -10,11 +10,12 @@ from typing import Final
 import pytest
 
 from lowkiq_lambda.store.shard.keys import ShardRef
+from tests.kit.process_states import lives
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.stored import stored
 from tests.kit.waiting import eventually
-from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, lives, performed_in_order
+from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, performed_in_order
 from tests.local.conftest import APP
 
 HOUR: Final = 3_600

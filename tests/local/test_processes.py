@@ -12,10 +12,11 @@ import pytest
 
 from lowkiq_lambda.local.embedded.folder import ServerFolder
 from tests.kit.daemons import DaemonProcess
+from tests.kit.process_states import lives
 from tests.kit.servers import Server
 from tests.kit.stage import Stage
 from tests.kit.waiting import eventually
-from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, lives, performed_in_order
+from tests.local.children import SHARDS, TIMEOUT, TWO, await_start, children, freeze, id_of, performed_in_order
 from tests.local.conftest import APP
 
 SHOP: Final = """

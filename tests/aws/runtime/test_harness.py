@@ -12,6 +12,7 @@ import pytest
 
 from tests.kit import awake
 from tests.kit.awake import AwakeTimer
+from tests.kit.process_states import state_of
 from tests.kit.servers.lambda_outcome import Crashed, Error, Killed
 from tests.kit.servers.lambda_runtime import LambdaEnvironment
 from tests.kit.waiting import eventually
@@ -22,11 +23,6 @@ def environment(tmp_path: Path) -> Iterator[LambdaEnvironment]:
     """One for a function that obeys its events."""
     with LambdaEnvironment("tests.aws.runtime.plain.handler", {}, tmp_path, name="plain") as made:
         yield made
-
-
-def state_of(pid: int) -> str:
-    """The state of a process as the kernel has it: R, S, T for stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_result_comes_back_and_the_process_is_used_again(environment: LambdaEnvironment) -> None:
