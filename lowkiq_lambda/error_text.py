@@ -79,7 +79,7 @@ def shown(value: object, length: int = SHOWN) -> str:
     '<int>'
     """
     text, broken = call_safely(repr, value)
-    return f"<{type_name(value)}>" if broken else cut(plain(text or ""), length)
+    return f"<{type_name(value)}>" if broken is not None else cut(plain(text or ""), length)
 
 
 def brief(text: str, length: int) -> str:
@@ -95,7 +95,10 @@ def brief(text: str, length: int) -> str:
 
 
 def call_safely(function: Callable[[Given], Answer], given: Given) -> tuple[Answer, None] | tuple[None, BaseException]:
-    """What the function returns, or what it raises itself, as `own_error` says."""
+    """What the function returns, or what it raises itself, as `own_error` says.
+
+    Compare that with None: an error of a user's may raise where it is asked whether it is true.
+    """
     try:
         return function(given), None
     except BaseException as error:  # noqa: BLE001 - the caller decides
@@ -172,7 +175,7 @@ def headline(error: BaseException) -> str:
     'ExceptionGroup: unhandled errors (2 sub-exceptions): TimeoutError; ValueError: no'
     """
     said, broken = call_safely(_headline, error)
-    return unreadable(error) if broken else said or ""
+    return unreadable(error) if broken is not None else said or ""
 
 
 def _headline(error: BaseException) -> str:
@@ -202,7 +205,7 @@ def signature(error: BaseException | str) -> str:
 def loggable(error: BaseException) -> BaseException:
     """The error as it may be given to a log: itself, or, with its traceback, one that says it in fewer characters."""
     said, broken = call_safely(_loggable, error)
-    if broken or said is None:
+    if broken is not None or said is None:
         return Shortened(unreadable(error)).with_traceback(_TRACEBACK.__get__(error))
     return said
 
@@ -214,14 +217,14 @@ def _loggable(error: BaseException) -> BaseException:
         # A log asks for them, too.
         _ = bool(related), type(related).__qualname__, type(related).__module__, related.__traceback__
         left -= len(text or "")
-        if broken or left < 0 or number >= _RELATED:
+        if broken is not None or left < 0 or number >= _RELATED:
             return Shortened(headline(error)).with_traceback(error.__traceback__)
     return error
 
 
 def _type_and_message(error: BaseException) -> str:
     message, broken = call_safely(str, error)
-    if broken:
+    if broken is not None:
         return f"{type_name(error)} (its message raised {type_name(broken)})"
     message = plain(message or "")
     return f"{type_name(error)}: {cut(message, MESSAGE)}" if message else type_name(error)

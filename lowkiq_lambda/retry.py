@@ -38,6 +38,11 @@ class Later(LowkiqError):
         return type(self), (self.seconds, self.reason), self.__dict__
 
 
+def asked_of(later: Later) -> Later:
+    """The same, as this library makes it. Raises what its own class, or the handler, has made of it."""
+    return Later(later.seconds, later.reason)
+
+
 def default_retry_in(retry_count: int, rng: Random) -> float:
     """Seconds to wait after failure number `retry_count`, counted from 0: growing, with noise."""
     return float(retry_count**4 + 15 + rng.randrange(_NOISE) * (retry_count + 1))

@@ -40,7 +40,7 @@ class Burial(msgspec.Struct, frozen=True):
 
     def _morgue_job(self, job_id: str, entry: bytes, error: bytes) -> MorgueJob:
         payload, broken = call_safely(self.load_payload, entry[PLACE:])
-        if broken:
+        if broken is not None:
             # Whatever the codec raises, the raw bytes are shown.
             payload = entry[PLACE:]
         text = self.texts.read(error)

@@ -132,7 +132,7 @@ def told(error: BaseException) -> BaseException:
         return error
     said, broken = call_safely(_told, error)
     # One that cannot be read is a failure, whatever it came of.
-    return error if broken or said is None else said
+    return error if broken is not None or said is None else said
 
 
 def _told(error: BaseException) -> BaseException:

@@ -26,7 +26,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         """The error as it is kept with the job."""
         text = self.text(error)
         dumped, broken = call_safely(self.dump_error, text)
-        if broken:
+        if broken is not None:
             logger.error("dump_error raised", exc_info=loggable(broken))
         elif isinstance(dumped, bytes):
             return dumped
@@ -37,7 +37,7 @@ class ErrorText(msgspec.Struct, frozen=True):
     def read(self, dumped: bytes) -> str:
         """The text of an error that was kept."""
         text, broken = call_safely(lambda stored: plain(str(self.load_error(stored))), dumped)
-        if broken:
+        if broken is not None:
             logger.error("load_error raised", exc_info=loggable(broken))
             return dumped.decode(errors="backslashreplace")
         return text or ""
@@ -47,7 +47,7 @@ class ErrorText(msgspec.Struct, frozen=True):
         if not is_a(error, BaseException):
             return cut(plain(error), self.max_length)
         text, broken = call_safely(lambda raised: plain(str(self.format_error(raised))), error)
-        if broken:
+        if broken is not None:
             logger.error("format_error raised", exc_info=loggable(broken))
             text = headline(error)
         return cut(text or "", self.max_length)

@@ -70,7 +70,7 @@ class LoopSlots:
             exited_ids = [] if call.is_cancelled else ids
             result = BatchResult(returned=ids, exited_ids=exited_ids, exit=asyncio.CancelledError())
             on_end(Ended(result, began_at, self._clock.monotonic()))
-        elif error := task.exception():
+        elif (error := task.exception()) is not None:
             on_end(error)
         else:
             on_end(Ended(task.result(), began_at, self._clock.monotonic()))
@@ -146,7 +146,7 @@ class _Awaited:
                 return ended.get(timeout=STANDSTILL)
             except Empty:
                 self._call.broken = self._call.fault()
-                if self._call.broken:
+                if self._call.broken is not None:
                     return None
 
     async def _awaited(self, batch: Batch) -> BaseException | None:

@@ -12,7 +12,7 @@ from lowkiq_lambda.engine.perform import BatchResult, about
 from lowkiq_lambda.error_text import call_safely, cut, headline, is_a, loggable, plain, shown, type_name
 from lowkiq_lambda.errors import Failed
 from lowkiq_lambda.job import Delivery, Outcome
-from lowkiq_lambda.retry import SHORTEST_DELAY, Later, default_retry_in, safe_delay
+from lowkiq_lambda.retry import SHORTEST_DELAY, Later, asked_of, default_retry_in, safe_delay
 from lowkiq_lambda.store.shard.session import OutcomeRecord
 from lowkiq_lambda.worker import Worker
 
@@ -119,7 +119,7 @@ class PendingOutcomes:
                 self._refuse(delivery, result.refused[delivery.id])
             elif delivery.id in result.later:
                 self._put_off(delivery, result.later[delivery.id], now, iteration, blamed=in_company)
-            elif delivery.id in exited_ids and result.exit:
+            elif delivery.id in exited_ids and result.exit is not None:
                 before = 0 if iteration and iteration.has_advanced else delivery.exit_count or 0
                 if record := exit_record(delivery, result.exit, before, alone=len(exited_ids) == 1):
                     self._save(delivery, iteration, type_name(result.exit), returned=True)
@@ -145,7 +145,7 @@ class PendingOutcomes:
     ) -> None:
         # Movement that cannot be kept is none: it would be found anew at each failure.
         unkept = self._save(delivery, iteration, failed=True)
-        has_moved = iteration is not None and iteration.has_moved and not unkept
+        has_moved = iteration is not None and iteration.has_moved and unkept is None
         record = failure_record(self._worker, delivery, failure, now, has_moved=has_moved)
         self._records.append(record)
         if record[1] != "retried":
@@ -155,7 +155,10 @@ class PendingOutcomes:
         reasons: list[object] = []
         for payload, error in refused.items():
             text, broken = call_safely(str, error)
-            reasons += [0 if payload is None else payload + 1, self._message(headline(error) if broken else text or "")]
+            reasons += [
+                0 if payload is None else payload + 1,
+                self._message(headline(error) if broken is not None else text or ""),
+            ]
         self._records.append((delivery.id, "refused", *reasons))
         self.payloads += len(delivery.entries)
 
@@ -172,11 +175,13 @@ class PendingOutcomes:
         self, delivery: Delivery, later: Later, now: float, iteration: "Iteration | None", *, blamed: bool
     ) -> None:
         # Its own class, or the handler, may have changed it to what cannot be: that is the job's failure.
-        asked, broken = call_safely(lambda given: Later(given.seconds, given.reason), later)
+        asked, broken = call_safely(asked_of, later)
         if asked is None:
-            self._fail(delivery, self._texts.failure(broken or later, blamed=blamed), now, iteration)
+            self._fail(
+                delivery, self._texts.failure(later if broken is None else broken, blamed=blamed), now, iteration
+            )
             return
-        if unkept := self._save(delivery, iteration, asked.reason):
+        if (unkept := self._save(delivery, iteration, asked.reason)) is not None:
             self._fail(delivery, self._texts.failure(unkept, blamed=blamed), now)
             return
         if iteration is not None and (iteration.is_stopped or iteration.has_advanced):
@@ -200,7 +205,7 @@ class PendingOutcomes:
             return None
         ended = partial(iteration.unfinished, failed=failed, returned=returned)
         progress, broken = call_safely(ended, reason)
-        if broken:
+        if broken is not None:
             about_it = about(self._worker, [delivery.id])
             logger.error("the progress of a job cannot be kept", extra=about_it, exc_info=loggable(broken))
         elif progress is not None:
@@ -241,7 +246,7 @@ def exit_record(delivery: Delivery, error: BaseException, before: int, *, alone:
 
 def _delay(worker: type[Worker[Any]], retry_count: int) -> float:
     answer, broken = call_safely(lambda count: worker().retry_in(count), retry_count)
-    if broken:
+    if broken is not None:
         logger.error("%s.retry_in raised: the default delay is taken", worker.__name__, exc_info=loggable(broken))
     elif safe_delay(answer) is None:
         logger.error("%s.retry_in returned %s: the default delay is taken", worker.__name__, shown(answer))

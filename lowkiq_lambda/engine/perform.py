@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import msgspec
 
 from lowkiq_lambda.engine.batch import Batch, HandlerContext, running
-from lowkiq_lambda.error_text import headline, is_a, loggable, own_error
+from lowkiq_lambda.error_text import call_safely, headline, is_a, loggable, own_error
 from lowkiq_lambda.errors import Failed, HandlerError
 from lowkiq_lambda.forks import in_parent_alone
 from lowkiq_lambda.job import PLACE, Delivery
-from lowkiq_lambda.retry import Later
+from lowkiq_lambda.retry import Later, asked_of
 from lowkiq_lambda.worker import Worker, is_generator, shard_index
 
 if TYPE_CHECKING:
@@ -120,12 +120,16 @@ class Performer(msgspec.Struct, frozen=True):
         """Close the batch, and note what came of its ids in the result, which has those that could not be decoded."""
         marks, left = batch.close()
         is_alone = len(batch) + len(result.failed) == 1
-        if left and exited and not is_a(error, interruptions()):
+        if left and exited is not None and not is_a(error, interruptions()):
             # A middleware kept it to itself. What did not come to its end counts none the less: it would run for ever.
             error = exited
         result.failed.update({job_id: mark for job_id, mark in marks.items() if mark is not None})
         result.returned, result.iterations, result.notes = left, batch.iterations, batch.notes
         rest = [job_id for job_id in batch if job_id not in marks and job_id not in left]
+        if is_a(error, Later):
+            # One that cannot be says of no id that it is to go on later: it is an error as any other.
+            _, broken = call_safely(asked_of, error)
+            error = error if broken is None else broken
         if is_a(error, interruptions()):
             result.returned, result.exit = [*left, *rest], error
             result.exited_ids = left[:1] or rest

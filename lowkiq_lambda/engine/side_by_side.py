@@ -202,7 +202,7 @@ class ConcurrentVisit(ShardVisit):
             return
         # One that comes in a call ends the visit: nobody knows how far that got.
         self._inbox.make_calls()
-        if not has_calls and (fault := self._running.fault()):
+        if not has_calls and (fault := self._running.fault()) is not None:
             raise LoopEnded(fault)
 
     def _note_end(self, running: RunningBatch, ended: Ended | BaseException) -> None:
@@ -211,7 +211,7 @@ class ConcurrentVisit(ShardVisit):
             return
         if isinstance(ended, BaseException):
             raise ended
-        if error := running.broken:
+        if (error := running.broken) is not None:
             self._cut_short += running.ids
             raise error
         result, took = ended.result, ended.ended_at - ended.began_at
@@ -221,7 +221,7 @@ class ConcurrentVisit(ShardVisit):
         elif running.cancelled is None:
             self._settings.timing.observe(took, self._settings.clock.time())
         self._shard.note_batch(took, running.waited)
-        if result.exit:
+        if result.exit is not None:
             result.exit = self._budget.exit_of(result.exit)
         self._note_exit(running, result.exit, result.exited_ids)
         if running.cancelled == "others":

@@ -50,7 +50,7 @@ class DrainResult:
     def after(self, earlier: "DrainResult") -> "DrainResult":
         """Two visits as one: how this one ended, and what both did."""
         counts, token = earlier.counts + self.counts, self.token or earlier.token
-        return replace(self, counts=counts, token=token, exit=self.exit or earlier.exit)
+        return replace(self, counts=counts, token=token, exit=earlier.exit if self.exit is None else self.exit)
 
 
 class ShardVisit:
@@ -302,7 +302,7 @@ class ShardVisit:
         self._budget.note_batch()
         result = self._variables.copy().run(self._settings.performer.run, batch, self)
         self._raise_what_broke()
-        if result.exit:
+        if result.exit is not None:
             self._exit = result.exit = self._budget.exit_of(result.exit)
             exited = about(self._settings.worker, result.exited_ids or [delivery.id for delivery in batch])
             logger.warning("a handler exited with %s", headline(result.exit), extra=exited)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BatchJob, Later, Lowkiq, Worker
+from lowkiq_lambda import Batch, BatchJob, Later, Lowkiq, Worker
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Broken
 from tests.kit.iterating import Items, declare_items
@@ -216,6 +216,24 @@ def test_a_later_that_cannot_be_is_the_failure_of_its_job(
     (job,) = app.queries(worker).fetch(["a"])
     assert 0 == job.retry_count
     assert (7 if kind == "with a cursor" else None) == (job.progress and job.progress.cursor)
+
+
+@pytest.mark.parametrize("later", [ImpossibleLater(seconds=10**400), LaterWithoutInit()])
+def test_p6_a_later_that_cannot_be_costs_the_others_of_its_batch_no_retry(
+    app: Lowkiq, queue_name: str, later: Later
+) -> None:
+    """P6: each of the batch runs alone then, and only the one that raises it has failed."""
+
+    def perform(batch: Batch) -> None:
+        raise_if("bad" in batch, later)
+
+    worker = declare(app, queue_name, perform, batch_size=10)
+    worker.perform_async(jobs_of(["a", "bad", "b"]))
+
+    counts = app.drain()
+
+    assert (2, 1) == (counts["done"], counts["retried"])
+    assert ["bad"] == [job.id for job in app.queries(worker).fetch(["a", "b", "bad"])]
 
 
 def test_a_reason_of_any_kind_and_length_is_cut(app: Lowkiq, queue_name: str) -> None:

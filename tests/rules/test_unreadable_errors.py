@@ -1,5 +1,6 @@
 """Errors that raise where they are read, and faults of the engine: P2, P6, P7."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from lowkiq_lambda.engine.leased_shard import LeasedShard
 from lowkiq_lambda.engine.outcomes import PendingOutcomes
 from lowkiq_lambda.engine.perform import Performer
 from lowkiq_lambda.testing import ManualClock
+from tests.kit.apps import MakeApp
 from tests.kit.looks import left_behind
 from tests.kit.workers import declare, jobs_of
 
@@ -142,6 +144,40 @@ def test_p6_an_error_that_cannot_be_read_is_blamed_on_its_id_alone(
     assert ("bad", True) == (dead.id, bool(dead.error))
     assert all(runs[job_id] <= 2 for job_id in [*NEIGHBOURS, "bad"])
     assert {} == left_behind(app, worker)
+
+
+@pytest.mark.parametrize("hook", ["retry_in", "format_error", "dump_error", "load_error", "load_payload"])
+@pytest.mark.parametrize("odd_kind", ODD_KINDS)
+def test_p6_a_hook_that_raises_what_cannot_be_read_costs_no_other_id_a_run(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, odd_kind: str, hook: str
+) -> None:
+    """P6, P7: whatever a hook raises, the id that has failed is retried, and its neighbours run once."""
+    runs: Counter[str] = Counter()
+
+    def raises(*_args: object) -> Any:
+        raise error_of(ODD_KINDS[odd_kind])
+
+    def load_payload(stored: bytes) -> object:
+        return raises() if b"odd" in stored else json.loads(stored)
+
+    def perform(batch: Batch) -> None:
+        runs.update([*batch])
+        if "bad" in batch:
+            batch.fail("bad", "broken")
+
+    settings: dict[str, dict[str, Any]] = {
+        "retry_in": {},
+        "load_payload": {"load_payload": load_payload, "dump_payload": lambda payload: json.dumps(payload).encode()},
+    }
+    app = make_app(**settings.get(hook, {hook: raises}))
+    fields = {"retry_in": raises} if hook == "retry_in" else {}
+    worker = declare(app, queue_name, perform, batch_size=10, **fields)
+    worker.perform_async([*jobs_of(NEIGHBOURS), {"id": "bad", "payload": "odd"}])
+    drained(app, clock, seconds=0.0, drains=3)
+
+    assert Counter(NEIGHBOURS) == Counter(runs) - Counter({"bad": 3})
+    (job,) = app.queries(worker).fetch(["bad"])
+    assert (0, True) == (job.retry_count, bool(job.error))
 
 
 ODD_ANSWERS = [OddFloat(5.0), OddInt(5), OddText("5"), 10**400, float("nan"), OddName("Odd", (), {})]

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from lowkiq_lambda.error_text import call_safely
 from lowkiq_lambda.job import (
     NEVER_FAILED,
     PLACE,
@@ -195,10 +196,9 @@ class JobReader:
         return [ScoredPayload(self._payload(entry[PLACE:]), score_of(entry)) for entry in entries]
 
     def _payload(self, dumped: bytes) -> object:
-        try:
-            return self._load_payload(dumped)
-        except Exception:  # noqa: BLE001 - a codec may raise anything, and the rest of the page can be shown
-            return dumped
+        # A codec may raise anything, and the rest of the page can be shown.
+        payload, broken = call_safely(self._load_payload, dumped)
+        return payload if broken is None else dumped
 
     def _failures(self, failures: Sequence[FailureReply]) -> tuple[Failure, ...]:
         text = self.errors.text

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from lowkiq_lambda.error_text import bytes_to_text
+from lowkiq_lambda.error_text import bytes_to_text, call_safely, plain
 from lowkiq_lambda.fingerprint import Fingerprint, fingerprint
 
 
@@ -19,10 +19,9 @@ class StoredErrors(NamedTuple):
 
     def text(self, stored: bytes) -> str:
         """The text; the bytes where the codec cannot decode them."""
-        try:
-            return str(self.load(stored))
-        except Exception:  # noqa: BLE001 - a codec may raise anything, and the rest of the page can be shown
-            return stored.decode(errors="replace")
+        # A codec may raise anything, and the rest of the page can be shown.
+        text, broken = call_safely(lambda given: plain(str(self.load(given))), stored)
+        return stored.decode(errors="replace") if broken is not None or text is None else text
 
     def fingerprint(self, stored: bytes) -> Fingerprint:
         """The fingerprint, made anew: nothing is kept of it."""
