@@ -1,6 +1,7 @@
 """The app: settings, workers and middlewares, and all that can be done with them."""
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -11,7 +12,7 @@ from lowkiq_lambda.app_operations import AppOperations
 from lowkiq_lambda.app_schedules import AppSchedules
 from lowkiq_lambda.clock import Clock
 from lowkiq_lambda.config import Config
-from lowkiq_lambda.declaring import register
+from lowkiq_lambda.declaring import check_queue_name, register
 from lowkiq_lambda.engine.budget import Budget
 from lowkiq_lambda.engine.drain import Drain
 from lowkiq_lambda.engine.drainer import Drainer
@@ -182,9 +183,11 @@ class Lowkiq(AppSchedules, AppOperations):
 
         Its first push reads from Redis how the queue was made, and raises NoSuchQueue where nobody has made it.
         Payloads are JSON, and nobody here checks their type. `gather` is what the worker declares, if it does.
+        Raises DeclarationError for what no queue can be called.
         """
         from lowkiq_lambda.remote import RemoteWorker  # noqa: PLC0415 - only where it is asked for
 
+        check_queue_name(queue_name, "The name of a queue")
         return RemoteWorker(self, queue_name, gather)
 
     def push(self, worker: "type[Worker[Any]] | FunctionWorker[Any]", jobs: Jobs) -> list[Pushed]:
@@ -276,10 +279,12 @@ class Lowkiq(AppSchedules, AppOperations):
 
     def _budget(self, seconds: float | None, **options: Callable[[], bool]) -> Budget:
         given: object = seconds
-        if given is not None and (not isinstance(given, int | float) or math.isnan(given)):
+        # A number that is not itself is none; `math.isnan` takes no int that no float holds.
+        if given is not None and (not isinstance(given, int | float) or given != given):  # noqa: PLR0124
             kind = ValueError if isinstance(given, float) else TypeError
             raise kind(f"seconds must be a number, not {given!r}: a drain visits all queues of the app.")
-        return Budget(self._parts.clock, self.config.max_runtime if seconds is None else seconds, **options)
+        limit = self.config.max_runtime if seconds is None else seconds
+        return Budget(self._parts.clock, math.inf if limit > sys.float_info.max else max(limit, 0.0), **options)
 
     def _drain(self, budget: Budget) -> dict[str, int]:
         drain = Drain(self.drainer, self.drainer.shards).run(budget)

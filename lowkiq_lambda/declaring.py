@@ -165,13 +165,17 @@ def check_declaration(worker: type[Worker[Any]]) -> None:
     isolate: object = worker.isolate
     if not isinstance(isolate, bool):
         raise DeclarationError(f"{name}.isolate must be True or False, not {isolate!r}.")
-    queue_name: object = worker.queue_name
+    check_queue_name(worker.queue_name, f"{name}.queue_name")
+
+
+def check_queue_name(queue_name: object, what: str) -> None:
+    """Raises DeclarationError for what no queue can be called."""
     if not isinstance(queue_name, str) or not queue_name:
-        raise DeclarationError(f"{name}.queue_name must be a text of at least one character.")
+        raise DeclarationError(f"{what} must be a text of at least one character.")
     try:
         queue_name.encode()
     except UnicodeEncodeError as error:
-        raise DeclarationError(f"{name}.queue_name holds a lone surrogate.") from error
+        raise DeclarationError(f"{what} holds a lone surrogate.") from error
 
 
 def _check_handlers(worker: type[Worker[Any]], name: str) -> None:

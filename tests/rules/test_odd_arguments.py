@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lowkiq_lambda import JobError, Lowkiq, Rate
+from lowkiq_lambda import DeclarationError, JobError, Lowkiq, Rate
 from tests.kit.handlers import Notes
 from tests.kit.workers import declare, jobs_of
 
@@ -71,6 +71,22 @@ def test_a_task_is_cancelled_within_any_time(app: Lowkiq, queue_name: str) -> No
     task.cancel(HUGE)
 
     assert ("cancelled", 1) == (task.progress().state, task.progress().counts["cancelled"])
+
+
+def test_a_drain_has_any_time(app: Lowkiq, queue_name: str) -> None:
+    """Also of a number that no float holds, and of less than none, in which nothing begins."""
+    worker = declare(app, queue_name, Notes())
+    worker.perform_async(jobs_of(["a"]))
+
+    assert [{}, {}] == [app.drain(-HUGE), app.drain(0)]
+    assert {"done": 1} == app.drain(HUGE)
+
+
+@pytest.mark.parametrize("name", [7, None, b"orders", "", "\ud800"])
+def test_what_no_queue_can_be_called_names_none(app: Lowkiq, name: object) -> None:
+    """It is refused where it is given, not at the first push."""
+    with pytest.raises(DeclarationError, match="The name of a queue"):
+        app.remote(name)  # type: ignore[arg-type]  # what cannot be
 
 
 def test_a_search_for_what_is_no_text_is_refused_by_name(app: Lowkiq, queue_name: str) -> None:
