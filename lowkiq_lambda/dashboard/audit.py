@@ -31,7 +31,7 @@ def note(context: RequestContext, action: str, queue: str, target: str, changed:
     fields = {"who": context.visitor_name, "action": action, "queue": queue, "target": target, "changed": changed}
     _log(context, "%r: %s, queue %r, %s: %d changed", fields, more)
     of_run = {name: more[name] for name in ("state", "run") if name in more}
-    _record(context, action, queue, target, changed=more.get("in_all", changed), **of_run)
+    _record(context, action, queue, target, by_step=changed, changed=more.get("in_all", changed), **of_run)
 
 
 def note_task(context: RequestContext, action: str, task_id: str, name: str, changed: int) -> None:
@@ -103,7 +103,15 @@ def _place(caller: Caller, session: Session | None) -> dict[str, str]:
     return {"address": caller.address, **proxy, **({"session": session.tag} if session else {})}
 
 
-def _record(context: RequestContext, action: str, queue: str, target: str, **more: Any) -> None:  # noqa: ANN401 - as PastAction has them
+def _record(
+    context: RequestContext,
+    action: str,
+    queue: str,
+    target: str,
+    *,
+    by_step: int = 0,
+    **more: Any,  # noqa: ANN401 - as PastAction has them
+) -> None:
     past = PastAction(
         at=context.site.now(),
         who=context.visitor_name,
@@ -112,4 +120,4 @@ def _record(context: RequestContext, action: str, queue: str, target: str, **mor
         target=target[:_LONGEST_TARGET],
         **more,
     )
-    record_action(context.app.backend, past)
+    record_action(context.app.backend, past, by_step)

@@ -10,6 +10,7 @@ import pytest
 from lowkiq_lambda import Config, Lowkiq
 from lowkiq_lambda.action_views import PastAction
 from lowkiq_lambda.dashboard.bulk_action_state import BulkActionResult, BulkActionState, pack
+from lowkiq_lambda.dashboard.pages import actions
 from lowkiq_lambda.dashboard.security.signing import sign
 from lowkiq_lambda.store.inspect import past_actions
 from lowkiq_lambda.store.inspect.bulk_actions import prepare
@@ -102,6 +103,26 @@ def test_steps_that_are_sent_again_hide_nothing(app: Lowkiq, worker: Any) -> Non
 
     assert [6.0, 5.0, 4.0, 3.0, 2.0, 1.0] == [action.at for action in found]
     assert 50 == found[-1].changed
+
+
+def test_a_state_that_is_sent_again_counts_what_it_changes_then(
+    app: Lowkiq, worker: Any, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator who sends the first state of a deletion for each step deletes more than any of them tells."""
+    monkeypatch.setattr(actions, "IDS_IN_A_STEP", 500)
+    name = worker.queue_name
+    worker.perform_async([{"id": number} for number in range(1_500)])
+    action = prepare(app.actions(worker), "delete", whole_list=True)
+    text = pack(signing_key(app.backend, 0.0), BulkActionState(queue=name, action=action, run="0000002f"))
+    sent = 0
+    while app.stats()["total"]["length"]:
+        assert 303 == browser.send("/actions/step", {"action_state": text}).status
+        sent += 1
+        assert sent <= 20
+
+    assert sent > 1
+    (only,) = listed(browser, queue=name)
+    assert ("delete", 1_500) == (only["action"], only["changed"])
 
 
 def test_dashboards_of_a_server_share_what_they_sign_with(own_server: Server) -> None:

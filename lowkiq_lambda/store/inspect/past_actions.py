@@ -25,15 +25,22 @@ OF_NO_QUEUE: Final = ""
 _SIGNING_KEY: Final = f"{PREFIX}:dashboard:signing"
 _OWN_KEY: Final = secrets.token_bytes(32)
 
+
+class _Record(PastAction, frozen=True, kw_only=True):
+    """As it is kept. `by_step`: how many ids this step of the run has changed, and `changed` what the run told then."""
+
+    by_step: int = 0
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(PastAction).decode
+_decode = msgspec.msgpack.Decoder(_Record).decode
 
 
-def record_action(backend: Backend, action: PastAction) -> None:
+def record_action(backend: Backend, action: PastAction, by_step: int = 0) -> None:
     """Keep it, once; where Redis does not take it, the audit log alone has it."""
     key = actions_key(action.queue)
     commands: Sequence[tuple[Any, ...]] = (
-        ("LPUSH", key, _encode(action)),
+        ("LPUSH", key, _encode(_Record(**msgspec.structs.asdict(action), by_step=by_step))),
         ("LTRIM", key, 0, KEPT - 1),
         ("EXPIRE", key, KEPT_FOR),
     )
@@ -67,21 +74,26 @@ def _is_key(stored: object) -> TypeGuard[bytes]:
     return isinstance(stored, bytes) and len(stored) == len(_OWN_KEY)
 
 
-def _by_run(newest_first: Sequence[PastAction]) -> list[PastAction]:
-    """One record for the steps of a bulk action: the last, with the most that any of them told.
+def _by_run(newest_first: Sequence[_Record]) -> list[PastAction]:
+    """One record for the steps of a bulk action: the last, with all that they changed. Others' steps are others'.
 
-    A step that is sent again tells less than was changed by then. Others' steps are others' records.
+    A state that is sent again tells what it told before, and may find other jobs by then: so the steps are summed, too.
     """
-    shown: dict[tuple[str, ...] | int, PastAction] = {}
-    for number, action in enumerate(newest_first):
-        of_run = (action.run, action.who, action.action, action.queue, action.target) if action.run else number
-        last = shown.setdefault(of_run, action)
-        if action.changed > last.changed:
-            shown[of_run] = msgspec.structs.replace(last, changed=action.changed)
-    return [*shown.values()]
+    runs: dict[tuple[str, ...] | int, list[_Record]] = {}
+    for number, record in enumerate(newest_first):
+        of_run = (record.run, record.who, record.action, record.queue, record.target) if record.run else number
+        runs.setdefault(of_run, []).append(record)
+    return [_as_one(records) for records in runs.values()]
 
 
-def _readable(stored: Sequence[bytes]) -> Iterator[PastAction]:
+def _as_one(records: Sequence[_Record]) -> PastAction:
+    # The oldest records may be gone: what a step told has them.
+    changed = max(sum(record.by_step for record in records), *(record.changed for record in records))
+    last = {name: getattr(records[0], name) for name in PastAction.__struct_fields__}
+    return PastAction(**{**last, "changed": changed})
+
+
+def _readable(stored: Sequence[bytes]) -> Iterator[_Record]:
     """What another version wrote in another form is left out."""
     for record in stored:
         with suppress(msgspec.MsgspecError):
