@@ -5,6 +5,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -458,6 +459,15 @@ def test_operators_and_readers_have_different_passwords() -> None:
 
     with pytest.raises(ConfigError, match="LOWKIQ_DASHBOARD_PASSWORD and LOWKIQ_DASHBOARD_READER_PASSWORD") as refused:
         DashboardSettings.from_env(both)
+
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("other", [SECRET, "sha256:" + sha256(SECRET.encode()).hexdigest()], ids=["plain", "digest"])
+def test_each_program_has_a_secret_of_its_own(other: str) -> None:
+    """Or the one that may only look would act in the name of the other."""
+    with pytest.raises(ConfigError, match="have the same secret") as refused:
+        Auth(tokens=[Token("deploy", SECRET, "operator"), Token("graphs", other)])
 
     assert SECRET not in str(refused.value)
 

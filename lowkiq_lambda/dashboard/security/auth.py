@@ -198,6 +198,12 @@ def _check(accounts: Sequence[Account], tokens: Sequence[Token], session_lifetim
     for one, other in combinations(accounts, 2):
         if passwords.are_same(one.password, other.password):
             raise _same_password(one, other)
+    for token, same in combinations(tokens, 2):
+        if _token_digest(token) == _token_digest(same):
+            raise ConfigError(
+                f"The tokens {token.name!r} and {same.name!r} of the dashboard have the same secret: a secret alone "
+                "says which program calls, so each token needs its own."
+            )
     if not (session_lifetime > 0 and math.isfinite(session_lifetime)):
         raise ConfigError(f"session_lifetime={session_lifetime!r} is refused: expected seconds above 0.")
 
