@@ -25,11 +25,11 @@ def thread_traces() -> str:
 def write_traces(path: Path, traces: str) -> None:
     """Write them into that file, over those of the last time. Raises OSError."""
     # Everybody may write to a folder for temporary files: follow no link that somebody laid there, wait for no reader
-    # of a pipe, and write into no file of theirs.
+    # of a pipe, and write into no file of theirs, nor into one of ours that they gave this name.
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     with os.fdopen(os.open(path, flags, 0o600), "w") as file:
         found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise PermissionError(f"{path} is not a file of this user")
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+            raise PermissionError(f"{path} is not a file of this user, or has other names")
         file.truncate()
         file.write(f"Process {os.getpid()}\n\n{traces}")

@@ -122,6 +122,18 @@ def test_l73_traces_are_for_their_owner_and_follow_no_link(tmp_path: Path) -> No
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_l73_a_second_name_of_another_file_is_not_written(tmp_path: Path) -> None:
+    """L-73: where a system lets them, others give a file of this user that name, and would have it emptied."""
+    settings = tmp_path / "settings"
+    settings.write_text("of this user")
+    os.link(settings, tmp_path / TRACE_FILE)
+
+    with pytest.raises(PermissionError, match="has other names"):
+        write_traces(tmp_path / TRACE_FILE, "stacks")
+
+    assert "of this user" == settings.read_text()
+
+
 @pytest.mark.parametrize("is_read", [False, True])
 def test_l73_a_pipe_in_place_of_the_file_stops_nobody(tmp_path: Path, *, is_read: bool) -> None:
     """L-73: another user may make a pipe of that name: nothing waits for its reader, and no reader is given a thing."""
