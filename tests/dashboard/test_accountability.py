@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lowkiq_lambda import Config, Lowkiq
-from lowkiq_lambda.dashboard import Auth, Token
+from lowkiq_lambda.dashboard import Account, Auth, Token
 from lowkiq_lambda.dashboard.security import token_throttle
 from lowkiq_lambda.dashboard.security.auth import LONGEST_SESSION
 from lowkiq_lambda.dashboard.security.cookies import Cookie
@@ -122,6 +122,34 @@ def test_wrong_tokens_are_limited_and_leave_a_line(
 
     clock.advance(60)
     assert (200, 401) == (ask(browser, SECRET), ask(browser, "guess"))
+
+
+def test_a_reader_tries_no_more_tokens_than_a_stranger(
+    make_browser: MakeBrowser, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]]
+) -> None:
+    """The cookie opens pages beside a wrong token, which is counted; the right one of an operator is not read then."""
+    monkeypatch.setattr(token_throttle, "WRONG_TOKENS", 3)
+    auth = Auth([Account("rita", SECRET)], tokens=[Token("ops", SECRET + "2", "operator")])
+    reader = make_browser(None, auth=auth)
+    assert 303 == reader.sign_in(SECRET).status
+
+    assert [200] * 4 == [reader.get("/", authorization=f"Bearer guess-{number}").status for number in range(4)]
+    assert [("rita", 401)] * 3 == [(line["who"], line["status"]) for line in lines if line["action"] == "refused"]
+
+    fields = {"queue": "any", "do": "pause"}
+    refused = reader.send(PAUSE, fields, authorization=f"Bearer {SECRET}2")
+    assert (403, "This account can view pages, but cannot change anything." in refused.words) == (refused.status, True)
+
+
+def test_a_token_that_no_dashboard_asked_for_is_no_guess(
+    make_browser: MakeBrowser, lines: list[dict[str, Any]]
+) -> None:
+    """A proxy may send one of its own with each request of a browser that has signed in."""
+    browser = make_browser(None, auth=Auth([Account("rita", SECRET)]))
+    browser.sign_in(SECRET)
+
+    assert 200 == browser.get("/", authorization="Bearer of-the-proxy").status
+    assert not [line for line in lines if line["action"] == "refused"]
 
 
 def test_wrong_tokens_are_counted_by_all_processes_together(make_browser: MakeBrowser) -> None:

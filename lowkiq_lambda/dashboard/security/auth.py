@@ -121,6 +121,13 @@ class Auth:
             return Visitor(name, role)
         return self._trust(scope) if self._trust else None
 
+    def is_guess(self, visitor: Visitor | None) -> bool:
+        """Whether a bearer token that came with a request of this visitor was a wrong one.
+
+        A cookie lets its browser in beside any token, so a reader could otherwise try tokens of operators for ever.
+        """
+        return visitor is None or (visitor.signed_in is not None and bool(self._tokens))
+
     def known_session(self, scope: Scope, cookies: Sequence[Cookie]) -> Session | None:
         """The session of the browser's cookie, even if it has ended; None for other browsers."""
         return next((signed_in.session for _, signed_in in self._sessions(scope, cookies, -math.inf)), None)

@@ -117,9 +117,9 @@ class Gate:
         has_token = authorization is not None and authorization.lower().startswith("bearer ")
         wait = self._tokens.seconds_to_wait(caller) if has_token else 0.0
         visitor = self._auth.visitor(scope, [*cookies_of(headers)], None if wait else authorization, self._now())
-        if has_token and not wait and visitor is None and not path.startswith(OPEN_FOLDER):
+        if has_token and not wait and self._auth.is_guess(visitor) and not path.startswith(OPEN_FOLDER):
             number = self._tokens.count(caller)
-            self._note(Request(scope), 401, _GUESSED)
+            self._note(Request({**scope, "state": {**scope["state"], "visitor": visitor}}), 401, _GUESSED)
             await run_in_threadpool(self._tokens.count_together, caller, number)
         return visitor, wait
 
