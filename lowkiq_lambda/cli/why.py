@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from lowkiq_lambda.cli.codes import DONE, FAILED
 from lowkiq_lambda.cli.output import say, write_json
 from lowkiq_lambda.cli.parts import command_app, flag
-from lowkiq_lambda.cli.queues import AppOption, QueueName, app_of, queue_of
+from lowkiq_lambda.cli.queues import AppOption, NamedQueue, QueueName, app_of, queue_of
 from lowkiq_lambda.cli.show import JobId
 from lowkiq_lambda.presentation.formatting import utc, visible
 from lowkiq_lambda.presentation.jobs import why
@@ -62,12 +62,28 @@ def tell_why(
         upcoming = [] if diagnosis.next_at is None else [f"Next: {utc(diagnosis.next_at)}."]
         say(*map(visible, (diagnosis.sentence, *diagnosis.more, *upcoming)))
         if not situation.is_unknown:
-            say(*_commands(found.name, job_id, diagnosis.kind, app))
+            tenant = None if situation.tenant is None else situation.tenant.tenant
+            say(*_commands(found, job_id, diagnosis.kind, tenant, app))
     return FAILED if situation.is_unknown else DONE
 
 
-def _commands(queue_name: str, job_id: str, kind: str, app: str | None) -> Iterator[str]:
+def _commands(found: NamedQueue, job_id: str, kind: str, tenant: str | None, app: str | None) -> Iterator[str]:
     """What may be run next, as it is typed."""
-    named = [*([] if app is None else ["--app", app]), queue_name, *(["--"] if job_id.startswith("-") else []), job_id]
+    queue = [*([] if app is None else ["--app", app]), found.name]
+    named = [*queue, *(["--"] if job_id.startswith("-") else []), job_id]
     for what, command_name in (_SHOW, *([_NEXT[kind]] if kind in _NEXT else [])):
-        yield visible(f"-> {what}: {shlex.join(['lowkiq', command_name, *named])}")
+        yield _typed(what, command_name, *named)
+    if kind == "paused":
+        yield _typed("end the pause", "resume", *queue)
+    elif kind == "tenant paused" and tenant is not None:
+        yield _typed("end the pause", "resume", *queue, f"--tenant={tenant}")
+    elif kind == "head held":
+        worker = found.name if found.worker is None else found.worker.__name__
+        yield visible(
+            f"-> release it: on its page of the dashboard, or in Python: app.actions({worker}).release([{job_id!r}], "
+            '"retry"); "skip" sends its oldest payload to the morgue'
+        )
+
+
+def _typed(what: str, *words: str) -> str:
+    return visible(f"-> {what}: {shlex.join(['lowkiq', *words])}")

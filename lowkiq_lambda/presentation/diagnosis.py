@@ -31,6 +31,8 @@ STRIKES: Final = 3
 """As in recover.lua: so many strikes bury a payload."""
 _LATELY: Final = 60.0
 """If a drain came within so many seconds, another is expected."""
+_TELL_THE_FAILURE: Final = frozenset({"head held", "retry later"})
+"""Kinds of answers that tell by themselves how the id failed; what is held has no retry to come."""
 _SOON: Final = 5.0
 """After so many seconds without a drain the answer names possible causes."""
 
@@ -55,7 +57,7 @@ def diagnose(
     `max_retry_count`: that of the worker, where it is known.
     """
     answer = _answer(situation, concurrency, limits, max_retry_count)
-    if answer.kind == "retry later":
+    if answer.kind in _TELL_THE_FAILURE:
         return answer
     return msgspec.structs.replace(answer, more=answer.more + has_failed(situation, max_retry_count))
 

@@ -14,6 +14,8 @@ from tests.kit.servers import Server
 from tests.kit.typing_in import Terminal
 
 MODULE = "shop_of_commands"
+TWO_DAYS = 2 * 86_400 + 1_800
+"""And half an hour, which words for days leave out: they stay the same on a machine that is slow, too."""
 Type: TypeAlias = Callable[[str], object]
 
 

@@ -3,16 +3,17 @@
 import json
 import sys
 import threading
+from typing import Any
 
 import msgspec
 import pytest
 
-from lowkiq_lambda import Config, Lowkiq
+from lowkiq_lambda import Config, Lowkiq, Worker
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.presentation.diagnosis import Diagnosis
 from lowkiq_lambda.presentation.jobs import JobDetails
 from lowkiq_lambda.presentation.queues import Queues
-from tests.cli.conftest import MODULE, ShopOfCommands, handle
+from tests.cli.conftest import MODULE, TWO_DAYS, ShopOfCommands, handle
 from tests.kit.apps import closing_app
 from tests.kit.workers import jobs_of
 
@@ -55,14 +56,14 @@ def test_a_job_is_shown_wherever_it_is(shop: ShopOfCommands) -> None:
     """What waits, what is buried, the failures in a line each, and why; the same for programs, as the API has it."""
     shop.worker.perform_async([{"id": "bad", "payload": {"n": 1}, "score": 1}])
     shop.app.drain()
-    shop.worker.perform_async([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": 7200}])
+    shop.worker.perform_async([{"id": "bad", "payload": {"n": 2}, "score": 2, "delay": TWO_DAYS}])
 
     code, out, _ = shop.run("show", shop.queue, "bad")
     details = msgspec.json.decode(shop.run("show", shop.queue, "bad", "--json")[1], type=JobDetails)
 
     assert 0 == code
     for told in (
-        f"waiting in shard {shard_for('bad', 3)}, due in 2h (",
+        f"waiting in shard {shard_for('bad', 3)}, due in 2d (",
         'never failed\n  score 2: {"n":2}\nin the morgue of shard 1, since ',
         '\n  score 1: {"n":1}\n  error: ValueError: it is bad\n',
         "failures, the newest first\n  ",
@@ -111,6 +112,36 @@ def test_why_names_the_next_commands(shop: ShopOfCommands) -> None:
     )
     assert later.endswith(f"-> run it now: lowkiq expedite {shop.queue} -- -17\n")
     assert (0, "requeued 1 job\n") == shop.run("requeue", shop.queue, "bad job", "--yes")[:2]
+
+
+def test_why_names_the_command_that_ends_a_pause(shop: ShopOfCommands) -> None:
+    """Of the whole queue, or of a tenant, whatever it is called."""
+    tenants = {"queue_name": f"{shop.queue}-t", "tenants": "spread", "perform": lambda _self, _batch: None}
+    spread: Any = shop.app.worker(type("SyncShop", (Worker,), tenants))
+    shop.worker.perform_async([{"id": "17"}])
+    spread.perform_async([{"id": "-my shop:17"}])
+    shop.app.actions(shop.worker).pause()
+    shop.app.actions(spread).pause_tenant("-my shop")
+
+    queue, tenant = shop.run("why", shop.queue, "17")[1], shop.run("why", f"{shop.queue}-t", "--", "-my shop:17")[1]
+
+    assert queue.endswith(f"-> end the pause: lowkiq resume {shop.queue}\n")
+    assert tenant.endswith(f"-> end the pause: lowkiq resume {shop.queue}-t '--tenant=-my shop'\n")
+    assert (0, "resumed\n") == shop.run("resume", f"{shop.queue}-t", "--tenant=-my shop", "--yes")[:2]
+
+
+def test_why_tells_how_a_held_id_is_released(shop: ShopOfCommands) -> None:
+    """No command does it: the dashboard and Python do."""
+    holding = {"queue_name": f"{shop.queue}-h", "max_retry_count": 0, "dead_head": "hold"}
+    holds: Any = shop.app.worker(type("Holds", (Worker,), {**holding, "perform": lambda _self, _batch: 1 / 0}))
+    holds.push("17")
+    shop.app.drain()
+
+    out = shop.run("why", f"{shop.queue}-h", "17")[1]
+
+    assert "\nIts error was ZeroDivisionError: division by zero.\n-> show it: " in out
+    assert "\n-> release it: on its page of the dashboard" in out
+    assert "app.actions(Holds).release(['17'], \"retry\")" in out
 
 
 @pytest.mark.parametrize("command", ["show", "why"])

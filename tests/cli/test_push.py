@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from lowkiq_lambda import BackendUnavailable, Lowkiq, Pushed, PushInterrupted, Worker
-from tests.cli.conftest import ShopOfCommands
+from tests.cli.conftest import TWO_DAYS, ShopOfCommands
 
 NOTHING_ANSWERS: Final = "Nothing answers at 127.0.0.1:1"
 
@@ -29,12 +29,12 @@ def lines(path: Path, jobs: Sequence[Any]) -> str:
 
 def test_a_job_is_pushed_and_what_became_of_it_is_told(shop: ShopOfCommands) -> None:
     """The first push of an id waits for its time, the second merges; the queue is known by its worker's name, too."""
-    first = shop.run("push", shop.queue, "17", '{"state": "paid"}', "--delay", "7200", "--score", "3")
+    first = shop.run("push", shop.queue, "17", '{"state": "paid"}', "--delay", str(TWO_DAYS), "--score", "3")
     second = shop.run("push", "SyncOrder", "17", '"text"', "--score", "4")
     third = shop.run("push", shop.queue, "18")
 
-    assert (0, "17: shard 2, due in 2h\n", "") == first
-    assert (0, "17: shard 2, merged with what waits under the id, due in 2h\n", "") == second
+    assert (0, "17: shard 2, due in 2d\n", "") == first
+    assert (0, "17: shard 2, merged with what waits under the id, due in 2d\n", "") == second
     assert (0, "18: shard 0, due now\n", "") == third
     assert [{"state": "paid"}, "text"] == stored(shop, "17")
 

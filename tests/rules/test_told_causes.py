@@ -58,6 +58,19 @@ def test_a_dead_job_tells_that_its_retries_are_used_up(app: Lowkiq, clock: Manua
     )
 
 
+def test_a_held_job_tells_its_error_and_no_retry(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
+    """Its retries are used up, and an operator decides: no sentence speaks of one that comes."""
+    worker = declare(app, queue_name, handler, max_retry_count=0, dead_head="hold")
+    worker.perform_async(jobs_of("a"))
+    app.drain()
+    clock.advance(5.0)
+
+    answer = told(app, worker)
+
+    assert "It has been held for 5.0 s" in answer.sentence
+    assert ("Its error was a is broken.",) == answer.more
+
+
 def test_a_buried_job_tells_that_it_was_an_operator(app: Lowkiq, clock: ManualClock, queue_name: str) -> None:
     """With the error that it had before, if it had one."""
     worker = declare(app, queue_name, handler)
