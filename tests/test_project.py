@@ -103,6 +103,11 @@ def test_the_lowest_versions_that_are_declared_are_those_that_are_tried() -> Non
     assert {name: whole(floor) for name, floor in floors.items()} == {name: whole(tried[name]) for name in floors}
 
 
+def test_the_package_asks_for_no_extras_of_others() -> None:
+    """Beside `redis[hiredis]` pip tries ever older versions of kombu for `celery[redis]==5.5.3`, until one fails."""
+    assert [] == [requirement for requirement in RUN if "[" in requirement]
+
+
 def whole(version: str) -> str:
     """The version without the zeros at its end, which mean nothing."""
     return re.sub(r"(\.0)+$", "", version)
