@@ -1,6 +1,8 @@
 """`lowkiq requeue`, `expedite` and `delete`: changes of jobs, each after a question."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from cyclopts import App, Parameter
@@ -52,6 +54,8 @@ REQUEUE: Final = JobChange("requeue", "Requeue", "in the morgue of", "requeued")
 EXPEDITE: Final = JobChange("expedite", "Make due now", "waiting for a later time in", "made due")
 DELETE: Final = JobChange("delete", "Delete for good", "waiting in", "deleted")
 DELETE_BURIED: Final = JobChange("delete_buried", "Delete for good", "in the morgue of", "deleted")
+_LOOKED_UP: Final = 100
+"""Of how many ids the end says whether they run."""
 _COUNT_FOR: Final = 5.0
 """Seconds, at most, for counting what is to be changed."""
 _NAMED: Final = 5
@@ -160,9 +164,20 @@ def _carry_out(found: NamedQueue, change: JobChange, action: BulkAction, *, is_c
         note(found.app, found.name, change.act, target, last.changed)
     if is_chosen and last.changed < action.total:
         say(f"{change.told} {last.changed:,} of {_jobs(action.total)}: the others are not {change.where} {found.name}")
+        _remark_running(found, change, action.chosen or ())
         return FAILED
     say(f"{change.told} {_jobs(last.changed)}")
     return DONE
+
+
+def _remark_running(found: NamedQueue, change: JobChange, chosen: Sequence[str]) -> None:
+    """Tell of ids that run, as nothing changes these, and what makes a job with a cursor stop."""
+    if not change.where.startswith("waiting"):
+        return
+    with suppress(LowkiqError):
+        if running := len(found.queries.processing_fetch(chosen[:_LOOKED_UP])):
+            run = f"{running:,} of them {'runs' if running == 1 else 'run'} now, and nothing changes what runs"
+            remark(f"{run}; a job with a cursor stops at its next checkpoint after: lowkiq pause {found.name}")
 
 
 def _jobs(count: int) -> str:

@@ -96,13 +96,14 @@ class BulkActionState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class BulkActionResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The result of an action. `left`: the selected ids that it did not change."""
+    """The result of an action. `left`: the selected ids that it did not change. `running`: how many of them run now."""
 
     queue: str
     act: ActionName
     back: dict[str, str] = {}
     changed: Count = 0
     left: Count = 0
+    running: Count = 0
     is_short: bool = False
     """Whether the action changed fewer ids than expected."""
 

@@ -3,15 +3,16 @@
 One that was left out without a word would widen a list, and the actions on all of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Final, get_args
 
 from starlette.responses import Response
 
 from lowkiq_lambda.dashboard.context import Handler, RequestContext
 from lowkiq_lambda.dashboard.security.paths import path_of
+from lowkiq_lambda.views import Span, TenantOrder
 
 _WORDS: Final[Mapping[str, str]] = {
     "after": "the end of the page before",
@@ -47,6 +48,12 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 _SEVERAL: Final = frozenset({"names"})
 """Parameters that a page may be given several times."""
+_VALUES: Final[Mapping[str, Collection[str]]] = {
+    "order": get_args(TenantOrder),
+    "span": get_args(Span),
+    "way": ("asc", "desc"),
+}
+"""Those of parameters that mean the same on each page that has them; of the others the page knows."""
 
 
 def knowing(names: str, handler: Handler) -> Handler:
@@ -58,13 +65,20 @@ def _checked(known: Mapping[str, str], handler: Handler, context: RequestContext
     query = context.request.query_params
     unknown = sorted({*query} - {*known})
     repeated = sorted(name for name in {*known} - _SEVERAL if len(query.getlist(name)) > 1)
-    if not (unknown or repeated):
+    wrong = [name for name in known if query.get(name) and query[name] not in _VALUES.get(name, (query[name],))]
+    if unknown:
+        sentence = f"This page does not know {_quoted(unknown)}."
+    elif repeated:
+        sentence = f"{_quoted(repeated)} is there twice."
+    elif wrong:
+        name = wrong[0]
+        sentence = f"“{query[name]}” is not a value of “{name}”: it is one of {', '.join(_VALUES[name])}."
+    else:
         return handler(context)
-    sentence = f"This page does not know {_quoted(unknown)}." if unknown else f"{_quoted(repeated)} is there twice."
     if context.is_partial:
         return context.refuse(HTTPStatus.BAD_REQUEST, sentence)
     path = path_of(context.request.scope).removeprefix("/")
-    kept = {name: query[name] for name in known if name in query and name not in repeated}
+    kept = {name: query[name] for name in known if name in query and name not in {*repeated, *wrong}}
     return context.render(
         "parameters.html", HTTPStatus.BAD_REQUEST, sentence=sentence, known=known, again=context.link(path, **kept)
     )

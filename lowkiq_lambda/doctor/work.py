@@ -98,7 +98,8 @@ def _of_numbers(app: Lowkiq, name: str, metrics: QueueMetrics) -> Iterator[Findi
         yield _found("paused", "warning", says, advice, name)
     if metrics.limited_lag > LATE:
         says = f"due for up to {time(metrics.limited_lag)}, as the queue keeps its limits, or its tenants their rate"
-        advice = "Raise them on the page Limits of the dashboard if the backlog is to be gone sooner."
+        rate = "; the rate of tenants stands in the code alone (tenant_rate)" if _has_tenant_rate(app, name) else ""
+        advice = f"Raise them on the page Limits of the dashboard{rate}, if the backlog is to be gone sooner."
         yield _found("limits", "warning", says, advice, name)
     if metrics.held:
         says = f"{several(metrics.held, 'id')} held, since the oldest payload failed for the last time"
@@ -114,3 +115,7 @@ def _of_numbers(app: Lowkiq, name: str, metrics: QueueMetrics) -> Iterator[Findi
         says = f"the morgue of shard {some(full)} is nearly full: its oldest jobs are about to be dropped"
         advice = f"Requeue or delete what is buried: lowkiq redrive {name}; or raise LOWKIQ_MORGUE_MAX_ENTRIES."
         yield _found("morgue", "warning", says, advice, name, NOTHING_LOST)
+
+
+def _has_tenant_rate(app: Lowkiq, name: str) -> bool:
+    return any(worker.queue_name == name and worker.tenant_rate is not None for worker in app.workers)

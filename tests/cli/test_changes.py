@@ -10,7 +10,7 @@ from lowkiq_lambda.store.inspect.actions import Actions
 from lowkiq_lambda.store.inspect.bulk_actions import BulkAction, steps
 from lowkiq_lambda.store.inspect.past_actions import past_actions
 from tests.cli.conftest import ShopOfCommands, Type
-from tests.kit.workers import jobs_of
+from tests.kit.workers import declare, jobs_of
 
 ONE_IN_EACH_SHARD: Final = ("0", "2", "7")
 
@@ -47,6 +47,19 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(shop: ShopOfComma
     assert f"error: Delete for good 2 jobs waiting in {shop.queue} at " in told
     assert "There is no terminal to ask at: give --yes." in told
     assert 2 == len(shop.app.queries(shop.worker).fetch([*"ab"]))
+
+
+def test_what_runs_is_told_apart_from_what_is_not_there(shop: ShopOfCommands) -> None:
+    """A long job cannot be deleted while it runs: the command says so, and what makes it stop."""
+    name, ended = f"{shop.queue}-long", list[tuple[int, str, str]]()
+    running = declare(shop.app, name, lambda _batch: ended.append(shop.run("delete", name, "a", "b", "--yes")))
+    running.perform_async(jobs_of("a"))
+    shop.app.drain()
+
+    ((code, out, told),) = ended
+    assert (1, f"deleted 0 of 2 jobs: the others are not waiting in {name}\n") == (code, out)
+    assert "1 of them runs now, and nothing changes what runs" in told
+    assert f"stops at its next checkpoint after: lowkiq pause {name}" in told
 
 
 def test_each_change_touches_its_jobs_alone(shop: ShopOfCommands) -> None:

@@ -70,7 +70,7 @@ def test_a_fingerprint_is_a_filter(worker: type[Worker], capsys: pytest.CaptureF
     assert ["0 ids wait again, of 3 that were examined", "3 ids wait again, of 3 that were examined"] == [
         line.partition(", the last")[0] for line in told.splitlines()
     ]
-    assert "'broken' is not the fingerprint of an error" in refused
+    assert "'broken' is not the fingerprint of an error: it has 16 hex digits. It has " in refused
 
 
 def test_ctrl_c_says_how_to_go_on(

@@ -103,6 +103,20 @@ def test_the_second_operator_finds_nothing_to_do(browser: Browser, desk: Desk) -
     assert {"a", "b"} == set(desk.state()["waiting"])
 
 
+def test_a_job_that_began_after_the_question_is_said_to_run(browser: Browser, desk: Desk) -> None:
+    """A job with a cursor waits between its turns, so it may be asked about and run when it is to be deleted."""
+    desk.push([{"id": "a"}, {"id": "b"}])
+    asked, told = ask(browser, desk, "picked:delete", "a", "b"), list[str]()
+    desk.handler.meanwhile = lambda: told.append(go_on(browser, asked).words)
+    desk.actions.delete(["b"])
+    desk.drain()
+
+    (words,) = told
+    assert "No id was changed. 1 of the selected ids runs now, and no action touches what runs." in words
+    assert "stops at its next checkpoint when its queue is paused : then it waits, and can be changed." in words
+    assert "Not counted" not in words
+
+
 def test_ten_thousand_are_put_back_with_an_interruption(
     browser: Browser, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

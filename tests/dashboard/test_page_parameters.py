@@ -65,8 +65,21 @@ def test_a_parameter_that_is_there_twice_is_refused(worker: Any, browser: Browse
         "waiting?range=all",
         "errors?by=message",
         "export?list=morgue&format=csv&by=error",
+        "queue?span=4h",
+        "shards?sort=length&way=down",
+        "tenants?order=size",
     ],
 )
 def test_a_value_that_is_none_is_refused(worker: Any, browser: Browser, query: str) -> None:
     """A range that is not understood is not the whole list."""
     assert 400 == browser.get(f"/{query}&queue={worker.queue_name}").status
+
+
+def test_a_value_that_is_none_is_named_with_those_that_are(browser: Browser) -> None:
+    """A chart of another span is not what a bookmark asks for; the way out keeps what is right."""
+    page = browser.get("/?span=4h&sort=lag&way=desc")
+
+    assert 400 == page.status
+    assert "“4h” is not a value of “span”: it is one of 10m, 1h, 6h, 72h." in page.words
+    assert 'href="./?sort=lag&amp;way=desc"' in page.text
+    assert 200 == browser.get("/?span=&sort=lag").status

@@ -198,6 +198,9 @@ def test_the_page_shows_how_far_a_task_has_come(task: Task, queue_name: str, bro
     part = browser.part(f"/task?id={task.id}&status=done")
     assert ("row 1" in part.words, "row 3" in part.words, "<html" in part.text) == (True, False, False)
     assert "No item is lost" in browser.get(f"/task?id={task.id}&status=lost").words
+    # Items of all statuses are not those of one that there is not.
+    refused = browser.get(f"/task?id={task.id}&status=broken")
+    assert (400, True) == (refused.status, "“broken” is not a status: it is one of failed, " in refused.words)
 
 
 def test_the_page_of_a_job_leads_back_to_its_task(task: Task, queue_name: str, browser: Browser) -> None:

@@ -179,6 +179,21 @@ def test_what_limits_keep_back_is_no_due_work_and_is_told(app: Lowkiq, clock: Ma
     assert ("broken", True) == (mark, says.startswith("late: due for up to 10 minutes"))
 
 
+def test_the_advice_knows_where_a_rate_stands(app: Lowkiq, clock: ManualClock) -> None:
+    """The page of the limits changes those of a queue; the rate of its tenants is in the code alone."""
+    by_queue: dict[str, dict[str, Any]] = {
+        "queue": {"rate": Rate(1, per=3_600)},
+        "tenants": {"tenants": "home", "tenant_rate": Rate(1, per=3_600)},
+    }
+    for name, limits in by_queue.items():
+        declare(app, name, Notes(), **limits).perform_async([{"id": "acme:1"}, {"id": "acme:2"}])
+    app.drain()
+    clock.advance(600.0)
+
+    told = {finding.about: finding.advice for finding in check_up(app).findings if finding.check == "limits"}
+    assert {"queue": False, "tenants": True} == {name: "(tenant_rate)" in advice for name, advice in told.items()}
+
+
 def test_what_waits_for_people_is_told(app: Lowkiq, clock: ManualClock) -> None:
     """Paused shards, held ids and a morgue that is nearly full; a pause is no due work."""
     app.configure(morgue_max_entries=2)

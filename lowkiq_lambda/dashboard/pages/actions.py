@@ -20,6 +20,7 @@ from lowkiq_lambda.dashboard.bulk_action_state import (
 )
 from lowkiq_lambda.dashboard.bulk_action_steps import key_of, run_steps
 from lowkiq_lambda.dashboard.context import NO_QUEUE, RequestContext
+from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.presentation.formatting import visible
 from lowkiq_lambda.store.inspect.action_scripts import ActionName
 from lowkiq_lambda.store.inspect.actions import Actions
@@ -29,6 +30,8 @@ STEP: Final = 2.0
 """The longest time of a step, in seconds, plus one call of Redis."""
 IDS_IN_A_STEP: Final = 5_000
 RETRY_FOR: Final = 2.0
+_LOOKED_UP: Final = 100
+"""Of how many selected ids a result says whether they run."""
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +129,7 @@ def step(context: RequestContext) -> Response:
         state, failure = run_steps(context, actions, state, is_enough)
     except ValueError as error:
         return context.refuse(400, str(error))
-    outcome = _outcome(state) if state.action.is_done else None
+    outcome = _outcome(context, state) if state.action.is_done else None
     path, address = ("actions/done", pack(key, outcome)) if outcome else ("actions/ask", _asking_again(key, state))
     if not context.is_partial:
         return context.redirect(path, q=address)
@@ -160,7 +163,7 @@ def _asking_again(key: bytes, state: BulkActionState) -> str:
     return address_of(key, state.request) or pack(key, state.request.without_chosen)
 
 
-def _outcome(state: BulkActionState) -> BulkActionResult:
+def _outcome(context: RequestContext, state: BulkActionState) -> BulkActionResult:
     action, chosen = state.action, state.action.chosen
     # With a filter the expected number is unknown.
     is_short = not action.changed or (chosen is None and action.changed < action.total and not action.filter.narrows)
@@ -171,8 +174,24 @@ def _outcome(state: BulkActionState) -> BulkActionResult:
         back=state.back,
         changed=state.changed,
         left=max(left, 0),
+        running=_running(context, state) if is_short or left > 0 else 0,
         is_short=is_short and not state.before,
     )
+
+
+def _running(context: RequestContext, state: BulkActionState) -> int:
+    """How many of the selected ids run, if that is why they did not change: as long as they do, nothing touches them.
+
+    A job with a cursor waits between its turns, so it may have begun the next one since the question.
+    """
+    worker, chosen = context.worker_named(state.queue), state.action.chosen
+    if worker is None or not chosen or WORDS[state.action.act].list != "waiting":
+        return 0
+    try:
+        return len(context.app.queries(worker).processing_fetch(chosen[:_LOOKED_UP]))
+    except LowkiqError:
+        # What was changed is told in any case.
+        return 0
 
 
 def actions_of(context: RequestContext, queue: str) -> Actions | None:

@@ -13,7 +13,7 @@ from lowkiq_lambda.dashboard.pages.rows import LONGEST_LINK, shown_id
 from lowkiq_lambda.dashboard.task_cancelling import cancel_task
 from lowkiq_lambda.dashboard.task_words import KINDS, MEANINGS, STATES, bar, bar_words
 from lowkiq_lambda.errors import NoSuchTask
-from lowkiq_lambda.presentation.formatting import quoted
+from lowkiq_lambda.presentation.formatting import quoted, visible
 from lowkiq_lambda.tasks.views import STATUSES, Item, Status
 
 ENDED: Final = {
@@ -41,9 +41,9 @@ def find(context: RequestContext) -> Response:
 def one(context: RequestContext) -> Response:
     """The page of one task, or its live region."""
     query, task_id = context.query, context.query.get("id", "")
-    status = _status(query.get("status", ""))
     after = query.get("after") or None
     try:
+        status = _status(query.get("status", ""))
         task = context.app.tasks.get(task_id)
         progress = task.progress()
         items = task.items(status, after, PAGE)
@@ -90,7 +90,11 @@ def act(context: RequestContext) -> Response:
 
 
 def _status(text: str) -> Status | None:
-    return next((status for status in STATUSES.values() if status == text), None)
+    """None for all. Raises ValueError, with a sentence: items of any status are not what an unknown one asks for."""
+    found = next((status for status in STATUSES.values() if status == text), None)
+    if text and found is None:
+        raise ValueError(f"“{visible(text)}” is not a status: it is one of {', '.join(STATUSES.values())}.")
+    return found
 
 
 def _rows(context: RequestContext, task_id: str, items: Iterable[Item]) -> Iterable[ItemRow]:

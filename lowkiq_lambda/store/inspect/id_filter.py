@@ -80,7 +80,8 @@ def filter_by(wanted: Wanted) -> IdFilter:
         return wanted if isinstance(wanted, IdFilter) else msgspec.convert(dict(wanted), IdFilter)
     except msgspec.ValidationError as error:
         names = ", ".join(field.name for field in msgspec.structs.fields(IdFilter))
-        raise ValueError(f"The filter cannot work: {error}. It has {names}.") from error
+        sentence = str(error).removesuffix(".")
+        raise ValueError(f"The filter cannot work: {sentence}. It has {names}.") from error
 
 
 class FilteredIdsReply(ReplyShape, frozen=True):
