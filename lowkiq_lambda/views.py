@@ -168,6 +168,8 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     """A queue at a glance: its jobs, and its recent work.
 
     `mismatch`: why its numbers mean nothing, in a sentence: it was made with another declaration than the app has.
+    `moves_to`: the number of shards that it is on its way to, if it is. Then `shards_count` is that of the old and the
+    new ones, and of what is on its way at most `twice` records count in both.
     """
 
     name: str
@@ -175,6 +177,8 @@ class QueueOverview(msgspec.Struct, frozen=True, kw_only=True):
     now: Metrics
     history: QueueHistory
     mismatch: str = ""
+    moves_to: int | None = None
+    twice: int = 0
 
     @property
     def mismatched(self) -> bool:

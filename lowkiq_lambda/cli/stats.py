@@ -113,5 +113,7 @@ def _remarks(queue: QueueOverview) -> Iterator[str]:
         yield f"a tenant paused for {duration(queue.now.paused_lag)}"
     if queue.now.limited_lag:
         yield f"limited for {duration(queue.now.limited_lag)}"
+    if queue.moves_to:
+        yield f"moves to {queue.moves_to} shards, so up to {short(queue.twice)} may count twice"
     if queue.now.held:
         yield f"{short(queue.now.held)} held"

@@ -15,6 +15,8 @@ from lowkiq_lambda.cli import main
 from lowkiq_lambda.dashboard import dashboard
 from lowkiq_lambda.duties.duty import MOVES
 from lowkiq_lambda.presentation.queues import Queues
+from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
+from lowkiq_lambda.store.shard.moving import MovingShards
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.accounts import AUTH, OPERATOR
 from tests.kit.apps import MakeApp
@@ -143,6 +145,44 @@ def test_p9_the_first_look_of_a_process_counts_all_ids(  # noqa: PLR0913, PLR091
     see, seen = LOOKS[look]
 
     assert seen == see(fresh)
+
+
+def test_p9_what_a_mover_has_left_twice_is_told(
+    make_app: MakeApp,
+    queue_name: str,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """P9: records that were received and not dropped yet count twice, and the number is no less than is told then."""
+    mover, fresh = make_app(), Fresh(make_app(), queue_name, clock, capsys)
+    worker = declare(mover, queue_name, FailingHandler(), shards_count=4)
+    worker.perform_async(jobs_of(IDS))
+    received, receive = list[object](), MovingShards.receive
+
+    def note(*given: Any) -> None:
+        received.append(receive(*given))
+
+    monkeypatch.setattr(MovingShards, "receive", note)
+    resharding = mover.resharding(worker)
+    resharding.begin(8)
+    resharding.go_on(lambda *_: None, lambda: 0.0 if received else math.inf)
+    module = ModuleType(MODULE)
+    vars(module)["app"] = fresh.app
+    monkeypatch.setitem(sys.modules, MODULE, module)
+    monkeypatch.setenv("LOWKIQ_APP", f"{MODULE}:app")
+
+    with fresh.app.overview() as overview:
+        (queue,) = overview.queues
+
+    assert 20 < queue.now.length <= 20 + queue.twice
+    assert (8, 4 * SLICE_RECORDS) == (queue.moves_to, queue.twice)
+    assert "moves to 8 shards, so up to 4K may count twice" in fresh.run("stats")
+    page = fresh.page("/")
+    assert "moves to 8 shards" in page.words
+    assert "Of what is on its way up to 4,000 records may count twice." in page.text
+    mover.reshard(worker, to=8)
+    assert "moves to" not in fresh.run("stats") + fresh.page("/").words
 
 
 def test_a_fresh_process_lists_the_duty_of_a_move_that_is_under_way(make_app: MakeApp, queue_name: str) -> None:

@@ -33,7 +33,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """A queue. `spark`: a path in the box of a chart; None without events. `query`: the queue's field in links.
 
     `failing`: whether more ids failed than were done. `mismatch`: why it has no numbers, or empty.
-    `paused`: the text of the badge, or empty.
+    `paused`: the text of the badge, or empty. `moves_to`, `twice`: as in `QueueOverview`.
     """
 
     id: str
@@ -46,6 +46,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     waited: Quantiles | None
     mismatch: str
     paused: str
+    moves_to: int | None
+    twice: int
 
 
 def _slowest(times: Quantiles | None) -> float:
@@ -153,6 +155,8 @@ def _row(number: int, queue: QueueOverview) -> QueueRow:
         waited=queue.history.waited,
         mismatch=queue.mismatch,
         paused=_paused(queue.now.paused, queue.shards_count),
+        moves_to=queue.moves_to,
+        twice=queue.twice,
     )
 
 

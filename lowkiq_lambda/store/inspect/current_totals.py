@@ -10,7 +10,7 @@ from lowkiq_lambda.store.inspect.metrics import stream_totals
 from lowkiq_lambda.store.server.faults import translated
 from lowkiq_lambda.store.shard.backend import ExtraCommand
 from lowkiq_lambda.store.shard.declarations import Registered, registered_in
-from lowkiq_lambda.store.shard.keys import ShardRef, declaration_key
+from lowkiq_lambda.store.shard.keys import declaration_key
 from lowkiq_lambda.store.shard.layout import QueueShards
 from lowkiq_lambda.store.shard.reader import ShardReader
 from lowkiq_lambda.views import Metrics
@@ -35,7 +35,7 @@ class CurrentTotals(NamedTuple):
     """
 
     answers: Sequence[Any]
-    shards: Sequence[Sequence[ShardRef]]
+    shards: Sequence[QueueShards]
     mismatches: Sequence[str]
     totals: Iterator[Metrics]
 

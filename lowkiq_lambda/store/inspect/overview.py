@@ -32,6 +32,8 @@ def overview(reader: ShardReader, queues: Mapping[str, SeenQueue], codec: str, s
                     # Before the numbers are taken, as the server is still at work on them.
                     history=history(done, wanted, span, asked_at),
                     mismatch=mismatch,
+                    moves_to=shards.layout.after if shards.layout.is_moving else None,
+                    twice=shards.layout.twice_at_most,
                     now=next(now.totals),
                 )
 

@@ -19,6 +19,9 @@ from lowkiq_lambda.store.shard.keys import ShardRef
 COUNTS_KEPT: Final = 10
 """Of how many earlier counts of shards the layout tells: logs of closed shards are read in these."""
 
+SLICE_RECORDS: Final = 1_000
+"""Records of an old shard that are on their way to new ones at once."""
+
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -113,6 +116,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True, omit_defaults
     def left(self) -> list[int]:
         """The groups that have not moved."""
         return [group for group in range(self.groups) if group not in self.moved_groups] if self.is_moving else []
+
+    @property
+    def twice_at_most(self) -> int:
+        """How many records may lie in an old shard and in a new one, so that sums count them twice."""
+        return SLICE_RECORDS * sum(len(self.sources(group)) for group in self.left)
 
     def begun(self, after: int, epoch: int) -> "Layout":
         """The beginning of a move to another count."""

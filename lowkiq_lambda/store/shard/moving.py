@@ -11,6 +11,7 @@ import msgspec
 from lowkiq_lambda.errors import LowkiqError
 from lowkiq_lambda.store.shard.backend import Backend, Call
 from lowkiq_lambda.store.shard.keys import HEADERS, RECEIPTS, TIMETABLE, TRACKING, ShardRef
+from lowkiq_lambda.store.shard.layout import SLICE_RECORDS
 from lowkiq_lambda.store.shard.replicas import Replicas
 from lowkiq_lambda.store.shard.scripts import Argument, Reply, ReplyShape
 
@@ -22,9 +23,8 @@ SLOT: Final = 2 * MARGIN
 """How many pushes each shard that a move fills may get with numbers that no other of them gives."""
 MOST_ARRIVALS: Final = 2**47
 """Beyond this no move begins: an arrival number has 48 bits, and a move that has begun has room to turn round."""
-SLICE_RECORDS: Final = 1_000
 SLICE_BYTES: Final = 1024 * 1024
-"""What one call carries."""
+"""What one call carries, of up to `SLICE_RECORDS`."""
 
 
 class Overtaken(LowkiqError):
