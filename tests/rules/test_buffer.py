@@ -18,10 +18,11 @@ from lowkiq_lambda import (
     Worker,
 )
 from lowkiq_lambda.errors import LowkiqError
-from lowkiq_lambda.push import redelivery
+from lowkiq_lambda.push import redelivery, reliable
 from lowkiq_lambda.push.buffer import Parcel
 from lowkiq_lambda.push.client import PushClient
 from lowkiq_lambda.store.shard.declarations import read_registered
+from lowkiq_lambda.store.shard.keys import ShardRef
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
@@ -94,6 +95,13 @@ def opened(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
     """A worker whose queue is declared in Redis."""
     worker = declare(app, queue_name, Notes(), **fields)
     app.queue_of(worker)
+    return worker
+
+
+def pushing_already(app: Lowkiq, queue_name: str, **fields: Any) -> type[Worker]:
+    """The queue in another process, which has pushed: the server knows the script, so that it performs the next call."""
+    worker = declare(app, queue_name, Notes(), **fields)
+    worker.perform_async(jobs_of("z"))
     return worker
 
 
@@ -179,7 +187,7 @@ def test_e13_a_push_that_broke_off_is_there_once(
 ) -> None:
     """E-13: lost before it was written, or only its answer lost, and others push meanwhile: the token tells."""
     worker = opened(producer, queue_name, merge="never")
-    other = declare(app, queue_name, Notes(), merge="never")
+    other = pushing_already(app, queue_name, merge="never")
     begin(outages, b"the-marked-one")
 
     (pushed,) = worker.perform_async([{"id": "a", "payload": "the-marked-one"}])
@@ -189,6 +197,49 @@ def test_e13_a_push_that_broke_off_is_there_once(
 
     assert (True, 0) == (pushed.buffered, producer.flush())
     assert ["the-marked-one"] == payloads_of(producer, worker, "a")
+
+
+@pytest.mark.parametrize("begin", [Outages.begin_before_next, Outages.begin_after_next])
+def test_e13_a_push_behind_one_that_broke_off_is_written_too(
+    producer: Lowkiq, app: Lowkiq, outages: Outages, queue_name: str, begin: Callable[[Outages, bytes], None]
+) -> None:
+    """E-13: it has a token of its own, though both wait for the same shard: the server has perhaps seen the other."""
+    worker = opened(producer, queue_name, merge="never", shards_count=1)
+    pushing_already(app, queue_name, merge="never", shards_count=1)
+    begin(outages, b"the-marked-one")
+
+    for payload in ("the-marked-one", "later", "latest"):
+        worker.perform_async([{"id": "a", "payload": payload}])
+    outages.end()
+
+    assert 0 == producer.flush()
+    assert ["the-marked-one", "later", "latest"] == payloads_of(producer, worker, "a")
+
+
+def test_p3_a_push_behind_one_that_was_written_ahead_of_time_comes_later(
+    producer: Lowkiq,
+    app: Lowkiq,
+    server: Server,
+    outages: Outages,
+    clock: ManualClock,
+    queue_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """P3: the one whose answer was lost took the score of a pusher whose clock is ahead; what is kept then takes more."""
+    worker = opened(producer, queue_name, merge="never", shards_count=1)
+    pushing_already(app, queue_name, merge="never", shards_count=1)
+    server.admin.hset(ShardRef(queue_name, 1, 0).key("meta"), "last_score", clock.time() + 0.9)
+    # The attempts could end before that time has come, as where the next one is refused.
+    monkeypatch.setattr(reliable, "PATIENCE", 0.0)
+    outages.begin_after_next(b"the-marked-one")
+
+    for payload in ("the-marked-one", "later"):
+        worker.perform_async([{"id": "a", "payload": payload}])
+    outages.end()
+    clock.advance(5)
+
+    assert 0 == producer.flush()
+    assert ["the-marked-one", "later"] == payloads_of(producer, worker, "a")
 
 
 def test_s5_one_job_more_than_fits_fails_its_push_and_changes_nothing(

@@ -1,0 +1,106 @@
+"""The buffer of pushes, while a parcel of it is on its way: what comes, goes and is given up meanwhile."""
+
+from collections.abc import Iterable
+from itertools import count
+
+import pytest
+
+from lowkiq_lambda.errors import BackendUnavailable, LowkiqError
+from lowkiq_lambda.push.buffer import Buffer, Kept, Parcel
+from lowkiq_lambda.store.shard.chunks import NewJob
+from lowkiq_lambda.store.shard.keys import ShardRef
+
+SHARD = ShardRef("orders", 1, 0)
+WAY = "a way to Redis"
+_numbers = count()
+
+
+def parcel_of(*ids: str, was_sent: bool = False) -> Parcel:
+    """Jobs of the shard; their ids are its token."""
+    jobs = [Kept(NewJob(0, job_id, b"\0{}", None), {"id": job_id}, 0.0, next(_numbers)) for job_id in ids]
+    return Parcel(SHARD, ",".join(ids).encode(), jobs, was_sent=was_sent)
+
+
+def buffer_of(*parcels: Parcel, max_jobs: int = 100, drops_oldest: bool = False) -> Buffer[str]:
+    """They were kept in this order."""
+    buffer = Buffer[str](max_jobs, drops_oldest=drops_oldest)
+    for parcel in parcels:
+        buffer.add(WAY, [parcel])
+    return buffer
+
+
+def waiting(buffer: Buffer[str]) -> list[list[str]]:
+    """The ids that wait, parcel by parcel."""
+    line = buffer.line_of(SHARD)
+    return [ids_of(parcel.jobs) for parcel in line.parcels] if line else []
+
+
+def ids_of(jobs: Iterable[Kept]) -> list[str]:
+    """In their order."""
+    return [job.new.id for job in jobs]
+
+
+def test_jobs_that_were_never_sent_travel_together() -> None:
+    """A later push joins the parcel that waits."""
+    assert [["a", "b"]] == waiting(buffer_of(parcel_of("a"), parcel_of("b")))
+
+
+def test_no_job_joins_a_parcel_that_may_have_been_written() -> None:
+    """The server answers a token that it knows with what it wrote then: a job that had joined would be lost."""
+    buffer = buffer_of(parcel_of("a", was_sent=True), parcel_of("b"))
+
+    assert [["a"], ["b"]] == waiting(buffer)
+
+
+def test_a_parcel_that_may_have_been_written_joins_no_other() -> None:
+    """Under another token it would be written twice."""
+    buffer = buffer_of(parcel_of("a"), parcel_of("b", was_sent=True))
+
+    assert [["a"], ["b"]] == waiting(buffer)
+
+
+@pytest.mark.parametrize("comes", ["on the way", "behind a failure"])
+def test_a_push_behind_an_attempt_joins_nothing_of_it(comes: str) -> None:
+    """From its first attempt on a parcel may have been written, whatever became of that."""
+    buffer = buffer_of(parcel_of("a"))
+    (sent,) = buffer.start([SHARD])
+    if comes == "behind a failure":
+        buffer.end(sent, BackendUnavailable())
+    buffer.add(WAY, [parcel_of("b")])
+
+    assert [["a"], ["b"]] == waiting(buffer)
+
+
+@pytest.mark.parametrize("error", [None, BackendUnavailable()])
+def test_a_parcel_that_was_given_up_on_its_way_ends_alone(error: LowkiqError | None) -> None:
+    """Whatever became of it: nothing waits, and nothing is counted."""
+    buffer = buffer_of(parcel_of("a"))
+    (sent,) = buffer.start([SHARD])
+    buffer.give_up()
+    buffer.end(sent, error)
+
+    assert ([], 0) == (waiting(buffer), buffer.jobs)
+
+
+@pytest.mark.parametrize("error", [None, BackendUnavailable()])
+def test_what_was_pushed_behind_a_parcel_that_was_given_up_waits_on(error: LowkiqError | None) -> None:
+    """The end of the older one takes none of it away, and says nothing about it."""
+    buffer = buffer_of(parcel_of("a"))
+    (sent,) = buffer.start([SHARD])
+    buffer.give_up()
+    buffer.add(WAY, [parcel_of("b")])
+    buffer.end(sent, error)
+
+    line = buffer.line_of(SHARD)
+    assert line is not None
+    assert ([["b"]], 1, None) == (waiting(buffer), buffer.jobs, line.error)
+
+
+def test_what_is_on_its_way_gives_no_way_to_newer_jobs() -> None:
+    """It is soon written, and must not be told to be lost: the oldest of those that rest are."""
+    buffer = buffer_of(parcel_of("a"), max_jobs=2, drops_oldest=True)
+    buffer.start([SHARD])
+    lost = [gone for job_id in ("b", "c", "d") for gone in buffer.add(WAY, [parcel_of(job_id)])]
+
+    assert ["b", "c"] == ids_of(one.job for one in lost)
+    assert [["a"], ["d"]] == waiting(buffer)
