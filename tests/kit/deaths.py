@@ -1,6 +1,6 @@
 """Holders that die, and the end of their leases."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import pytest
@@ -73,7 +73,16 @@ class Mortal:
 
 def outlive(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
     """Let the leases of dead holders end, on the server too."""
-    clock.advance(app.config.lease_ttl + 1)
+    _let_pass(app, clock, app.config.lease_ttl + 1, workers)
+
+
+def outlive_gone(app: Lowkiq, clock: ManualClock, *workers: type[Worker]) -> None:
+    """Let the leases end, on the server too, of those alone that said that they are gone: others have half left."""
+    _let_pass(app, clock, app.config.lease_ttl / 2, workers)
+
+
+def _let_pass(app: Lowkiq, clock: ManualClock, seconds: float, workers: Iterable[type[Worker]]) -> None:
+    clock.advance(seconds)
     for worker in workers:
         for shard in app.queue_of(worker).shards:
             app.backend.client.delete(shard.key("lease"))

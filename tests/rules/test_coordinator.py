@@ -14,12 +14,13 @@ from lowkiq_lambda import Batch, BatchJob, Lowkiq, Worker
 from lowkiq_lambda.engine.event_loop import LoopCall
 from lowkiq_lambda.engine.inbox import Inbox
 from lowkiq_lambda.engine.thread_slots import SlotThreads
+from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.shard.session import LeaseSession
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT, Crowd, Declare, Gathering, declare_threads, wait_for
 from tests.kit.coroutines import declare_async
-from tests.kit.deaths import outlive
+from tests.kit.deaths import outlive, outlive_gone
 from tests.kit.iterating import Items, declare_items
 from tests.kit.looks import left_behind, look
 from tests.kit.recording import EventRecorder
@@ -174,6 +175,7 @@ def test_a_second_interruption_waits_for_nothing(
     with pytest.raises(KeyboardInterrupt):
         app.drain()
     assert (["a"], []) == (crowd.begun, crowd.ended)
+    outlive_gone(app, clock, worker)
     assert {} == other.drain()
     raised.set()
     assert eventually(lambda: crowd.ended)
@@ -181,6 +183,36 @@ def test_a_second_interruption_waits_for_nothing(
 
     assert 1 == other.drain()["done"]
     assert ["a"] == late.begun
+
+
+def test_x30_a_second_interruption_keeps_the_place_of_what_goes_on(
+    make_app: MakeApp, clock: ManualClock, queue_name: str, keyboard: threading.Event
+) -> None:
+    """X-30: nobody else gets its place in the limited queue while its handler may run."""
+    app, other, raised = make_app(), make_app(), threading.Event()
+
+    def go_on(batch: Batch) -> None:
+        keyboard.set()
+        eventually(lambda: batch.stopping)
+        keyboard.set()
+        wait_for(raised)
+
+    crowd, late = Crowd(go_on), Crowd()
+    worker = declare_threads(app, queue_name, crowd, shards_count=2, max_running=1)
+    declare_threads(other, queue_name, late, shards_count=2, max_running=1)
+    here, there = (next(one for one in "abcdefgh" if shard_for(one, 2) == shard) for shard in range(2))
+    worker.perform_async(jobs_of(here))
+    with pytest.raises(KeyboardInterrupt):
+        app.drain()
+    worker.perform_async(jobs_of(there))
+    outlive_gone(app, clock, worker)
+    assert ({}, []) == (other.drain(), late.begun)
+    raised.set()
+    assert eventually(lambda: crowd.ended)
+    outlive(app, clock, worker)
+
+    assert 2 == other.drain()["done"]
+    assert sorted([here, there]) == sorted(late.begun)
 
 
 def test_a_second_interruption_answers_whoever_saves(

@@ -14,7 +14,7 @@ from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.beside import TIMEOUT
 from tests.kit.coroutines import declare_async, running_loop, visit
-from tests.kit.deaths import outlive
+from tests.kit.deaths import outlive, outlive_gone
 from tests.kit.handlers import Notes
 from tests.kit.looks import look
 from tests.kit.waiting import eventually
@@ -73,6 +73,7 @@ def test_p1_a_loop_that_ends_under_its_handlers_ends_the_visit(
             app.drain()
     app.use_loop(None)
     is_well.set()
+    outlive_gone(app, clock, worker)
     assert {} == app.drain()
     outlive(app, clock, worker)
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from lowkiq_lambda import BackendFull, Config, Job, JobError, Lowkiq, PushInterrupted, Worker
-from lowkiq_lambda.errors import LowkiqError
+from lowkiq_lambda import BackendFull, BackendUnavailable, Config, Job, JobError, Lowkiq, PushInterrupted, Worker
+from lowkiq_lambda.errors import LowkiqError, ShardClosed, ShardDamaged
 from lowkiq_lambda.job import shard_for
 from lowkiq_lambda.store.shard.backend import Call
+from lowkiq_lambda.store.shard.chunks import Chunk
+from lowkiq_lambda.store.shard.pushing import Pusher
 from lowkiq_lambda.store.shard.scripts import Reply
 from lowkiq_lambda.testing import ManualClock
 from tests.kit.handlers import Notes, raising
@@ -370,3 +372,31 @@ def test_e71_producers_side_by_side_lose_nothing(app: Lowkiq, queue_name: str) -
     app.drain()
 
     assert {str(n): list(range(n, 400, 3)) for n in range(3)} == notes.batches[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_unknown"),
+    [
+        ([BackendUnavailable("cut"), ShardClosed("closed")], True),
+        ([BackendUnavailable("cut"), ShardDamaged("damaged")], True),
+        ([BackendUnavailable("cut"), BackendFull("full")], False),
+        ([ShardClosed("closed"), ShardDamaged("damaged")], False),
+    ],
+)
+def test_a_refusal_behind_a_lost_answer_says_nothing_of_that(
+    app: Lowkiq, queue_name: str, monkeypatch: pytest.MonkeyPatch, answers: list[LowkiqError], *, is_unknown: bool
+) -> None:
+    """The attempt whose answer was lost may have written the job; but a full server is asked for the token first."""
+    worker, left = declare(app, queue_name, Notes()), [*answers]
+
+    def answered(_pusher: Pusher, chunks: Sequence[Chunk], *_given: object) -> list[tuple[Chunk, LowkiqError]]:
+        return [(chunk, left.pop(0) if len(left) > 1 else left[0]) for chunk in chunks]
+
+    app.queue_of(worker)
+    monkeypatch.setattr(Pusher, "_sent", answered)
+    with pytest.raises(LowkiqError) as raised:
+        worker.perform_async(jobs_of("a"))
+
+    told = raised.value
+    assert is_unknown == isinstance(told, PushInterrupted)
+    assert [0] * is_unknown == [*getattr(told, "unknown", [])]
