@@ -1,4 +1,4 @@
-"""What operators do between a move's first look at the old shards and their closing."""
+"""What operators and pushers do between a move's first look at the old shards and their closing."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,11 @@ import pytest
 
 from lowkiq_lambda.reshard.group import GroupMove, Remaining
 from lowkiq_lambda.store.shard.moving import Told
+from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.handlers import Notes
-from tests.kit.workers import declare
+from tests.kit.servers import Server
+from tests.kit.workers import declare, jobs_of
 
 
 def test_a_pause_before_the_shards_are_closed_holds_in_the_new_ones(
@@ -31,3 +33,28 @@ def test_a_pause_before_the_shards_are_closed_holds_in_the_new_ones(
     assert [] == notes.batches
     app.actions(worker).resume()
     assert {"done": 6} == app.drain()
+
+
+def test_p3_a_push_before_the_shards_are_closed_comes_before_later_ones(
+    make_app: MakeApp, queue_name: str, server: Server, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P3: the score that it took, as a pusher's clock is ahead, is the least that a push to a new shard takes."""
+    app, notes = make_app(), Notes()
+    worker = declare(app, queue_name, notes, shards_count=2, merge="never")
+    shards, ids = app.queue_of(worker).shards, "abcdef"
+    hold_still = GroupMove._hold_still
+
+    def push_and_hold(move: GroupMove, told: Sequence[Told], remaining: Remaining) -> bool:
+        monkeypatch.undo()
+        for shard in shards:
+            server.admin.hset(shard.key("meta"), "last_score", clock.time() + 500.0)
+        worker.perform_async(jobs_of(ids, payload="before"))
+        return hold_still(move, told, remaining)
+
+    monkeypatch.setattr(GroupMove, "_hold_still", push_and_hold)
+    app.reshard(worker, to=4)
+    later = make_app()
+    declare(later, queue_name, notes, shards_count=4, merge="never").perform_async(jobs_of(ids, payload="after"))
+
+    later.drain()
+    assert [["before", "after"]] * len(ids) == [payloads for batch in notes.batches for payloads in batch.values()]

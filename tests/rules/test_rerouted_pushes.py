@@ -7,6 +7,7 @@ import pytest
 
 from lowkiq_lambda.store.shard.chunks import CHUNK_JOBS, Chunk, waves_of
 from lowkiq_lambda.store.shard.keys import ShardRef
+from lowkiq_lambda.testing import ManualClock
 from tests.kit.apps import MakeApp
 from tests.kit.moving import Both, HandMade
 from tests.kit.servers import Server
@@ -77,6 +78,21 @@ def test_a_push_whose_answer_was_lost_is_answered_by_the_closed_shard(both: Both
 
     assert ["1"] == sent(both, chunk)
     assert {"1": ["once"]} == performed(both)
+
+
+@pytest.mark.parametrize("minutes", [0, 1])
+def test_a_push_is_known_by_its_token_in_the_next_minute_too(both: Both, clock: ManualClock, minutes: int) -> None:
+    """Tokens of two minutes are kept apart, and a repeat is answered from either, though the server gets others."""
+    for _ in range(minutes):
+        both.worker.perform_async(jobs_of(IDS[2:]))
+        clock.advance(60.0)
+    chunk = chunk_of(both, b"lost answer!")
+    assert ["1"] == sent(both, chunk)
+    clock.advance(60.0)
+    both.worker.perform_async(jobs_of(IDS[2:]))
+
+    assert ["1"] == sent(both, chunk)
+    assert ["once"] == performed(both)["1"]
 
 
 def test_a_push_that_is_sent_on_twice_is_written_once(both: Both) -> None:
